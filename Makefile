@@ -1,0 +1,67 @@
+# Every target sets up what it needs: the virtual environment in .venv, and the images when a Docker engine answers.
+PYTHON ?= python3
+BIN := .venv/bin
+# Wheels that are built here because their index holds only sources.
+WHEELS := .cache/wheels/built
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --find-links $(WHEELS)
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check images engine bench lint types arrows clean
+
+help: ## say what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+.venv/.runs: pyproject.toml constraints.txt
+	@echo "Setting up .venv with what the emulator and its training scripts need (the first time: about two minutes) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PIP) --quiet hatchling setuptools wheel
+	@$(BIN)/python -m container_runtime.wheelhouse training-toolkit --into $(WHEELS)
+	@$(PIP) --progress-bar on --no-build-isolation --editable '.[emulator,training]' | grep --line-buffered -v '^Requirement already' || true
+	@$(BIN)/python -c "import emulator, torch, sagemaker_training"
+	@touch $@
+
+.venv/.tests: .venv/.runs
+	@echo "Adding what the tests need ..."
+	@$(PIP) --progress-bar on --no-build-isolation --editable '.[emulator,training,dev]' | grep --line-buffered -v '^Requirement already' || true
+	@$(BIN)/python -c "import pytest, sagemaker, mypy"
+	@touch $@
+
+setup: .venv/.runs ## only set up .venv
+
+demo: .venv/.runs ## run the main job: train, capture, judge, stop
+	@$(MAKE) --no-print-directory images-if-engine
+	@$(BIN)/python -m examples.digits.demo
+
+test: .venv/.tests ## lint, types, arrows and the whole test suite
+	@$(MAKE) --no-print-directory lint types arrows
+	@$(MAKE) --no-print-directory images-if-engine
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: .venv/.tests
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+
+types: .venv/.tests
+	@$(BIN)/mypy
+
+arrows: .venv/.tests
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+images: .venv/.runs ## build the Docker images whose inputs changed
+	@$(BIN)/python -m container_runtime.image_build
+
+.PHONY: images-if-engine
+images-if-engine: .venv/.runs
+	@if $(BIN)/python -m container_runtime.engine status --quiet; then $(MAKE) --no-print-directory images; \
+	else echo "No Docker engine answers: local processes are used in place of containers (make engine starts one)."; fi
+
+engine: .venv/.runs ## start a Docker engine on this machine (root, Debian)
+	@$(BIN)/python -m container_runtime.engine start
+
+bench: .venv/.tests ## measure and print every figure of benchmarks/README.md
+	@$(MAKE) --no-print-directory images-if-engine
+	@$(BIN)/python -m benchmarks
+
+clean: ## remove .venv, caches and what the demo left
+	rm -rf .venv .cache .demo .mypy_cache .ruff_cache .pytest_cache

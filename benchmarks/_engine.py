@@ -1,0 +1,14 @@
+"""Which back ends can be measured here."""
+
+from __future__ import annotations
+
+import subprocess
+
+
+def back_ends() -> list[str]:
+    """``process``, and ``docker`` where an engine answers."""
+    try:
+        engine = subprocess.run(["docker", "info"], capture_output=True, check=False, timeout=30).returncode == 0
+    except FileNotFoundError:
+        engine = False
+    return ["process", "docker"] if engine else ["process"]

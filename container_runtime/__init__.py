@@ -1,0 +1,1 @@
+"""Runs containers: one small interface, one module a back end."""

@@ -1,0 +1,126 @@
+"""Makes sure that a Docker engine answers: ``python -m container_runtime.engine start|status``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_PACKAGES = ("docker.io", "iptables", "debootstrap")
+_LOG = Path("/var/log/smdebug-emulator-dockerd.log")
+_START_SECONDS = 60.0
+_POLL_SECONDS = 0.2
+
+
+def describe_engine() -> str | None:
+    """Version and address of the engine that answers, or None when none does."""
+    # Imported late: the Docker client takes longer to import than the rest of the emulator's command line.
+    from container_runtime.docker_border import connect
+
+    try:
+        api = connect()
+    except EngineUnavailableError:
+        return None
+    try:
+        return f"Docker Engine {api.version()['Version']} at {api.base_url}"
+    finally:
+        api.close()
+
+
+def start_engine(say: Callable[[str], None]) -> str:
+    """Start an engine if none answers, installing it first where that is possible; return what answers now.
+
+    Args:
+        say: told what is done.
+
+    Raises:
+        EngineUnavailableError: none answers and none can be started; the text says why.
+    """
+    if (found := describe_engine()) is not None:
+        return found
+    if address := os.environ.get("DOCKER_HOST"):
+        raise EngineUnavailableError(
+            f"No engine answers at DOCKER_HOST={address}: start that one, or unset DOCKER_HOST."
+        )
+    if os.geteuid() != 0:
+        raise EngineUnavailableError(
+            "No Docker engine answers, and starting one takes root: run this with sudo, or join the group `docker` of "
+            "an engine that runs. Without an engine the emulator uses local processes."
+        )
+    if shutil.which("dockerd") is None:
+        _install(say)
+        # The package starts its service where there is a service manager.
+        if (found := describe_engine()) is not None:
+            return found
+    return _run_daemon(say)
+
+
+def _install(say: Callable[[str], None]) -> None:
+    if shutil.which("apt-get") is None:
+        raise EngineUnavailableError("dockerd is not installed, and there is no apt-get to install it with.")
+    say(f"installing {', '.join(_PACKAGES)} with apt-get")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", *_PACKAGES]):
+        done = subprocess.run(
+            command, check=False, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        if done.returncode:
+            last = "\n".join(done.stdout.strip().splitlines()[-5:])
+            raise EngineUnavailableError(f"`{' '.join(command)}` failed:\n{last}")
+
+
+def _run_daemon(say: Callable[[str], None]) -> str:
+    say(f"starting dockerd, its log is {_LOG}")
+    with _LOG.open("wb") as log:
+        # It is to outlive this command: a session of its own, and no pipe to anybody.
+        daemon = subprocess.Popen(
+            ["dockerd"],  # noqa: S607 - wherever the package put it
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        if (found := describe_engine()) is not None:
+            return found
+        if daemon.poll() is not None:
+            break
+        time.sleep(_POLL_SECONDS)
+    state = "does not answer" if daemon.poll() is None else f"ended with exit code {daemon.returncode}"
+    last = "\n".join(_LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
+    raise EngineUnavailableError(f"dockerd {state}; the end of {_LOG}:\n{last}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; ``status`` has exit code 1 when no engine answers."""
+    parser = argparse.ArgumentParser(prog="python -m container_runtime.engine", description=__doc__)
+    parser.add_argument("command", choices=("start", "status"))
+    parser.add_argument("--quiet", action="store_true", help="say nothing, the exit code is the answer")
+    parsed = parser.parse_args(arguments)
+
+    def say(text: str) -> None:
+        if not parsed.quiet:
+            print(f"engine: {text}", flush=True)  # noqa: T201 - what this command is for
+
+    try:
+        found = start_engine(say) if parsed.command == "start" else describe_engine()
+    except ContainerRuntimeError as exc:
+        print(f"engine: {exc}", file=sys.stderr)  # noqa: T201
+        return 1
+    say(found or "no Docker engine answers")
+    return 0 if found else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

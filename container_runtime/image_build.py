@@ -1,0 +1,302 @@
+"""Builds the images of ``rules_images/``: ``python -m container_runtime.image_build [--list] [NAME ...]``.
+
+Each image stands on a base that holds its requirements and nothing of ours, so that a change of smdebug rebuilds two
+thin layers. Base and image carry a label with a key made of all that goes in; what has the right key is not built.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import docker
+import docker.errors
+
+from container_runtime.docker_border import connect
+from container_runtime.image_content import hash_parts, key_of_project, read_files, unpack_smdebug, write_context
+from container_runtime.image_origin import ensure_origin
+from container_runtime.images import DEFINITIONS_FOLDER, IMAGE_LABEL, KEY_LABEL, NAMESPACE, ImageCatalogue, local_name
+from container_runtime.runtime import ContainerRuntimeError
+from container_runtime.wheelhouse import fetch_wheels, key_of_requirements
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from container_runtime.images import ImageDefinition
+
+CHECKOUT = DEFINITIONS_FOLDER.parent
+_ORIGIN = f"{NAMESPACE}/origin:bookworm"
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """An image as it should be.
+
+    Attributes:
+        definition: what it is.
+        base: name of the image with its requirements, its key as tag.
+        key: of all that goes into it.
+    """
+
+    definition: ImageDefinition
+    base: str
+    key: str
+
+    @property
+    def name(self) -> str:
+        """The name that a runtime looks for."""
+        return local_name(self.definition)
+
+
+def plan_builds(catalogue: ImageCatalogue, checkout: Path = CHECKOUT) -> list[Build]:
+    """Work out name and key of every image from the files of the checkout."""
+    project_key = key_of_project(checkout)
+    builds = []
+    for definition in catalogue:
+        base_key = hash_parts(read_files(catalogue.base_folder), key_of_requirements(definition.requirements))
+        parts = [base_key, repr((definition.entrypoint, sorted(definition.environment.items())))]
+        parts += [project_key] if definition.with_smdebug else []
+        key = hash_parts(read_files(definition.folder, {"image.toml"}), *parts)
+        builds.append(Build(definition, f"{NAMESPACE}/base:{base_key}", key))
+    return builds
+
+
+def find_stale(api: docker.APIClient, builds: Iterable[Build]) -> list[Build]:
+    """The builds that the engine does not have, or has with another key."""
+    return [build for build in builds if build.key != _key_of_image(api, build.name)]
+
+
+def build_images(
+    names: Iterable[str] = (), report: Callable[[str, str], None] | None = None, checkout: Path = CHECKOUT
+) -> list[str]:
+    """Build the named images (all when none are named) that are not up to date; return the names of those built.
+
+    Safe to call from two processes at once: the second waits, then finds the work done.
+
+    Args:
+        names: image names as ``--list`` shows them.
+        report: called with an image's name and what happens to it now.
+        checkout: where ``rules_images/``, ``smdebug/`` and ``pyproject.toml`` are.
+
+    Raises:
+        ContainerRuntimeError: an unknown name, or a build failed; the text holds its last lines.
+        EngineUnavailableError: no engine answers.
+    """
+    say = report or (lambda _name, _text: None)
+    catalogue = ImageCatalogue(checkout / "rules_images")
+    builds = _select(plan_builds(catalogue, checkout), names)
+    api = connect()
+    try:
+        stale = find_stale(api, builds)
+        if not stale:
+            return []
+        cache = checkout / ".cache"
+        with _only_builder(cache, lambda: say("all", "waiting for another build of this checkout")):
+            stale = find_stale(api, builds)
+            _build_bases(api, catalogue, stale, cache, say)
+            for build in stale:
+                say(build.definition.name, "installing smdebug" if build.definition.with_smdebug else "finishing")
+                _build_image(api, build, checkout)
+                say(build.definition.name, "built")
+            _remove_old(api, plan_builds(catalogue, checkout))
+    finally:
+        api.close()
+    return [build.definition.name for build in stale]
+
+
+def _select(builds: list[Build], names: Iterable[str]) -> list[Build]:
+    wanted = set(names)
+    known = {build.definition.name for build in builds}
+    if unknown := wanted - known:
+        raise ContainerRuntimeError(
+            f"No image named {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}."
+        )
+    return [build for build in builds if not wanted or build.definition.name in wanted]
+
+
+def _build_bases(
+    api: docker.APIClient,
+    catalogue: ImageCatalogue,
+    builds: Sequence[Build],
+    cache: Path,
+    say: Callable[[str, str], None],
+) -> None:
+    missing = {build.base: build.definition for build in builds if not api.images(build.base)}
+    if not missing:
+        return
+    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="image-build") as pool:
+        # Debian's packages and Python's come from different servers: fetch them side by side.
+        origin = pool.submit(ensure_origin, api, _ORIGIN, lambda text: say("base", text))
+        fetched = {}
+        for base, definition in missing.items():
+            say(definition.name, "fetching wheels")
+            fetched[base] = pool.submit(fetch_wheels, definition.requirements, cache)
+        for base, definition in missing.items():
+            wheels = fetched[base].result()
+            say(definition.name, "installing its requirements")
+            with tempfile.TemporaryFile() as context:
+                write_context(context, {"wheels": wheels, "Dockerfile": catalogue.base_folder / "Dockerfile"})
+                _run_build(
+                    api,
+                    context,
+                    tag=base,
+                    arguments={"ORIGIN": origin.result()},
+                    labels={IMAGE_LABEL: "base", KEY_LABEL: base.rpartition(":")[2]},
+                )
+
+
+def _build_image(api: docker.APIClient, build: Build, checkout: Path) -> None:
+    definition = build.definition
+    # image.toml is the one place where these two are written, for both back ends.
+    settings = [f"ENV {name}={json.dumps(value)}" for name, value in definition.environment.items()]
+    if definition.entrypoint:
+        settings.append(f"ENTRYPOINT {json.dumps(definition.entrypoint)}")
+    dockerfile = (definition.folder / "Dockerfile").read_text(encoding="utf-8") + "\n".join(settings) + "\n"
+    contents: dict[str, Path | bytes] = {"Dockerfile": dockerfile.encode()}
+    with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryFile() as context:
+        if definition.with_smdebug:
+            contents["smdebug"] = unpack_smdebug(checkout, Path(temporary))
+        write_context(context, contents)
+        _run_build(
+            api,
+            context,
+            tag=build.name,
+            arguments={"BASE": build.base},
+            labels={IMAGE_LABEL: definition.name, KEY_LABEL: build.key},
+        )
+
+
+def _run_build(
+    api: docker.APIClient, context: IO[bytes], tag: str, arguments: dict[str, str], labels: dict[str, str]
+) -> None:
+    last: list[str] = []
+    try:
+        steps = api.build(
+            fileobj=context,
+            custom_context=True,
+            tag=tag,
+            buildargs=arguments,
+            labels=labels,
+            network_mode="none",
+            rm=True,
+            forcerm=True,
+            decode=True,
+            timeout=1800,
+        )
+        for step in steps:
+            last = [*last, str(step.get("stream") or step.get("error") or "").rstrip()][-15:]
+            if "error" in step:
+                raise ContainerRuntimeError(f"Building {tag} failed:\n" + "\n".join(filter(None, last)))
+    except docker.errors.APIError as exc:
+        raise ContainerRuntimeError(f"Building {tag} failed: {exc.explanation or exc}") from exc
+
+
+def _remove_old(api: docker.APIClient, builds: Sequence[Build]) -> None:
+    """Remove what earlier builds have left: images of ours that no name of now leads to."""
+    wanted = {build.name for build in builds} | {build.base for build in builds}
+    for image in api.images(filters={"label": IMAGE_LABEL}):
+        names = [name for name in image["RepoTags"] or () if name != "<none>:<none>"]
+        for name in (name for name in names if name not in wanted):
+            _remove_image(api, name)
+        if not names:
+            _remove_image(api, image["Id"])
+
+
+def _remove_image(api: docker.APIClient, name: str) -> None:
+    try:
+        api.remove_image(name)
+    except docker.errors.ImageNotFound:
+        return
+    except docker.errors.APIError as exc:
+        # A container still runs from it, or an image stands on it: the next build asks again.
+        if exc.status_code != 409:
+            raise ContainerRuntimeError(f"The old image {name} cannot be removed: {exc.explanation}") from exc
+
+
+def _key_of_image(api: docker.APIClient, name: str) -> str | None:
+    found: list[dict[str, Any]] = api.images(name)
+    return (found[0]["Labels"] or {}).get(KEY_LABEL) if found else None
+
+
+@contextmanager
+def _only_builder(cache: Path, say_waiting: Callable[[], None]) -> Iterator[None]:
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "images.lock").open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say_waiting()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _print_list(builds: Sequence[Build]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    api = connect()
+    table = Table("image", "answers to", "state", "size")
+    try:
+        for build in builds:
+            found: list[dict[str, Any]] = api.images(build.name)
+            current = bool(found) and _key_of_image(api, build.name) == build.key
+            state = "up to date" if current else "to be rebuilt" if found else "not built"
+            size = f"{found[0]['Size'] / 1e6:.0f} MB" if found else ""
+            table.add_row(build.definition.name, ", ".join(build.definition.repositories), state, size)
+    finally:
+        api.close()
+    Console().print(table)
+
+
+def _build_with_progress(names: Sequence[str]) -> None:
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    started = time.monotonic()
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), transient=True) as progress:
+        tasks: dict[str, Any] = {}
+
+        def report(name: str, text: str) -> None:
+            if name not in tasks:
+                tasks[name] = progress.add_task("", total=None)
+            progress.update(tasks[name], description=f"{name}: {text}")
+            # Above the moving lines; where nothing moves (a log file) these are all that is seen.
+            progress.console.print(f"{time.monotonic() - started:6.1f} s  {name}: {text}", highlight=False)
+
+        built = build_images(names, report)
+    seconds = time.monotonic() - started
+    progress.console.print(
+        f"Images are ready after {seconds:.1f} s; built: {', '.join(built) or 'none, all are up to date'}.",
+        highlight=False,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m container_runtime.image_build", description="Build the images of rules_images/."
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="image to build; all when none is named")
+    parser.add_argument("--list", action="store_true", help="show the images and whether they are up to date")
+    parsed = parser.parse_args(arguments)
+    try:
+        if parsed.list:
+            _print_list(plan_builds(ImageCatalogue()))
+        else:
+            _build_with_progress(parsed.names)
+    except ContainerRuntimeError as exc:
+        print(exc, file=sys.stderr)  # noqa: T201 - the one place where an error of the command is shown
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""The image that all of ours start from: a small Debian 12 with Python 3.11.
+
+Pulled where a container registry can be reached, else made on the spot with debootstrap.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import docker
+import docker.errors
+import requests.exceptions
+import urllib3.exceptions
+
+from container_runtime.runtime import ContainerRuntimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+PUBLISHED = "python:3.11-slim-bookworm"
+_SUITE = "bookworm"
+_PACKAGES = ("python3", "python3-venv", "ca-certificates")
+_NOT_IN_IMAGE = (
+    "./dev/*",
+    "./proc/*",
+    "./sys/*",
+    "./usr/share/doc/*",
+    "./usr/share/info/*",
+    "./usr/share/locale/*",
+    "./usr/share/man/*",
+    "./var/cache/apt/*",
+    "./var/lib/apt/lists/*",
+    "./var/log/*",
+)
+_PULL_SILENCE_SECONDS = 30.0
+
+
+def ensure_origin(api: docker.APIClient, made: str, say: Callable[[str], None]) -> str:
+    """Return the name of a local image to start from, pulling or making it when there is none.
+
+    Args:
+        api: client of the engine.
+        made: the name to give to the image if it is made here.
+        say: told what goes on.
+
+    Raises:
+        ContainerRuntimeError: it can neither be pulled nor made; the text says what to do.
+    """
+    for name in (PUBLISHED, made):
+        if api.images(name):
+            return name
+    say(f"pulling {PUBLISHED}")
+    refusal = _pull(api)
+    if refusal is None:
+        return PUBLISHED
+    if os.geteuid() != 0 or shutil.which("debootstrap") is None:
+        raise ContainerRuntimeError(
+            f"{PUBLISHED} cannot be pulled ({refusal}). Load it with `docker load`, or run this as root with "
+            "debootstrap installed (apt-get install debootstrap): then it is made from Debian's packages."
+        )
+    say("no container registry can be reached; installing Debian packages with debootstrap (about a minute)")
+    _make(api, made, say)
+    return made
+
+
+def _pull(api: docker.APIClient) -> str | None:
+    """Why it could not be pulled, or None when it was."""
+    repository, tag = PUBLISHED.split(":")
+    try:
+        # Lines come all the time while a registry answers: a long silence means that none can be reached.
+        response = api.post(
+            f"{api.base_url}/v{api.api_version}/images/create",
+            params={"fromImage": repository, "tag": tag},
+            stream=True,
+            timeout=_PULL_SILENCE_SECONDS,
+        )
+        if not response.ok:
+            return str(response.json().get("message", response.reason))
+        for _ in response.iter_lines():
+            pass
+    except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError) as exc:
+        return str(exc)
+    return None if api.images(PUBLISHED) else "the registry refused"
+
+
+def _make(api: docker.APIClient, name: str, say: Callable[[str], None]) -> None:
+    with tempfile.TemporaryDirectory(prefix="smdebug-emulator-origin-") as temporary:
+        root = Path(temporary) / "root"
+        command = ["debootstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}", _SUITE, str(root)]
+        done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            last = "\n".join(done.stdout.strip().splitlines()[-5:])
+            raise ContainerRuntimeError(f"`{' '.join(command)}` failed:\n{last}")
+        say("importing it")
+        excluded = [f"--exclude={pattern}" for pattern in _NOT_IN_IMAGE]
+        with subprocess.Popen(
+            ["tar", "-C", str(root), *excluded, "-c", "."],  # noqa: S607 - found on root's PATH like debootstrap
+            stdout=subprocess.PIPE,
+        ) as tar:
+            repository, _, tag = name.rpartition(":")
+            assert tar.stdout is not None
+            try:
+                api.import_image_from_stream(tar.stdout, repository=repository, tag=tag)
+            except docker.errors.APIError as exc:
+                raise ContainerRuntimeError(f"The engine did not take {name}: {exc.explanation or exc}") from exc
+        if tar.returncode:
+            raise ContainerRuntimeError(f"tar of {root} failed with exit code {tar.returncode}; is the disk full?")

@@ -1,0 +1,206 @@
+"""Which local image stands for a requested one: by repository name, from the folders in ``rules_images/``.
+
+A folder with an ``image.toml`` is an image. The file says which repository names it answers to, what it runs and
+with which environment; the Docker images are built from it and the process back end runs from it, so both agree.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tomllib
+
+from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, ResolvedImage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+NAMESPACE = "smdebug-emulator"
+"""Our Docker images are named ``<namespace>/<image name>:latest``."""
+
+KEY_LABEL = "smdebug-emulator.key"
+"""On our images: made of all that went into it."""
+
+IMAGE_LABEL = "smdebug-emulator.image"
+"""On our images: its name."""
+
+DEFINITIONS_FOLDER = Path(__file__).resolve().parent.parent / "rules_images"
+
+_VERSION_TAG = re.compile(r"\d")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageName:
+    """The parts of an image's name.
+
+    Attributes:
+        path: everything before tag and digest, registry included.
+        repository: the last component of ``path``, e.g. ``pytorch-training``.
+        tag: text after ``:``, or None.
+        digest: text after ``@``, or None.
+    """
+
+    path: str
+    repository: str
+    tag: str | None = None
+    digest: str | None = None
+
+
+def parse_image_name(image: str) -> ImageName:
+    """Split ``registry:5000/a/b:tag@digest``.
+
+    Raises:
+        ImageNotFoundError: the text cannot be an image's name.
+    """
+    rest, _, digest = image.partition("@")
+    head, slash, last = rest.rpartition("/")
+    repository, _, tag = last.partition(":")
+    if not repository or any(character.isspace() for character in image):
+        raise ImageNotFoundError(f"{image!r} is not an image name; expected [registry/]repository[:tag].")
+    return ImageName(path=head + slash + repository, repository=repository, tag=tag or None, digest=digest or None)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageDefinition:
+    """One image of ``rules_images/``, as its ``image.toml`` says.
+
+    Attributes:
+        name: its own repository name; the Docker image is ``<namespace>/<name>``.
+        folder: where Dockerfile and image.toml are.
+        repositories: the repository names it answers to, ``name`` included.
+        version: tag of the framework release it holds, or None when any version means the same.
+        requirements: what pip installs in it.
+        with_smdebug: whether our smdebug package is installed in it.
+        entrypoint: what runs before a container's command.
+        environment: what every container of it gets.
+    """
+
+    name: str
+    folder: Path
+    repositories: tuple[str, ...]
+    version: str | None = None
+    requirements: tuple[str, ...] = ()
+    with_smdebug: bool = False
+    entrypoint: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def note_on_version(definition: ImageDefinition, requested: ImageName) -> str | None:
+    """What to tell a job that asked for another version than ``definition`` holds; None when it did not."""
+    if requested.digest is not None:
+        return f"The request pins {requested.digest}; {definition.name} as built here runs in its place."
+    if definition.version is None or requested.tag is None or not _VERSION_TAG.search(requested.tag):
+        return None
+    if requested.tag == definition.version:
+        return None
+    return (
+        f"The request asks for {requested.repository}:{requested.tag}; "
+        f"the local image is version {definition.version} and runs in its place."
+    )
+
+
+class ImageCatalogue:
+    """Every image of ours, found by scanning a folder for ``image.toml``.
+
+    Args:
+        folder: scanned with all its sub-folders.
+
+    Raises:
+        ContainerRuntimeError: the folder holds no image, or an ``image.toml`` is wrong; the text names the file.
+    """
+
+    def __init__(self, folder: Path = DEFINITIONS_FOLDER) -> None:
+        self._folder = folder
+        self._by_repository: dict[str, ImageDefinition] = {}
+        for path in sorted(folder.rglob("image.toml")):
+            definition = _read_definition(path)
+            for repository in definition.repositories:
+                other = self._by_repository.setdefault(repository, definition)
+                if other is not definition:
+                    raise ContainerRuntimeError(f"{path}: {repository!r} is already answered by {other.folder}.")
+        if not self._by_repository:
+            raise ContainerRuntimeError(
+                f"{folder} holds no image.toml: run the emulator from its checkout, where rules_images/ is."
+            )
+
+    def __iter__(self) -> Iterator[ImageDefinition]:
+        seen = {definition.name: definition for definition in self._by_repository.values()}
+        return iter(seen.values())
+
+    @property
+    def base_folder(self) -> Path:
+        """Where the Dockerfile is that every image's requirements are installed with."""
+        return self._folder / "base"
+
+    @property
+    def repositories(self) -> tuple[str, ...]:
+        """Every repository name that is answered, sorted."""
+        return tuple(sorted(self._by_repository))
+
+    def find(self, image: str) -> tuple[ImageDefinition, str | None] | None:
+        """The definition that answers to ``image`` and a note on what differs, or None.
+
+        Raises:
+            ImageNotFoundError: ``image`` cannot be an image's name.
+        """
+        requested = parse_image_name(image)
+        definition = self._by_repository.get(requested.repository)
+        return None if definition is None else (definition, note_on_version(definition, requested))
+
+    def resolve(self, image: str) -> ResolvedImage | None:
+        """The local Docker image for ``image``, whether built or not; None when it is none of ours.
+
+        Raises:
+            ImageNotFoundError: ``image`` cannot be an image's name.
+        """
+        found = self.find(image)
+        if found is None:
+            return None
+        definition, note = found
+        return ResolvedImage(requested=image, local=local_name(definition), note=note)
+
+
+def local_name(definition: ImageDefinition, namespace: str = NAMESPACE) -> str:
+    """The Docker name under which the newest build of ``definition`` is found."""
+    return f"{namespace}/{definition.name}:latest"
+
+
+def _read_definition(path: Path) -> ImageDefinition:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as exc:
+        raise ContainerRuntimeError(f"{path} cannot be read: {exc}") from exc
+    known = {
+        "name": str,
+        "repositories": list,
+        "version": str,
+        "requirements": list,
+        "with_smdebug": bool,
+        "entrypoint": list,
+        "environment": dict,
+    }
+    for key, value in table.items():
+        if key not in known:
+            raise ContainerRuntimeError(f"{path}: unknown key {key!r}; known are {', '.join(known)}.")
+        if not isinstance(value, known[key]) or not _holds_text(value):
+            raise ContainerRuntimeError(f"{path}: {key} is {value!r}; give text, or a list or table of text.")
+    if "name" not in table:
+        raise ContainerRuntimeError(f"{path}: name is missing.")
+    return ImageDefinition(
+        name=table["name"],
+        folder=path.parent,
+        repositories=tuple(dict.fromkeys((table["name"], *table.get("repositories", ())))),
+        version=table.get("version"),
+        requirements=tuple(table.get("requirements", ())),
+        with_smdebug=table.get("with_smdebug", False),
+        entrypoint=tuple(table.get("entrypoint", ())),
+        environment=table.get("environment", {}),
+    )
+
+
+def _holds_text(value: Any) -> bool:
+    items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
+    return all(isinstance(item, str) for item in items)

@@ -1,0 +1,291 @@
+"""Containers without Docker: each is a local process tree under a small supervisor (``supervisor.py``).
+
+This is no sandbox. A process sees the host's files and network with the rights of whoever started the emulator; it
+gets an environment of its own, a home and a temporary folder of its own, and nothing of it is left when it ends.
+
+One folder a container, named as the container, below the back end's state folder. What is in it is written by the
+supervisor, so a runtime that is made later on the same folder finds every container, its log and its exit code.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from container_runtime.images import ImageCatalogue
+from container_runtime.runtime import (
+    Container,
+    ContainerNotFoundError,
+    ContainerRuntimeError,
+    ContainerStartError,
+    Exit,
+    ImageNotFoundError,
+    LogLine,
+    ResolvedImage,
+)
+from container_runtime.supervised import (
+    SupervisorWatch,
+    has_started,
+    is_running,
+    parse_log_record,
+    read_exit,
+    read_json,
+    spawn_supervisor,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from container_runtime.images import ImageDefinition
+    from container_runtime.spec import ContainerSpec, Mount
+
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_OPT_ML = "/opt/ml"
+_STARTING = ".starting-"
+_LOG_POLL_SECONDS = 0.02
+_KILL_SECONDS = 30.0
+_SAFE_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+
+
+class LocalProcesses:
+    """The process back end.
+
+    Args:
+        state_folder: where the containers' folders are kept; made when missing. One folder, one back end.
+        catalogue: the images that it can run; those of ``rules_images/`` when not given.
+
+    Raises:
+        ContainerRuntimeError: the state folder cannot be written.
+    """
+
+    name = "process"
+    host_address = "127.0.0.1"
+
+    def __init__(self, state_folder: Path, catalogue: ImageCatalogue | None = None) -> None:
+        self._folder = state_folder
+        self._catalogue = catalogue or ImageCatalogue()
+        # Only these may be waited for: any other number may by now belong to somebody else's child.
+        self._children: set[int] = set()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._sweep()
+        except OSError as exc:
+            raise ContainerRuntimeError(f"The state folder {state_folder} cannot be used: {exc.strerror}.") from exc
+
+    def resolve_image(self, image: str) -> ResolvedImage:
+        """See ``ContainerRuntime``."""
+        definition, note = self._find_definition(image)
+        return ResolvedImage(requested=image, local=definition.name, note=note)
+
+    def path_in_container(self, mount: Mount, relative: str) -> str:
+        """The path on the host: there are no mounts."""
+        return str(mount.source / relative)
+
+    def start(self, spec: ContainerSpec) -> str:
+        """See ``ContainerRuntime``."""
+        definition, _ = self._find_definition(spec.image)
+        for mount in spec.mounts:
+            if not mount.source.is_dir():
+                raise ContainerStartError(f"Container {spec.name}: the folder to mount, {mount.source}, is not there.")
+        scratch = Path(tempfile.mkdtemp(prefix="smdebug-emulator-"))
+        folder = Path(tempfile.mkdtemp(prefix=_STARTING, dir=self._folder))
+        try:
+            environment = _build_environment(spec, definition, scratch)
+            process = {
+                "argv": _build_argv(spec, definition, environment["PATH"]),
+                "environment": environment,
+                "cwd": str(scratch / "home"),
+                "memory_bytes": spec.memory_bytes,
+            }
+            record = {"name": spec.name, "labels": dict(spec.labels), "scratch": str(scratch)}
+            (folder / "process.json").write_text(json.dumps(process), encoding="utf-8")
+            (folder / "container.json").write_text(json.dumps(record), encoding="utf-8")
+            (scratch / "home").mkdir()
+            (scratch / "tmp").mkdir()
+            with (folder / "lock").open("wb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                folder = self._give_name(folder, spec.name)
+                pid, error = spawn_supervisor(folder, lock.fileno())
+            if error:
+                os.waitpid(pid, 0)
+                raise ContainerStartError(  # noqa: TRY301 - the clean-up below is for this one, too
+                    f"Container {spec.name} ({spec.image}) did not start: {error}"
+                )
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        self._children.add(pid)
+        return spec.name
+
+    def logs(self, container_id: str) -> Iterator[LogLine]:
+        """See ``ContainerRuntime``."""
+        return self._follow(self._folder_of(container_id))
+
+    def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
+        """See ``ContainerRuntime``."""
+        folder = self._folder_of(container_id)
+        with self._watch(folder) as watch:
+            if not watch.wait(timeout):
+                return None
+        return read_exit(folder)
+
+    def stop(self, container_id: str, grace_seconds: float) -> None:
+        """See ``ContainerRuntime``."""
+        with self._watch(self._folder_of(container_id)) as watch:
+            watch.send(signal.SIGTERM)
+            if not watch.wait(grace_seconds):
+                self._kill(watch, container_id)
+
+    def remove(self, container_id: str) -> None:
+        """See ``ContainerRuntime``."""
+        try:
+            folder = self._folder_of(container_id)
+            scratch = Path(read_json(folder / "container.json")["scratch"])
+            with self._watch(folder) as watch:
+                self._kill(watch, container_id)
+        except (ContainerNotFoundError, FileNotFoundError):
+            return
+        shutil.rmtree(scratch, ignore_errors=True)
+        # Out of sight at once: a half-deleted folder must never look like a container.
+        gone = folder.with_name(f"{_STARTING}gone-{folder.name}-{time.time_ns()}")
+        try:
+            folder.rename(gone)
+        except FileNotFoundError:
+            return  # another thread removes it
+        shutil.rmtree(gone, ignore_errors=True)
+
+    def find(self, labels: Mapping[str, str]) -> list[Container]:
+        """See ``ContainerRuntime``."""
+        found = []
+        for folder in sorted(self._folder.iterdir()):
+            if folder.name.startswith(_STARTING):
+                continue
+            try:
+                record = read_json(folder / "container.json")
+            except FileNotFoundError:
+                continue  # removed meanwhile
+            if labels.items() <= record["labels"].items():
+                running = is_running(folder)
+                found.append(Container(id=folder.name, name=folder.name, labels=record["labels"], running=running))
+        return found
+
+    def close(self) -> None:
+        """Nothing to give back: supervisors belong to their containers."""
+
+    @contextmanager
+    def _watch(self, folder: Path) -> Iterator[SupervisorWatch]:
+        watch = SupervisorWatch(folder)
+        try:
+            yield watch
+        finally:
+            watch.close()
+            self._reap(watch.pid)
+
+    def _reap(self, pid: int | None) -> None:
+        """Take the zombie of an ended supervisor away, when it was started here."""
+        if pid in self._children:
+            try:
+                reaped, _ = os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:  # another thread was quicker
+                reaped = pid
+            if reaped:
+                self._children.discard(pid)
+
+    def _find_definition(self, image: str) -> tuple[ImageDefinition, str | None]:
+        found = self._catalogue.find(image)
+        if found is None:
+            known = ", ".join(self._catalogue.repositories)
+            raise ImageNotFoundError(
+                f"No image {image!r}: without Docker only these repository names can run: {known}. "
+                "Start a Docker engine (make engine) and the emulator with --runtime docker for any other image."
+            )
+        return found
+
+    def _folder_of(self, container_id: str) -> Path:
+        folder = self._folder / container_id
+        if _SAFE_ID.fullmatch(container_id) is None or not folder.is_dir():
+            raise ContainerNotFoundError(f"No container {container_id!r} in {self._folder}.")
+        return folder
+
+    def _give_name(self, folder: Path, name: str) -> Path:
+        try:
+            return folder.rename(self._folder / name)
+        except OSError as exc:
+            raise ContainerStartError(f"Container name {name!r} is taken; remove that container first.") from exc
+
+    def _kill(self, watch: SupervisorWatch, container_id: str) -> None:
+        watch.send(signal.SIGUSR1)
+        if not watch.wait(_KILL_SECONDS):
+            raise ContainerRuntimeError(
+                f"Container {container_id} did not end {_KILL_SECONDS:g} s after SIGKILL; "
+                f"look for processes below process {watch.pid} that wait for a device."
+            )
+
+    def _follow(self, folder: Path) -> Iterator[LogLine]:
+        rest = b""
+        try:
+            with self._watch(folder) as watch, (folder / "log").open("rb") as log:
+                ended = False
+                while True:
+                    data = log.read(1 << 20)
+                    *lines, rest = (rest + data).split(b"\n")
+                    yield from map(parse_log_record, lines)
+                    if not data and ended:
+                        break
+                    if not data:
+                        ended = watch.wait(_LOG_POLL_SECONDS)
+            lost = read_json(folder / "exit.json")["log_error"]
+        except FileNotFoundError:
+            return  # removed while it was read, or ended without a last word
+        if lost:
+            yield LogLine(timestamp_ms=time.time_ns() // 1_000_000, text=f"Lines of this log were lost: {lost}")
+
+    def _sweep(self) -> None:
+        """Clear away what a runtime that was killed half-way through a start or a removal has left."""
+        for folder in self._folder.iterdir():
+            if folder.name.startswith(_STARTING) and time.time() - folder.stat().st_mtime > 60:
+                shutil.rmtree(folder, ignore_errors=True)
+            elif not folder.name.startswith(_STARTING) and not has_started(folder) and not is_running(folder):
+                self.remove(folder.name)
+
+
+def _build_environment(spec: ContainerSpec, definition: ImageDefinition, scratch: Path) -> dict[str, str]:
+    """Exactly what the process gets; nothing comes from this process's own environment."""
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{_SYSTEM_PATH}",
+        "HOME": str(scratch / "home"),
+        "TMPDIR": str(scratch / "tmp"),
+        "LANG": "C.UTF-8",
+        **definition.environment,
+        **spec.environment,
+    }
+    for mount in spec.mounts:
+        if mount.target.rstrip("/") == _OPT_ML:
+            environment["SAGEMAKER_BASE_DIR"] = str(mount.source)
+    return environment
+
+
+def _build_argv(spec: ContainerSpec, definition: ImageDefinition, path: str) -> list[str]:
+    entrypoint = definition.entrypoint if spec.entrypoint is None else spec.entrypoint
+    argv = [*entrypoint, *spec.command]
+    if not argv:
+        raise ContainerStartError(f"Container {spec.name}: image {spec.image} has no entry point; give a command.")
+    # The interpreter of an image is the one that runs the emulator.
+    program = sys.executable if argv[0] in {"python", "python3"} else shutil.which(argv[0], path=path)
+    if program is None:
+        raise ContainerStartError(
+            f"Container {spec.name} ({spec.image}): {argv[0]!r} is no executable file on PATH={path}. "
+            "If the toolkit that brings it is missing, install the extra `training` into this environment."
+        )
+    return [program, *argv[1:]]

@@ -1,0 +1,156 @@
+"""The interface that every container back end keeps, and the errors it may raise.
+
+``tests/contract/test_container_runtime.py`` runs one suite against every implementation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from container_runtime.spec import ContainerSpec, Mount
+
+
+class ContainerRuntimeError(Exception):
+    """A back end could not do what was asked; the message says what to do about it."""
+
+
+class EngineUnavailableError(ContainerRuntimeError):
+    """The engine does not answer (any more)."""
+
+
+class ImageNotFoundError(ContainerRuntimeError):
+    """No local image answers to the requested name, and it cannot be pulled."""
+
+
+class ContainerNotFoundError(ContainerRuntimeError):
+    """No container of that id is known to the back end."""
+
+
+class ContainerStartError(ContainerRuntimeError):
+    """The image is there but the container did not start, e.g. its entry point is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedImage:
+    """The local image that stands for a requested one.
+
+    Attributes:
+        requested: the name in the request.
+        local: the name the back end runs.
+        note: what differs from the request (a version, say), for the job's log; None when nothing does.
+    """
+
+    requested: str
+    local: str
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a container ended.
+
+    Attributes:
+        code: exit code; 128 + N for a death by signal N, as Docker counts.
+        out_of_memory: it was killed at its memory limit.
+    """
+
+    code: int
+    out_of_memory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line a container printed.
+
+    Attributes:
+        timestamp_ms: epoch milliseconds at which the back end received it.
+        text: the line without its newline, decoded as UTF-8 with replacement characters.
+    """
+
+    timestamp_ms: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container that the back end knows, running or ended and not yet removed.
+
+    ``labels`` are the spec's, and with Docker also those that the image brings.
+    """
+
+    id: str
+    name: str
+    labels: Mapping[str, str]
+    running: bool
+
+
+MAX_LINE_BYTES = 1024 * 1024
+"""A longer line is cut into pieces, so that no back end holds an endless line in memory."""
+
+
+class ContainerRuntime(Protocol):
+    """Starts containers, follows their logs, waits for them, stops and removes them. Thread safe."""
+
+    @property
+    def name(self) -> str:
+        """``docker`` or ``process``."""
+
+    @property
+    def host_address(self) -> str:
+        """IP address at which a container reaches a server of this host (also one to listen on)."""
+
+    def resolve_image(self, image: str) -> ResolvedImage:
+        """Find the local image for ``image``.
+
+        Raises:
+            ImageNotFoundError: nothing local fits and nothing can be pulled.
+        """
+
+    def path_in_container(self, mount: Mount, relative: str) -> str:
+        """How a container with ``mount`` sees ``mount.source / relative``."""
+
+    def start(self, spec: ContainerSpec) -> str:
+        """Start a container and return its id. When this returns it is running (or has run).
+
+        Raises:
+            ImageNotFoundError: as ``resolve_image``.
+            ContainerStartError: the name is taken, a mount's source is missing, or the entry point cannot be run.
+            EngineUnavailableError: the engine does not answer.
+        """
+
+    def logs(self, container_id: str) -> Iterator[LogLine]:
+        """Yield every line from the first one on, following until the container has ended.
+
+        Standard output and standard error come in one stream. A line longer than 1 MiB comes in pieces.
+
+        Raises:
+            ContainerNotFoundError: at once, not at the first line.
+            EngineUnavailableError: the engine went away; the container may run on.
+        """
+
+    def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
+        """Wait until it has ended; None when ``timeout`` seconds passed first. May be asked again and again.
+
+        Raises:
+            ContainerNotFoundError, EngineUnavailableError.
+        """
+
+    def stop(self, container_id: str, grace_seconds: float) -> None:
+        """SIGTERM, then SIGKILL after ``grace_seconds``. Returns when it has ended. Idempotent.
+
+        Raises:
+            ContainerNotFoundError, EngineUnavailableError.
+        """
+
+    def remove(self, container_id: str) -> None:
+        """Forget a container and free what it holds; one that still runs is killed first. Idempotent."""
+
+    def find(self, labels: Mapping[str, str]) -> list[Container]:
+        """All containers of this back end, running or ended, that carry every one of ``labels``."""
+
+    def close(self) -> None:
+        """Give back what the back end itself holds (its network, when empty). Containers are left alone."""

@@ -1,0 +1,71 @@
+"""Chooses the container back end, and says why that one."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from container_runtime.images import ImageCatalogue
+from container_runtime.local_process import LocalProcesses
+from container_runtime.runtime import EngineUnavailableError, ImageNotFoundError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from container_runtime.runtime import ContainerRuntime
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The back end to use.
+
+    Attributes:
+        runtime: it.
+        reason: one sentence for whoever started the emulator.
+    """
+
+    runtime: ContainerRuntime
+    reason: str
+
+
+def select_runtime(choice: Literal["auto", "docker", "process"], state_dir: Path) -> Selection:
+    """Make the back end that was asked for; ``auto`` takes Docker when an engine answers and has our images.
+
+    Args:
+        choice: which one.
+        state_dir: the emulator's state folder. The process back end keeps its containers in it; Docker's are labelled
+            with a name made of it, so that an emulator on the same folder finds them again.
+
+    Raises:
+        EngineUnavailableError: ``docker`` was asked for and no engine answers.
+        ImageNotFoundError: ``docker`` was asked for and our images are not built.
+        ContainerRuntimeError: the state folder cannot be used.
+    """
+    if choice == "process":
+        return Selection(_make_local(state_dir), "Containers run as local processes, as asked for.")
+    # Imported here: with --runtime process nobody waits for the Docker client, or needs it.
+    from container_runtime.docker_engine import DockerEngine, missing_images
+
+    try:
+        missing = missing_images(ImageCatalogue())
+    except EngineUnavailableError:
+        if choice == "docker":
+            raise
+        return Selection(_make_local(state_dir), "No Docker engine answers: containers run as local processes.")
+    if missing and choice == "docker":
+        raise ImageNotFoundError(f"The engine has no image {', '.join(missing)}: run `make images` first.")
+    if missing:
+        reason = "A Docker engine answers, but images are missing (make images): containers run as local processes."
+        return Selection(_make_local(state_dir), reason)
+    why = "as asked for" if choice == "docker" else "an engine answers and has the images"
+    return Selection(DockerEngine(name_instance(state_dir)), f"Containers run on Docker: {why}.")
+
+
+def name_instance(state_dir: Path) -> str:
+    """Instance id of the emulator that keeps its state in ``state_dir``: 12 hexadecimal digits."""
+    return hashlib.sha256(str(state_dir.resolve()).encode()).hexdigest()[:12]
+
+
+def _make_local(state_dir: Path) -> LocalProcesses:
+    return LocalProcesses(state_dir / "containers")

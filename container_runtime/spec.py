@@ -1,0 +1,76 @@
+"""What to run: a container's description, the same for every back end."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,127}")
+"""Docker's own rule for names; it also makes a name safe as one path component."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A folder of the host that the container sees.
+
+    Attributes:
+        source: absolute path of an existing folder on the host.
+        target: absolute path inside the container, e.g. ``/opt/ml``.
+        read_only: the container may not write below it. The process back end cannot enforce this.
+
+    Raises:
+        ValueError: a path that is not absolute.
+    """
+
+    source: Path
+    target: str
+    read_only: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.source.is_absolute() or not PurePosixPath(self.target).is_absolute():
+            raise ValueError(f"Mount {self.source} -> {self.target}: give two absolute paths.")
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSpec:
+    """One container to start.
+
+    Attributes:
+        name: unique on this engine; letters, digits, ``_``, ``.`` and ``-``.
+        image: the image as the request named it; the back end resolves it (see ``ContainerRuntime.resolve_image``).
+        command: arguments after the image's entry point, as in ``docker run IMAGE train``.
+        entrypoint: replaces the image's entry point when given.
+        environment: exactly what the container gets on top of what its image sets; nothing of the host's leaks in.
+        mounts: folders shared with the host.
+        hostname: what the container calls itself and can resolve, e.g. ``algo-1``; the engine's choice when None.
+            A local process keeps the host's name.
+        labels: how the container is found again after a restart; ``find`` matches on them.
+        memory_bytes: hard limit, or None for no limit.
+        shm_bytes: size of /dev/shm, or None for the engine's default.
+
+    Raises:
+        ValueError: a name that no engine takes, or a limit that is not positive.
+    """
+
+    name: str
+    image: str
+    command: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()
+    hostname: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    memory_bytes: int | None = None
+    shm_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if _NAME.fullmatch(self.name) is None:
+            raise ValueError(f"Container name {self.name!r}: use 2 to 128 of a-z, A-Z, 0-9, '_', '.', '-'.")
+        for field_name, limit in (("memory_bytes", self.memory_bytes), ("shm_bytes", self.shm_bytes)):
+            if limit is not None and limit <= 0:
+                raise ValueError(f"Container {self.name}: {field_name} is {limit}; give a positive number or None.")

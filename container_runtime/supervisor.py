@@ -1,0 +1,284 @@
+r"""Stands beside one local process from its start to its end, and outlives whoever started it.
+
+Run by ``local_process`` as a script of its own (``python -I -S supervisor.py FOLDER``), so it imports little and
+nothing of ours. File descriptor 3 is the container's lock file, held locked until this process ends however it ends:
+that is how others know that the container runs. File descriptor 4 tells the starter how the start went, then closes.
+
+Reads ``FOLDER/process.json`` {argv, environment, cwd, memory_bytes}. Writes ``FOLDER/log``, one record
+``<epoch milliseconds> <raw line>\n`` a line; ``FOLDER/supervisor.pid``; and at the end ``FOLDER/exit.json``
+{code, out_of_memory, log_error}. SIGTERM is passed on to the process group; SIGUSR1 kills the whole tree.
+"""
+
+# pathlib and contextlib would double the time that this script takes to start.
+# ruff: noqa: PTH105, PTH118, PTH123, PTH208, SIM105
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+LOCK_FD = 3
+HANDSHAKE_FD = 4
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+MAX_LINE_BYTES = 1024 * 1024
+MEMORY_POLL_SECONDS = 0.05
+DRAIN_SECONDS = 2.0
+PAGE_BYTES = os.sysconf("SC_PAGESIZE")
+
+_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1)
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class LineLog:
+    """Appends what a process prints to a file, line by line, each with the time it arrived."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._rest = b""
+        self.error: str | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Write every complete line in what has come so far."""
+        stamp = b"%d " % (time.time_ns() // 1_000_000)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > MAX_LINE_BYTES:
+            lines.append(self._rest)
+            self._rest = b""
+        self._append(b"".join(stamp + piece + b"\n" for line in lines for piece in cut(line)))
+
+    def close(self) -> None:
+        """Write the last line even if it has no newline."""
+        if self._rest:
+            self._append(b"%d %b\n" % (time.time_ns() // 1_000_000, self._rest))
+        os.close(self._fd)
+
+    def _append(self, data: bytes) -> None:
+        # A full disk must not kill the process that is watched: what was lost is told in exit.json.
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+        except OSError as exc:
+            self.error = self.error or str(exc)
+
+
+def cut(line: bytes) -> list[bytes]:
+    """The line in pieces of at most MAX_LINE_BYTES."""
+    return [line[start : start + MAX_LINE_BYTES] for start in range(0, len(line), MAX_LINE_BYTES)] or [line]
+
+
+def read_parents() -> dict[int, int]:
+    """Parent of every process of this machine that is alive (zombies included)."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as stat:
+                    # The command's name stands in parentheses and may itself hold any of them.
+                    parents[int(entry)] = int(stat.read().rpartition(b")")[2].split()[1])
+            except (OSError, IndexError):
+                continue  # it ended between the listing and now
+    return parents
+
+
+def find_descendants(root: int) -> list[int]:
+    """Every process below ``root``, nearest first."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in read_parents().items():
+        children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    level = [root]
+    while level:
+        level = [child for parent in level for child in children.get(parent, ())]
+        found.extend(level)
+    return found
+
+
+def read_resident_bytes(pid: int) -> int:
+    """Resident memory of one process, pages that it shares with others included; 0 when it has ended."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * PAGE_BYTES
+    except (OSError, IndexError):
+        return 0
+
+
+def read_proportional_bytes(pid: int) -> int:
+    """Memory of one process with shared pages divided among those that share them; slow for a large process."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as rollup:
+            for line in rollup:
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError as exc:
+        if exc.errno not in (errno.ENOENT, errno.ESRCH):
+            return read_resident_bytes(pid)  # not ours to read, e.g. a set-uid program: the upper bound counts
+    return 0
+
+
+def exceeds_memory(limit: int) -> bool:
+    """Whether this process's tree holds more than ``limit`` bytes."""
+    pids = find_descendants(os.getpid())
+    # Workers that were forked share most pages: only when the quick sum is over the limit the exact one is made.
+    return sum(map(read_resident_bytes, pids)) > limit and sum(map(read_proportional_bytes, pids)) > limit
+
+
+class Supervisor:
+    """Starts the process, reads what it prints, and records how it ended."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        with open(os.path.join(folder, "process.json"), encoding="utf-8") as file:
+            self._process = json.load(file)
+        self._log = LineLog(os.path.join(folder, "log"))
+        self._main_pid = 0
+        self._exit_code: int | None = None
+        self._out_of_memory = False
+        self._wakeup, wakeup_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, lambda _number, _frame: None)
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        # Orphans of the tree become children of this process, so that none is left behind.
+        _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def run(self) -> None:
+        """From start to end."""
+        output = self._start()
+        if output is None:
+            return
+        poll = select.poll()
+        poll.register(output, select.POLLIN)
+        poll.register(self._wakeup, select.POLLIN)
+        limit = self._process["memory_bytes"]
+        next_check = 0.0
+        while self._exit_code is None:
+            ready = dict(poll.poll(None if limit is None else MEMORY_POLL_SECONDS * 1000))
+            if output in ready and not self._read(output):
+                poll.unregister(output)
+            if self._wakeup in ready:
+                self._handle_signals()
+            if limit is not None and time.monotonic() >= next_check and self._exit_code is None:
+                if exceeds_memory(limit):
+                    self._out_of_memory = True
+                    self._kill_all()
+                next_check = time.monotonic() + MEMORY_POLL_SECONDS
+        # Like the end of a container's first process: whatever it left running ends with it.
+        self._kill_all()
+        self._drain(output)
+        self._log.close()
+        self._write_exit()
+
+    def _start(self) -> int | None:
+        read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        error_read, error_write = os.pipe2(os.O_CLOEXEC)
+        self._main_pid = os.fork()
+        if self._main_pid == 0:
+            self._execute(write_end, error_write)
+        os.close(write_end)
+        os.close(error_write)
+        with open(error_read, "rb") as errors:
+            error = errors.read()
+        if error:
+            os.waitpid(self._main_pid, 0)
+            os.write(HANDSHAKE_FD, b"error: " + error)
+            return None
+        with open(os.path.join(self._folder, "supervisor.pid"), "w", encoding="ascii") as file:
+            file.write(str(os.getpid()))
+        try:
+            os.write(HANDSHAKE_FD, b"started")
+        except BrokenPipeError:
+            pass  # the starter was killed meanwhile; the one that comes after it finds this process by its folder
+        os.close(HANDSHAKE_FD)
+        return read_end
+
+    def _execute(self, output: int, errors: int) -> None:
+        """In the forked child: become the process, or say why not."""
+        try:
+            os.setsid()
+            # Should this supervisor be killed, its process must not run on unwatched.
+            _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_DFL)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            os.closerange(LOCK_FD, HANDSHAKE_FD + 1)
+            os.chdir(self._process["cwd"])
+            argv = self._process["argv"]
+            os.execve(argv[0], argv, self._process["environment"])  # noqa: S606 - no shell is wanted
+        except BaseException as exc:  # noqa: BLE001 - whatever went wrong, this forked copy may only report it and end
+            os.write(errors, f"{argv_text(self._process['argv'])}: {exc}".encode())
+        finally:
+            os._exit(127)
+
+    def _read(self, output: int) -> bool:
+        data = os.read(output, 1 << 16)
+        self._log.feed(data)
+        return bool(data)
+
+    def _handle_signals(self) -> None:
+        received = set(os.read(self._wakeup, 4096))
+        self._reap()
+        if self._exit_code is not None:
+            return
+        if signal.SIGUSR1 in received:
+            self._kill_all()
+        elif signal.SIGTERM in received:
+            os.killpg(self._main_pid, signal.SIGTERM)  # it is not reaped yet, so the group is still there
+
+    def _reap(self) -> bool:
+        """Take every ended child; False when there is no child left at all."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self._main_pid:
+                code = os.waitstatus_to_exitcode(status)
+                self._exit_code = code if code >= 0 else 128 - code
+
+    def _kill_all(self) -> None:
+        # A process may fork while the list is made: only an empty list ends this.
+        while self._reap():
+            for pid in find_descendants(os.getpid()):
+                kill(pid)
+            select.select([self._wakeup], [], [], 0.02)
+
+    def _drain(self, output: int) -> None:
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while (left := deadline - time.monotonic()) > 0:
+            if not select.select([output], [], [], left)[0] or not self._read(output):
+                return
+
+    def _write_exit(self) -> None:
+        path = os.path.join(self._folder, "exit.json")
+        record = {"code": self._exit_code, "out_of_memory": self._out_of_memory, "log_error": self._log.error}
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump(record, file)
+        os.replace(path + ".new", path)
+
+
+def kill(pid: int) -> None:
+    """Kill one process, which may have ended by itself."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def argv_text(argv: list[str]) -> str:
+    """The program, for a message."""
+    return argv[0] if argv else "(no command)"
+
+
+if __name__ == "__main__":
+    Supervisor(sys.argv[1]).run()

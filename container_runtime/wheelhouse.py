@@ -1,0 +1,162 @@
+"""Fetches wheels on the host, where pip is configured and a network may be reached, for builds that have neither.
+
+``python -m container_runtime.wheelhouse training-toolkit --into DIR`` writes the wheel of AWS's training toolkit, which
+is published as source with a C extension: it is built here without that extension, so no compiler is needed. The
+extension only matters to jobs that are spread over machines with MPI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import ContainerRuntimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+PYTHON_VERSION = "3.11"
+"""Of the interpreter in our images, which need not be the host's."""
+
+TRAINING_TOOLKIT = "sagemaker-training==5.1.4"
+_PUBLISHED_AS_SOURCE = {TRAINING_TOOLKIT: ("inotify_simple==1.2.1",)}
+"""Requirement -> what it needs that is published as source, too, and is pure Python."""
+
+# Debian 12's glibc is 2.36; every older one's wheels run on it.
+_PLATFORMS = [f"manylinux_2_{minor}_{platform.machine()}" for minor in range(36, 4, -1)]
+
+_SETUP_WITHOUT_EXTENSION = '''\
+"""Runs the original setup with a module in place of its C extension."""
+import runpy
+
+import setuptools
+
+original_setup = setuptools.setup
+in_place = {"ext_modules": [], "py_modules": ["gethostname"]}
+setuptools.setup = lambda **arguments: original_setup(**{**arguments, **in_place})
+runpy.run_path("setup_original.py", run_name="__main__")
+'''
+_MODULE_FOR_EXTENSION = '''\
+"""In place of the toolkit's C extension, which gives MPI's processes the host names that SageMaker gave."""
+
+
+def call(*_):
+    raise NotImplementedError("This wheel was built without the C extension that MPI jobs need.")
+'''
+
+
+class WheelhouseError(ContainerRuntimeError):
+    """pip could not fetch or build a wheel; the text holds pip's last lines."""
+
+
+def key_of_requirements(requirements: Iterable[str]) -> str:
+    """Short text that is the same for the same requirements on the same platform."""
+    text = "\n".join(
+        [PYTHON_VERSION, platform.machine(), _SETUP_WITHOUT_EXTENSION, _MODULE_FOR_EXTENSION, *sorted(requirements)]
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def fetch_wheels(requirements: Sequence[str], cache: Path) -> Path:
+    """Return a folder with a wheel for every requirement, what they require, pip, and ``requirements.txt``.
+
+    Fetched once: the folder's name is made of the requirements.
+
+    Raises:
+        WheelhouseError: pip failed.
+    """
+    folder = cache / "wheels" / key_of_requirements(requirements)
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder.parent) as temporary:
+        partial = Path(temporary) / "wheels"
+        partial.mkdir()
+        if TRAINING_TOOLKIT in requirements:
+            build_training_toolkit(partial)
+        for requirement in requirements:
+            for needed in _PUBLISHED_AS_SOURCE.get(requirement, ()):
+                _run_pip("wheel", "--no-deps", "--wheel-dir", str(partial), needed)
+        platforms = [argument for tag in _PLATFORMS for argument in ("--platform", tag)]
+        _run_pip(
+            "download",
+            *("--dest", str(partial), "--find-links", str(partial), "--only-binary", ":all:"),
+            *("--python-version", PYTHON_VERSION, "--implementation", "cp", *platforms),
+            *(*requirements, "pip"),
+        )
+        (partial / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
+        partial.rename(folder)
+    return folder
+
+
+def build_training_toolkit(into: Path) -> Path:
+    """Build a pure Python wheel of the training toolkit and return its path.
+
+    Raises:
+        WheelhouseError: pip cannot fetch the source or build it.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        source = _unpack_source(TRAINING_TOOLKIT, Path(temporary))
+        (source / "setup.py").rename(source / "setup_original.py")
+        (source / "setup.py").write_text(_SETUP_WITHOUT_EXTENSION, encoding="utf-8")
+        (source / "gethostname.py").write_text(_MODULE_FOR_EXTENSION, encoding="utf-8")
+        _run_pip("wheel", "--no-deps", "--wheel-dir", temporary, str(source))
+        built = next(Path(temporary).glob("*.whl"))
+        return Path(shutil.copy2(built, into))
+
+
+def build_project_wheel(source: Path, into: Path) -> Path:
+    """Build the wheel of the project in ``source`` and return its path.
+
+    Raises:
+        WheelhouseError: pip failed.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    _run_pip("wheel", "--no-deps", "--wheel-dir", str(into), str(source))
+    return next(into.glob("*.whl"))
+
+
+def _unpack_source(requirement: str, into: Path) -> Path:
+    # Metadata is not asked for (no build isolation, no dependencies): only the archive is wanted.
+    _run_pip("download", "--no-deps", "--no-binary", ":all:", "--dest", str(into), requirement)
+    archive = next(into.glob("*.tar.gz"))
+    with tarfile.open(archive) as tar:
+        tar.extractall(into, filter="data")
+    archive.unlink()
+    return next(path for path in into.iterdir() if path.is_dir())
+
+
+def _run_pip(*arguments: str) -> None:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        last = "\n".join(done.stderr.strip().splitlines()[-8:])
+        raise WheelhouseError(f"`pip {' '.join(arguments[:1])}` failed for {arguments[-1]}:\n{last}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m container_runtime.wheelhouse", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    toolkit = commands.add_parser("training-toolkit", help="build a pure wheel of the training toolkit")
+    toolkit.add_argument("--into", type=Path, required=True, help="folder for the wheel")
+    parsed = parser.parse_args(arguments)
+    try:
+        print(build_training_toolkit(parsed.into))  # noqa: T201 - the answer of the command
+    except WheelhouseError as exc:
+        print(exc, file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

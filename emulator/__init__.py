@@ -1,0 +1,1 @@
+"""The SageMaker Debugger service on one machine."""

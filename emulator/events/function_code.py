@@ -1,0 +1,58 @@
+"""Unpacks a function's zip so that nothing in it can land outside its folder."""
+
+from __future__ import annotations
+
+import io
+import stat
+import zipfile
+from pathlib import Path, PurePosixPath
+
+# Lambda's own limit for an unpacked function with its layers.
+MAX_UNPACKED_BYTES = 250 * 1024 * 1024
+
+
+class UnsafeZipError(Exception):
+    """The zip cannot be unpacked; the text says which entry is wrong and why."""
+
+
+def extract_zip(content: bytes, folder: Path, limit: int = MAX_UNPACKED_BYTES) -> int:
+    """Unpack ``content`` below ``folder``, which is created, and return the number of bytes written.
+
+    Files are readable by everyone, because a container may run them as another user; execute bits are kept.
+
+    Raises:
+        UnsafeZipError: no zip, an entry that leaves the folder or is a link, or more than ``limit`` bytes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o755)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            written = 0
+            for entry in archive.infolist():
+                written += _extract_entry(archive, entry, folder, limit - written)
+            return written
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        # zipfile says RuntimeError for an encrypted entry and NotImplementedError for an unknown compression.
+        raise UnsafeZipError(f"The function's code is no zip file that can be unpacked: {error}") from error
+
+
+def _extract_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path, room: int) -> int:
+    name = PurePosixPath(entry.filename.replace("\\", "/"))
+    if name.is_absolute() or ".." in name.parts or (name.parts and ":" in name.parts[0]):
+        raise UnsafeZipError(f"The entry {entry.filename!r} points outside the zip: rename it.")
+    mode = entry.external_attr >> 16
+    if stat.S_ISLNK(mode):
+        raise UnsafeZipError(f"The entry {entry.filename!r} is a symbolic link: put the file itself into the zip.")
+    target = folder.joinpath(*name.parts)
+    if entry.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+        return 0
+    if entry.file_size > room:
+        raise UnsafeZipError(f"Unpacked, the code is larger than {MAX_UNPACKED_BYTES} bytes: leave something out.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The size in the zip's directory is what zipfile reads at most, so it bounds what is written.
+    with archive.open(entry) as source:
+        content = source.read()
+    target.write_bytes(content)
+    target.chmod(0o755 if mode & 0o111 else 0o644)
+    return len(content)

@@ -1,0 +1,82 @@
+"""One invocation of a function: what goes in, what comes out, and Lambda's texts for what can go wrong."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What a function is asked.
+
+    Attributes:
+        function_arn: as the caller named it, with its qualifier.
+        payload: JSON, UTF-8.
+        timeout_s: from the moment at which the function gets it.
+        client_context: the caller's ClientContext, decoded JSON text.
+    """
+
+    function_arn: str
+    payload: bytes = field(repr=False)
+    timeout_s: float
+    client_context: str | None = None
+    request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+@dataclass(frozen=True, slots=True)
+class InvocationResult:
+    """What a function answered.
+
+    Attributes:
+        payload: the function's JSON, or an error object.
+        function_error: ``Unhandled`` when the function failed, else None. Lambda has had no other value for years.
+        version: of the function that ran.
+        log_tail: the last 4 KiB of what this invocation logged; empty unless asked for.
+    """
+
+    request_id: str
+    payload: bytes
+    function_error: str | None = None
+    version: str = "$LATEST"
+    log_tail: str = ""
+
+
+class WorkerFailure(Exception):  # noqa: N818 - a failed invocation, which becomes a payload and no raised error
+    """The worker could not finish an invocation; ``payload`` is what the caller gets, ``log`` what the log says."""
+
+    def __init__(self, payload: dict[str, object], log: str) -> None:
+        super().__init__(log)
+        self.payload = json.dumps(payload).encode()
+        self.log = log
+
+
+def build_timeout(request_id: str, timeout_s: float) -> WorkerFailure:
+    """The function took longer than its Timeout."""
+    text = f"Task timed out after {timeout_s:.2f} seconds"
+    moment = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    return WorkerFailure(
+        {"errorType": "Sandbox.Timedout", "errorMessage": f"RequestId: {request_id} Error: {text}"},
+        f"{moment} {request_id} {text}",
+    )
+
+
+def build_exit(request_id: str, code: int, out_of_memory: bool = False) -> WorkerFailure:
+    """The worker's process ended while it had an invocation. ``code`` counts signals as 128 + N."""
+    status = f"signal: {_signal_name(code)}" if out_of_memory or code > 128 else f"exit status {code}"
+    text = f"RequestId: {request_id} Error: Runtime exited with error: {status}"
+    if out_of_memory:
+        text += " (out of memory: raise the function's MemorySize)"
+    return WorkerFailure({"errorType": "Runtime.ExitError", "errorMessage": text}, f"{text}\nRuntime.ExitError")
+
+
+def build_start_failure(request_id: str, reason: str) -> WorkerFailure:
+    """No worker could be started for the function; ``reason`` says what to do."""
+    text = f"RequestId: {request_id} Error: {reason}"
+    return WorkerFailure({"errorType": "Runtime.StartFailure", "errorMessage": text}, f"[ERROR] {text}")
+
+
+def _signal_name(code: int) -> str:
+    return {137: "killed", 143: "terminated", 139: "segmentation fault", 134: "aborted"}.get(code, str(code - 128))

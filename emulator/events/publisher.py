@@ -1,0 +1,248 @@
+"""Delivers events to the targets of EventBridge's rules: in order, retried, no target holding up another."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import tenacity
+
+from emulator.events.target_input import TargetInputError
+from emulator.events.targets import Delivery, UnsupportedTargetError, find_kind
+from emulator.events.worker_pool import RuntimeClosedError
+from emulator.moto_services import eventbridge, functions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from emulator.events.invocation import InvocationResult
+    from emulator.events.lambda_runtime import LambdaRuntime
+    from emulator.moto_services.eventbridge import Target
+
+logger = logging.getLogger(__name__)
+
+# A bus may forward to a bus that forwards back: an event goes at most this far.
+_MAX_BUSES = 5
+_ATTEMPTS = 4
+# Trying these again cannot help: somebody has to change the target.
+_FINAL_ERRORS = (UnsupportedTargetError, TargetInputError)
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """An event in the queue. ``targets`` is None for one that still has to be matched against the rules."""
+
+    event_id: str
+    region: str
+    event: dict[str, Any]
+    on_delivered: Callable[[str], None]
+    targets: list[Target] | None
+
+
+class _Journey:
+    """Counts the deliveries that one event still has before it, its own walk through the rules included."""
+
+    def __init__(self, published: _Published, finish: Callable[[_Published], None]) -> None:
+        self._published = published
+        self._finish = finish
+        self._open = 1
+        self._lock = threading.Lock()
+
+    def join(self) -> None:
+        """One delivery more."""
+        with self._lock:
+            self._open += 1
+
+    def leave(self) -> None:
+        """One delivery less; the last one finishes the journey."""
+        with self._lock:
+            self._open -= 1
+            last = self._open == 0
+        if last:
+            self._finish(self._published)
+
+
+class Publisher:
+    """The delivery room. Thread safe.
+
+    One thread takes the events in the order in which they were published and hands each to its targets. What may take
+    long (an SNS topic with an HTTP subscriber, a second attempt) goes to a few threads beside it; functions run in
+    ``LambdaRuntime``, in order for each function.
+    """
+
+    def __init__(self, account_id: str, runtime: LambdaRuntime, *, retry_seconds: float = 0.2) -> None:
+        """Start the delivery thread, and take over what moto would dispatch: PutEvents, and calls of functions.
+
+        Args:
+            account_id: whose default buses the jobs' events go to.
+            runtime: runs the functions; closed after this object.
+            retry_seconds: the wait before the second attempt; it doubles before each further one.
+        """
+        self._account_id = account_id
+        self._runtime = runtime
+        self._retry_seconds = retry_seconds
+        self._events: queue.SimpleQueue[_Published | None] = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._open = 0
+        self._closing = threading.Event()
+        self._slow = ThreadPoolExecutor(max_workers=4, thread_name_prefix="event-delivery")
+        self._restore = [
+            eventbridge.capture_dispatch(self._take_from_moto),
+            functions.capture_invocations(self._invoke_for_moto),
+        ]
+        self._thread = threading.Thread(target=self._deliver_all, name="event-publisher", daemon=True)
+        self._thread.start()
+
+    def publish(self, event_id: str, region: str, event: dict[str, Any], on_delivered: Callable[[str], None]) -> None:
+        """Put ``event`` on the default bus of ``region`` and return at once.
+
+        Args:
+            event_id: the caller's name for it.
+            region: of the bus.
+            event: the complete envelope as targets see it.
+            on_delivered: called with ``event_id``, from another thread, when every target has got the event or all
+                attempts are used up; for a function, when it has ended. Never called for what a shutdown cut off.
+        """
+        with self._changed:
+            self._open += 1
+        self._events.put(_Published(event_id, region, event, on_delivered, None))
+
+    def drain(self, timeout: float) -> bool:
+        """Wait until everything published so far is delivered; False if ``timeout`` seconds passed first."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._open == 0, timeout)
+
+    def close(self) -> None:
+        """Stop delivering. What is not delivered stays undelivered: its ``on_delivered`` is not called. Idempotent."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        for restore in self._restore:
+            restore()
+        self._events.put(None)
+        self._thread.join()
+        self._slow.shutdown(cancel_futures=True)
+
+    def _take_from_moto(self, targets: list[Target], event: dict[str, Any]) -> None:
+        """A rule's targets and an event that moto dispatched; its HTTP request does not wait for the delivery."""
+        if targets and not self._closing.is_set():
+            with self._changed:
+                self._open += 1
+            self._events.put(_Published(str(event.get("id")), targets[0].region, event, _ignore, targets))
+
+    def _invoke_for_moto(self, function: functions.Function, payload: bytes) -> None:
+        self._runtime.invoke_async(function, payload)
+
+    def _deliver_all(self) -> None:
+        while (published := self._events.get()) is not None:
+            if self._closing.is_set():
+                continue
+            journey = _Journey(published, self._finish)
+            try:
+                if published.targets is None:
+                    self._warm_up(published)
+                    self._put_on_bus(journey, (self._account_id, published.region, "default"), published.event, 1)
+                else:
+                    for target in published.targets:
+                        self._hand_over(journey, target, published.event, 1)
+            except Exception:
+                # Whatever is wrong with this event, the next one must still be delivered.
+                logger.exception("The event %s could not be delivered.", published.event_id)
+            journey.leave()
+
+    def _warm_up(self, published: _Published) -> None:
+        """Start workers for the functions that a later event of this kind may call, e.g. once a rule has fired."""
+        bus = (self._account_id, published.region, "default")
+        for target in eventbridge.possible_targets(*bus, published.event):
+            if target.service == "lambda":
+                try:
+                    self._runtime.warm(functions.get_function(target.account, target.region, target.arn))
+                except (functions.FunctionNotFoundError, functions.FunctionCodeError):
+                    continue  # said when it is really called
+
+    def _put_on_bus(self, journey: _Journey, bus: tuple[str, str, str], event: Mapping[str, Any], depth: int) -> None:
+        for target in eventbridge.matching_targets(*bus, event):
+            self._hand_over(journey, target, event, depth)
+
+    def _hand_over(self, journey: _Journey, target: Target, event: Mapping[str, Any], depth: int) -> None:
+        def publish(account: str, region: str, bus: str, forwarded: Mapping[str, Any]) -> None:
+            if depth < _MAX_BUSES:
+                self._put_on_bus(journey, (account, region, bus), forwarded, depth + 1)
+            else:
+                logger.warning("The event %s was forwarded by %d buses and goes no further.", event.get("id"), depth)
+
+        delivery = Delivery(target, event, self._runtime, publish)
+        journey.join()
+        try:
+            kind = find_kind(target)
+            if not kind.slow:
+                self._attempt(journey, delivery)
+                return
+        except _FINAL_ERRORS as error:
+            self._give_up(journey, delivery, error)
+            return
+        except Exception as error:  # noqa: BLE001 - logged by the attempts that follow, or by _give_up
+            logger.info("The event %s did not reach %s yet: %s", event.get("id"), target.arn, error)
+        if not self._closing.is_set():
+            self._slow.submit(self._attempt_again, journey, delivery)
+
+    def _attempt(self, journey: _Journey, delivery: Delivery) -> None:
+        future = find_kind(delivery.target).deliver(delivery)
+        if future is None:
+            journey.leave()
+        else:
+            future.add_done_callback(lambda done: self._function_ended(journey, delivery, done))
+
+    def _attempt_again(self, journey: _Journey, delivery: Delivery) -> None:
+        attempts = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(_ATTEMPTS) | tenacity.stop_when_event_set(self._closing),
+            wait=tenacity.wait_exponential(self._retry_seconds, max=5.0),
+            sleep=tenacity.sleep_using_event(self._closing),
+            retry=tenacity.retry_if_not_exception_type(_FINAL_ERRORS),
+            reraise=True,
+        )
+        try:
+            attempts(self._attempt, journey, delivery)
+        except Exception as error:  # noqa: BLE001 - logged by _give_up
+            if not self._closing.is_set():
+                self._give_up(journey, delivery, error)
+
+    def _give_up(self, journey: _Journey, delivery: Delivery, error: Exception) -> None:
+        target = delivery.target
+        logger.error(
+            "The event %s did not reach the target %s of the rule %s: %s",
+            delivery.event.get("id"),
+            target.target_id,
+            target.rule_arn,
+            error,
+            exc_info=None if isinstance(error, (*_FINAL_ERRORS, eventbridge.TargetGoneError)) else error,
+        )
+        journey.leave()
+
+    def _function_ended(self, journey: _Journey, delivery: Delivery, future: Future[InvocationResult]) -> None:
+        if future.cancelled():
+            return
+        error = future.exception()
+        if isinstance(error, RuntimeClosedError):
+            return
+        if error is not None:
+            logger.error("The function %s could not be invoked: %s", delivery.target.arn, error)
+        journey.leave()
+
+    def _finish(self, published: _Published) -> None:
+        try:
+            published.on_delivered(published.event_id)
+        except Exception:
+            # The outbox still has the event, and delivers it again after a restart.
+            logger.exception("The delivery of the event %s could not be recorded.", published.event_id)
+        with self._changed:
+            self._open -= 1
+            self._changed.notify_all()
+
+
+def _ignore(event_id: str) -> None:
+    """Events that users send are not kept in the outbox."""

@@ -1,0 +1,266 @@
+"""The Lambda Runtime API: how one worker fetches its invocations and hands back its answers.
+
+Each worker has a listener of its own instead of a path on the emulator's port, for what awslambdaric 4.2.2 does:
+
+* its C client takes a path in AWS_LAMBDA_RUNTIME_API, its Python half (which reports a module that cannot be imported)
+  gives the value to ``http.client`` as host and port, and dies of ``InvalidURL`` where there is a path;
+* nothing else in its requests tells one worker from another;
+* an answer to ``next`` that is no invocation ends the process (204: a segmentation fault), so a poll cannot be bounded
+  and retried: on the emulator's port each idle worker would hold a thread of the server for good, and a full house of
+  callers that wait for functions would keep the functions' answers out.
+
+The port is picked by the kernel, is open only while its worker lives, and only answers requests that name it as their
+Host and come from no web page.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import select
+import threading
+import time
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, ClassVar
+
+from emulator.events.invocation import WorkerFailure, build_exit, build_timeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from container_runtime.runtime import Exit
+    from emulator.events.invocation import Invocation
+
+logger = logging.getLogger(__name__)
+
+_RUNTIME = "/2018-06-01/runtime"
+_ANSWER = re.compile(rf"{_RUNTIME}/invocation/([0-9a-f-]+)/(response|error)")
+# Lambda's own limit for what a function may answer: 6 MiB and a little for the envelope.
+_MAX_BODY_BYTES = 6_291_556 + 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the worker posted for one invocation."""
+
+    payload: bytes
+    failed: bool
+
+
+class RuntimeApi:
+    """The listener of one worker. Thread safe; holds at most one invocation."""
+
+    def __init__(self, host: str, on_handed_out: Callable[[Invocation], None]) -> None:
+        """Listen on a free port of ``host``.
+
+        Args:
+            host: the address at which the worker reaches this host.
+            on_handed_out: called just before an invocation goes to the worker.
+        """
+        self._changed = threading.Condition()
+        self._on_handed_out = on_handed_out
+        self._waiting: Invocation | None = None
+        self._current: Invocation | None = None
+        self._answer: Answer | None = None
+        self._init_error: bytes | None = None
+        self._exit: Exit | None = None
+        self._handed_out_at = 0.0
+        self._ready_at: float | None = None
+        self._closed = False
+        self._server = _Server((host, 0), self)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="lambda-runtime-api")
+        self._thread.daemon = True
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """``host:port``, the value of AWS_LAMBDA_RUNTIME_API."""
+        host, port = self._server.server_address[:2]
+        return f"{host!s}:{port}"
+
+    @property
+    def ready_at(self) -> float | None:
+        """``time.monotonic()`` of the worker's first request for work, None before that."""
+        return self._ready_at
+
+    @property
+    def ended(self) -> bool:
+        """Whether the worker can take no invocation any more."""
+        return self._closed or self._exit is not None or self._init_error is not None
+
+    def wait_until_ready(self, timeout: float) -> bool:
+        """Wait until the worker asks for work; False if it ended or ``timeout`` seconds passed first."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ready_at is not None or self.ended, timeout)
+            return self._ready_at is not None and not self.ended
+
+    def run(self, invocation: Invocation, start_timeout: float) -> Answer:
+        """Hand ``invocation`` to the worker and wait for its answer.
+
+        Raises:
+            WorkerFailure: it could not start, ended, or took longer than the invocation's timeout.
+        """
+        with self._changed:
+            self._waiting, self._answer = invocation, None
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._current is invocation or self.ended, start_timeout)
+            if self._current is invocation:
+                left = self._handed_out_at + invocation.timeout_s - time.monotonic()
+                self._changed.wait_for(lambda: self._answer is not None or self.ended, max(0.0, left))
+            answer = self._take_back()
+            if answer is None:
+                raise self._failure(invocation, start_timeout)
+            return answer
+
+    def worker_exited(self, how: Exit) -> None:
+        """Say that the worker's process has ended."""
+        with self._changed:
+            self._exit = how
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop listening; a worker that waits for work loses its connection. Idempotent."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _take_back(self) -> Answer | None:
+        """End the invocation on this side, and return its answer if one has come. Called with the lock held."""
+        self._waiting = self._current = None
+        return self._answer
+
+    def _failure(self, invocation: Invocation, start_timeout: float) -> WorkerFailure:
+        """Why there is no answer. Called with the lock held."""
+        if self._init_error is not None:
+            return WorkerFailure(json.loads(self._init_error), "")
+        if self._exit is not None:
+            return build_exit(invocation.request_id, self._exit.code, self._exit.out_of_memory)
+        if self._closed:
+            return WorkerFailure(
+                {"errorType": "Runtime.Closed", "errorMessage": f"RequestId: {invocation.request_id} Error: shut down"},
+                "The emulator was shut down while the function ran.",
+            )
+        return build_timeout(invocation.request_id, invocation.timeout_s if self._ready_at else start_timeout)
+
+    def next_invocation(self, is_connected: Callable[[], bool]) -> Invocation | None:
+        """What the worker's ``next`` waits for; None when the worker or this listener has gone meanwhile."""
+        with self._changed:
+            if self._ready_at is None:
+                self._ready_at = time.monotonic()
+                self._changed.notify_all()
+            while self._waiting is None:
+                if self.ended or not is_connected():
+                    return None
+                self._changed.wait(30.0)
+            invocation, self._waiting = self._waiting, None
+        self._on_handed_out(invocation)
+        with self._changed:
+            self._handed_out_at = time.monotonic()
+            self._current = invocation
+            self._changed.notify_all()
+        return invocation
+
+    def take_answer(self, request_id: str, answer: Answer) -> bool:
+        """Keep the worker's answer; False when it is for no invocation that is still waited for."""
+        with self._changed:
+            if self._current is None or self._current.request_id != request_id:
+                return False
+            self._answer = answer
+            self._changed.notify_all()
+            return True
+
+    def take_init_error(self, payload: bytes) -> None:
+        """Keep what the worker says about why it cannot start; it ends by itself after that."""
+        with self._changed:
+            self._init_error = payload
+            self._changed.notify_all()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    # A connection that waits for work is not waited for: closing the API wakes it.
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], api: RuntimeApi) -> None:
+        self.api = api
+        super().__init__(address, _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Routes of the Runtime API. The connection stays open: one saves the worker a handshake for each call."""
+
+    protocol_version = "HTTP/1.1"
+    server: _Server
+    # Without this the worker's small answers wait for delayed ACKs, 40 ms each.
+    disable_nagle_algorithm: ClassVar[bool] = True
+    wbufsize = -1
+
+    def do_GET(self) -> None:
+        if not self._is_allowed():
+            return
+        if self.path != f"{_RUNTIME}/invocation/next":
+            self._reply(HTTPStatus.NOT_FOUND)
+            return
+        invocation = self.server.api.next_invocation(self._is_connected)
+        if invocation is None:
+            self.close_connection = True
+            return
+        deadline = int((time.time() + invocation.timeout_s) * 1000)
+        headers = {
+            "Lambda-Runtime-Aws-Request-Id": invocation.request_id,
+            "Lambda-Runtime-Deadline-Ms": str(deadline),
+            "Lambda-Runtime-Invoked-Function-Arn": invocation.function_arn,
+            "Content-Type": "application/json",
+        }
+        if invocation.client_context is not None:
+            headers["Lambda-Runtime-Client-Context"] = invocation.client_context
+        self._reply(HTTPStatus.OK, invocation.payload, headers)
+
+    def do_POST(self) -> None:
+        if not self._is_allowed():
+            return
+        length = int(self.headers.get("Content-Length") or 0)
+        if length > _MAX_BODY_BYTES:
+            self.close_connection = True
+            self._reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            return
+        body = self.rfile.read(length)
+        if self.path == f"{_RUNTIME}/init/error":
+            self.server.api.take_init_error(body)
+            self._reply(HTTPStatus.ACCEPTED)
+            return
+        route = _ANSWER.fullmatch(self.path)
+        if route is None:
+            self._reply(HTTPStatus.NOT_FOUND)
+            return
+        taken = self.server.api.take_answer(route[1], Answer(body, failed=route[2] == "error"))
+        self._reply(HTTPStatus.ACCEPTED if taken else HTTPStatus.BAD_REQUEST)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+        logger.debug(format, *args)
+
+    def _is_allowed(self) -> bool:
+        if self.headers.get("Host") == self.server.api.address and "Origin" not in self.headers:
+            return True
+        self.close_connection = True
+        self._reply(HTTPStatus.FORBIDDEN)
+        return False
+
+    def _is_connected(self) -> bool:
+        """A worker that was killed has closed its end: reading would not block and give nothing."""
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        return not readable
+
+    def _reply(self, status: HTTPStatus, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)

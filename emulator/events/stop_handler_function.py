@@ -1,0 +1,64 @@
+"""The stop handler: a Lambda function that stops a training job when one of its rules has found an issue.
+
+EventBridge calls it with every "SageMaker Training Job State Change". This file is deployed as it stands, and runs on
+AWS as well. It must import nothing but the standard library and boto3.
+
+Environment:
+    RULE_NAMES: names of rule configurations, separated by commas; only these stop a job. Empty: all of them.
+    JOB_NAME_PREFIX: only jobs whose name begins so are stopped. Empty: all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+import boto3
+from botocore.exceptions import ClientError
+
+# Its own logger, not the root one: botocore would be heard too.
+logger = logging.getLogger("stop_handler")
+logger.setLevel(logging.INFO)
+
+# Made once for each worker, so that only its first invocation pays for it.
+sagemaker = boto3.client("sagemaker")
+
+
+def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001 - Lambda's signature
+    """Stop the job that ``event`` is about, if it runs and a rule has fired."""
+    detail = event["detail"]
+    job = detail["TrainingJobName"]
+    issues = find_issues(detail)
+    if not issues:
+        return {"TrainingJobName": job, "Stopped": False, "Reason": "no rule has found an issue"}
+    if not job.startswith(os.environ.get("JOB_NAME_PREFIX", "")):
+        return {"TrainingJobName": job, "Stopped": False, "Reason": "the job's name is not among those to stop"}
+    status = detail["TrainingJobStatus"]
+    if status != "InProgress":
+        return {"TrainingJobName": job, "Stopped": False, "Reason": f"the job is {status}"}
+    return stop(job, issues)
+
+
+def find_issues(detail: dict[str, Any]) -> list[str]:
+    """The rule configurations that found an issue, those that RULE_NAMES leaves out excepted."""
+    wanted = {name.strip() for name in os.environ.get("RULE_NAMES", "").split(",") if name.strip()}
+    return [
+        rule["RuleConfigurationName"]
+        for rule in detail.get("DebugRuleEvaluationStatuses") or []
+        if rule["RuleEvaluationStatus"] == "IssuesFound" and (not wanted or rule["RuleConfigurationName"] in wanted)
+    ]
+
+
+def stop(job: str, issues: list[str]) -> dict[str, Any]:
+    """Stop ``job``; one that has ended since the event was sent is left alone."""
+    try:
+        sagemaker.stop_training_job(TrainingJobName=job)
+    except ClientError as error:
+        # ValidationException is what SageMaker says for a job that has ended or is being stopped.
+        if error.response["Error"]["Code"] != "ValidationException":
+            raise
+        logger.info("The stop of %s came too late: %s", job, error)
+        return {"TrainingJobName": job, "Stopped": False, "Reason": str(error)}
+    logger.info("Stopped %s: %s found issues", job, ", ".join(issues))
+    return {"TrainingJobName": job, "Stopped": True, "Reason": f"issues found by {', '.join(issues)}"}

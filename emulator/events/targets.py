@@ -1,0 +1,111 @@
+"""One function a kind of target: how an event reaches it. The table at the end is the list of kinds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from emulator.events.target_input import build_target_input
+from emulator.moto_services import eventbridge
+from emulator.moto_services.functions import FunctionNotFoundError, get_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from concurrent.futures import Future
+
+    from emulator.events.invocation import InvocationResult
+    from emulator.events.lambda_runtime import LambdaRuntime
+    from emulator.moto_services.eventbridge import Target
+
+
+class UnsupportedTargetError(Exception):
+    """The emulator delivers to no target of this kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One event on its way to one target.
+
+    Attributes:
+        invoke: starts a Lambda function and returns what tells when it has ended.
+        publish: puts an event on another bus: account, region, bus, event.
+    """
+
+    target: Target
+    event: Mapping[str, Any]
+    runtime: LambdaRuntime
+    publish: Callable[[str, str, str, Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How one kind of target is served.
+
+    Attributes:
+        deliver: hands the event over; a future where the target goes on working with it.
+        slow: may wait for somebody else, so other targets must not wait for it.
+    """
+
+    deliver: Callable[[Delivery], Future[InvocationResult] | None]
+    slow: bool = False
+
+
+def find_kind(target: Target) -> Kind:
+    """The kind of ``target``.
+
+    Raises:
+        UnsupportedTargetError: the text names the kinds there are.
+    """
+    service, resource = target.service, target.arn.split(":", 5)[-1]
+    kind = KINDS.get(service) or KINDS.get(f"{service}:{resource.partition('/')[0].rstrip(':')}")
+    if kind is None:
+        raise UnsupportedTargetError(
+            f"{target.arn} is of a kind that the emulator does not deliver to: use a Lambda function, an SQS queue, an "
+            "SNS topic, a log group or another event bus."
+        )
+    return kind
+
+
+def _to_function(delivery: Delivery) -> Future[InvocationResult]:
+    target = delivery.target
+    try:
+        function = get_function(target.account, target.region, target.arn)
+    except FunctionNotFoundError as error:
+        raise eventbridge.TargetGoneError(f"{error}; create the function or remove the target") from None
+    return delivery.runtime.invoke_async(function, build_target_input(target, delivery.event).encode())
+
+
+def _to_queue(delivery: Delivery) -> None:
+    eventbridge.deliver_to_queue(delivery.target, build_target_input(delivery.target, delivery.event))
+
+
+def _to_log_group(delivery: Delivery) -> None:
+    eventbridge.deliver_to_log_group(delivery.target, build_target_input(delivery.target, delivery.event))
+
+
+def _to_topic(delivery: Delivery) -> None:
+    eventbridge.deliver_to_topic(delivery.target, build_target_input(delivery.target, delivery.event))
+
+
+def _to_archive(delivery: Delivery) -> None:
+    eventbridge.deliver_to_archive(delivery.target, delivery.event)
+
+
+def _to_bus(delivery: Delivery) -> None:
+    _, _, _, region, account, resource = delivery.target.arn.split(":", 5)
+    delivery.publish(account, region, resource.partition("/")[2], delivery.event)
+
+
+def _to_api_destination(delivery: Delivery) -> None:
+    eventbridge.deliver_to_api_destination(delivery.target, delivery.event)
+
+
+KINDS: Mapping[str, Kind] = {
+    "lambda": Kind(_to_function),
+    "sqs": Kind(_to_queue),
+    "logs": Kind(_to_log_group),
+    "sns": Kind(_to_topic, slow=True),
+    "events:": Kind(_to_archive),
+    "events:event-bus": Kind(_to_bus),
+    "events:api-destination": Kind(_to_api_destination, slow=True),
+}

@@ -1,0 +1,252 @@
+"""One warm worker: AWS's runtime client with one version of one function, in a container or a process."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import secrets
+import shutil
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import ContainerRuntimeError, Exit
+from container_runtime.spec import ContainerSpec, Mount
+from emulator.events.function_code import UnsafeZipError, extract_zip
+from emulator.events.invocation import InvocationResult, WorkerFailure, build_start_failure
+from emulator.events.runtime_api import RuntimeApi
+from emulator.events.worker_log import WorkerLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from container_runtime.runtime import ContainerRuntime
+    from emulator.events.invocation import Invocation
+    from emulator.events.worker_log import LogSink
+    from emulator.moto_services.functions import Function
+
+logger = logging.getLogger(__name__)
+
+IMAGE = "smdebug-emulator/lambda"
+# Between the start of the container and its first request for work. AWS allows 10 s; a busy laptop needs more.
+START_TIMEOUT_S = 60.0
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What every worker of one emulator gets.
+
+    Attributes:
+        runtime: runs the workers.
+        endpoint_url: the emulator, as a worker reaches it.
+        work_dir: a folder of its own, where each worker has a sub-folder while it lives.
+        credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the workers.
+        labels: how the workers of this emulator, and of no other, are found.
+        log_sink: the log groups of an account and region.
+    """
+
+    runtime: ContainerRuntime
+    endpoint_url: str
+    work_dir: Path
+    credentials: Mapping[str, str]
+    labels: Mapping[str, str]
+    log_sink: Callable[[str, str], LogSink]
+
+
+class UnsupportedRuntimeError(Exception):
+    """The function is written for a language that there is no runtime client for here."""
+
+
+# What ``Worker.start`` raises.
+START_ERRORS = (ContainerRuntimeError, UnsafeZipError, UnsupportedRuntimeError, OSError)
+
+
+class Worker:
+    """Runs the invocations of one function version, one at a time."""
+
+    def __init__(self, settings: WorkerSettings, function: Function) -> None:
+        self.function = function
+        self.idle_since = time.monotonic()
+        self._settings = settings
+        # Unguessable, because it names a folder and a container beside those of others.
+        self._id = secrets.token_hex(16)
+        self._folder = settings.work_dir / self._id
+        self._log = WorkerLog(settings.log_sink(function.account, function.region), function.name, function.version)
+        self._api: RuntimeApi | None = None
+        self._container_id: str | None = None
+        self._started_at = 0.0
+        self._began_at: float | None = None
+        self._init_reported = False
+        self._follower: threading.Thread | None = None
+        self._closing = threading.Lock()
+        self._closed = False
+        self._broken = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can take an invocation."""
+        return self._api is not None and not self._api.ended and not self._closed and not self._broken
+
+    def start(self) -> None:
+        """Unpack the code and start the container; returns before the function's module is imported.
+
+        Raises:
+            ContainerRuntimeError, UnsafeZipError, UnsupportedRuntimeError, OSError: the text says what to do.
+        """
+        self._started_at = time.monotonic()
+        api = RuntimeApi(self._settings.runtime.host_address, self._note_start)
+        self._api = api
+        mounts = self._stage_code()
+        self._container_id = self._settings.runtime.start(self._build_spec(api, mounts))
+        self._follower = threading.Thread(target=self._follow, args=(self._container_id,), name="lambda-worker")
+        self._follower.daemon = True
+        self._follower.start()
+
+    def invoke(self, invocation: Invocation, *, with_log_tail: bool = False) -> InvocationResult:
+        """Run one invocation to its end; never raises for what a function does."""
+        self._began_at = None
+        try:
+            if self._api is None:
+                raise build_start_failure(invocation.request_id, "the worker was not started")
+            answer = self._api.run(invocation, START_TIMEOUT_S)
+            payload, failed = answer.payload, answer.failed
+        except WorkerFailure as failure:
+            # Whatever it does now, it is not in step with us any more.
+            self._broken = True
+            payload, failed = failure.payload, True
+            if failure.log:
+                self._log.line(failure.log)
+        # Like AWS, an invocation whose worker did not start took no time.
+        duration_ms = (time.monotonic() - self._began_at) * 1000 if self._began_at is not None else 0.0
+        wait_for_tail = self._log.finish_invocation(self._build_end(invocation, duration_ms))
+        self.idle_since = time.monotonic()
+        return InvocationResult(
+            request_id=invocation.request_id,
+            payload=payload,
+            function_error="Unhandled" if failed else None,
+            version=self.function.version,
+            log_tail=wait_for_tail(1.0) if with_log_tail else "",
+        )
+
+    def close(self) -> None:
+        """End the worker and remove its container and its folder. Idempotent."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            if self._api is not None:
+                self._api.close()
+            if self._container_id is not None:
+                self._remove_container(self._container_id)
+            self._log.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _remove_container(self, container_id: str) -> None:
+        try:
+            self._settings.runtime.stop(container_id, 0.0)
+            if self._follower is not None:
+                self._follower.join(10.0)
+            self._settings.runtime.remove(container_id)
+        except ContainerRuntimeError:
+            # Its label lets the next start of the emulator find and remove it.
+            logger.exception("The Lambda worker %s could not be removed.", container_id)
+
+    def _follow(self, container_id: str) -> None:
+        how = Exit(code=255)
+        try:
+            self._log.follow(self._settings.runtime.logs(container_id))
+            how = self._settings.runtime.wait(container_id, 10.0) or how
+        except ContainerRuntimeError:
+            logger.exception("The log of Lambda worker %s was lost; the worker is given up.", container_id)
+        if self._api is not None:
+            self._api.worker_exited(how)
+
+    def _note_start(self, invocation: Invocation) -> None:
+        self._began_at = time.monotonic()
+        self._log.start_invocation(f"START RequestId: {invocation.request_id} Version: {self.function.version}")
+
+    def _build_end(self, invocation: Invocation, duration_ms: float) -> list[str]:
+        """END and REPORT. Lambda's "Max Memory Used" is left out: the container interface does not tell it."""
+        report = [
+            f"REPORT RequestId: {invocation.request_id}",
+            f"Duration: {duration_ms:.2f} ms",
+            f"Billed Duration: {math.ceil(duration_ms)} ms",
+            f"Memory Size: {self.function.memory_mb} MB",
+        ]
+        ready_at = self._api.ready_at if self._api is not None else None
+        if ready_at is not None and not self._init_reported:
+            self._init_reported = True
+            report.append(f"Init Duration: {(ready_at - self._started_at) * 1000:.2f} ms")
+        return [f"END RequestId: {invocation.request_id}", "\t".join([*report, ""])]
+
+    def _stage_code(self) -> tuple[Mount, ...]:
+        """Unpack the function's zip and its layers, and say where the worker sees them."""
+        if self.function.image_uri is not None:
+            return ()
+        if not self.function.runtime.startswith("python"):
+            raise UnsupportedRuntimeError(
+                f"The runtime {self.function.runtime!r} cannot be run here: zip files run as Python (python3.x); "
+                "for another language create the function from an image that brings its runtime."
+            )
+        task = self._folder / "task"
+        extract_zip(self.function.code_zip, task)
+        self._folder.chmod(0o755)
+        mounts = [Mount(task, "/var/task", read_only=True)]
+        if self.function.layers:
+            layers = self._folder / "opt"
+            for layer in self.function.layers:
+                extract_zip(layer, layers)
+            mounts.append(Mount(layers, "/opt", read_only=True))
+        return tuple(mounts)
+
+    def _build_spec(self, api: RuntimeApi, mounts: tuple[Mount, ...]) -> ContainerSpec:
+        handler = self.function.handler
+        return ContainerSpec(
+            name=f"smdebug-lambda-{self.function.name[:40]}-{self._id}",
+            image=self.function.image_uri or IMAGE,
+            command=(handler,) if handler and self.function.image_uri is None else (),
+            environment=self._build_environment(api, mounts),
+            mounts=mounts,
+            labels=self._settings.labels,
+            memory_bytes=self.function.memory_mb * _MIB,
+        )
+
+    def _build_environment(self, api: RuntimeApi, mounts: tuple[Mount, ...]) -> dict[str, str]:
+        """What Lambda sets, over what the function's configuration says, over the emulator's defaults."""
+        function, runtime = self.function, self._settings.runtime
+        seen = {mount.target: runtime.path_in_container(mount, "").rstrip("/") for mount in mounts}
+        task_root = seen.get("/var/task", "/var/task")
+        search_path = [task_root, *([f"{seen['/opt']}/python"] if "/opt" in seen else [])]
+        if "PYTHONPATH" in function.environment:
+            search_path.append(function.environment["PYTHONPATH"])
+        environment = {
+            "AWS_ENDPOINT_URL": self._settings.endpoint_url,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            # A worker that is a local process would else read the user's own profile.
+            "AWS_CONFIG_FILE": "/dev/null",
+            "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+            "LANG": "en_US.UTF-8",
+            "TZ": ":UTC",
+            **self._settings.credentials,
+            **function.environment,
+            "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.runtime}",
+            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_mb),
+            "AWS_LAMBDA_FUNCTION_NAME": function.name,
+            "AWS_LAMBDA_FUNCTION_VERSION": function.version,
+            "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+            "AWS_LAMBDA_LOG_GROUP_NAME": self._log.group,
+            "AWS_LAMBDA_LOG_STREAM_NAME": self._log.stream,
+            "AWS_LAMBDA_RUNTIME_API": api.address,
+            "AWS_DEFAULT_REGION": function.region,
+            "AWS_REGION": function.region,
+            "LAMBDA_TASK_ROOT": task_root,
+        }
+        if function.handler:
+            environment["_HANDLER"] = function.handler
+        if function.image_uri is None:
+            environment["PYTHONPATH"] = os.pathsep.join(search_path)
+        return environment

@@ -1,0 +1,162 @@
+"""A worker's CloudWatch log stream: its own lines, and Lambda's START, END and REPORT lines around them."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from container_runtime.runtime import LogLine
+
+logger = logging.getLogger(__name__)
+
+# How long a line is held back, so that one that was printed before it and came another way is written before it.
+_HOLD_SECONDS = 0.3
+# So long after its answer an invocation's lines are still taken for its own, unless the next one has begun: whoever
+# reads the worker's pipe stamps them, and may be late.
+_END_SLACK_MS = 250
+_TAIL_BYTES = 4096
+
+
+class LogSink(Protocol):
+    """Where lines end up; ``moto_services.logs.LogGroups`` in the emulator."""
+
+    def put(self, group: str, stream: str, lines: Iterable[tuple[int, str]]) -> None:
+        """Append lines of epoch milliseconds and text."""
+
+
+@dataclass(order=True, slots=True)
+class _Entry:
+    """What is to be written, ordered by time; within one millisecond END, then START, then the worker's lines."""
+
+    place_ms: int
+    rank: int
+    number: int
+    timestamp_ms: int = field(compare=False)
+    texts: list[str] = field(compare=False)
+    release_at: float = field(compare=False)
+    written: threading.Event = field(compare=False, default_factory=threading.Event)
+    tail: str = field(compare=False, default="")
+
+
+_END, _START, _LINE = range(3)
+
+
+class WorkerLog:
+    """One stream, written by one thread of its own in the order in which things happened. Thread safe.
+
+    A worker's lines come through a pipe and its answers through a socket, so each entry waits a moment for those that
+    happened before it.
+    """
+
+    def __init__(self, sink: LogSink, function_name: str, version: str) -> None:
+        self.group = f"/aws/lambda/{function_name}"
+        day = datetime.now(timezone.utc).strftime("%Y/%m/%d")
+        self.stream = f"{day}/[{version}]{uuid.uuid4().hex}"
+        self._sink = sink
+        self._changed = threading.Condition()
+        self._entries: list[_Entry] = []
+        self._numbers = itertools.count()
+        self._closed = False
+        self._newest_end: _Entry | None = None
+        self._newest_ms = 0
+        self._tail = ""
+        self._thread = threading.Thread(target=self._write, name="lambda-log", daemon=True)
+        self._thread.start()
+
+    def line(self, text: str, timestamp_ms: int | None = None) -> None:
+        """Append one line, now unless it says when."""
+        self._add(timestamp_ms if timestamp_ms is not None else _now_ms(), _LINE, [text])
+
+    def follow(self, lines: Iterable[LogLine]) -> None:
+        """Append what a worker prints until it ends. awslambdaric joins an error's lines with carriage returns."""
+        for line in lines:
+            self.line(line.text.replace("\r", "\n"), line.timestamp_ms)
+
+    def start_invocation(self, text: str) -> None:
+        """Append the START line."""
+        now = _now_ms()
+        with self._changed:
+            if self._newest_end is not None:
+                self._newest_end.place_ms = min(self._newest_end.place_ms, now)
+                heapq.heapify(self._entries)
+            self._add(now, _START, [text])
+
+    def finish_invocation(self, texts: list[str]) -> Callable[[float], str]:
+        """Append the lines that close an invocation.
+
+        Returns:
+            A function that waits until they are written, at most the given seconds, and returns the last 4 KiB since
+            the START line.
+        """
+        with self._changed:
+            end = self._newest_end = self._add(_now_ms(), _END, texts)
+
+        def wait(timeout: float) -> str:
+            end.written.wait(timeout)
+            return end.tail.encode()[-_TAIL_BYTES:].decode(errors="ignore")
+
+        return wait
+
+    def close(self) -> None:
+        """Write what has arrived and end the thread. Idempotent."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _add(self, timestamp_ms: int, rank: int, texts: list[str]) -> _Entry:
+        with self._changed:
+            release_at = time.monotonic() + _HOLD_SECONDS
+            place_ms = timestamp_ms + _END_SLACK_MS if rank == _END else timestamp_ms
+            entry = _Entry(place_ms, rank, next(self._numbers), timestamp_ms, texts, release_at)
+            heapq.heappush(self._entries, entry)
+            self._changed.notify_all()
+        return entry
+
+    def _write(self) -> None:
+        while True:
+            with self._changed:
+                while not (due := self._take_due()):
+                    if self._closed:
+                        return
+                    self._changed.wait(self._entries[0].release_at - time.monotonic() if self._entries else None)
+            self._put(due)
+
+    def _take_due(self) -> list[_Entry]:
+        """The oldest entries, as far as they have been held long enough."""
+        due: list[_Entry] = []
+        now = time.monotonic()
+        while self._entries and (self._closed or self._entries[0].release_at <= now):
+            due.append(heapq.heappop(self._entries))
+        return due
+
+    def _put(self, entries: list[_Entry]) -> None:
+        lines: list[tuple[int, str]] = []
+        for entry in entries:
+            # What came too late for its place must not be sorted away from where it stands.
+            self._newest_ms = max(self._newest_ms, entry.timestamp_ms)
+            lines.extend((self._newest_ms, text) for text in entry.texts)
+            tail = "" if entry.rank == _START else self._tail
+            self._tail = "\n".join([*([tail] if tail else []), *entry.texts])[-2 * _TAIL_BYTES :]
+            entry.tail = self._tail
+        try:
+            self._sink.put(self.group, self.stream, lines)
+        except Exception:
+            # The log of a function is no reason to lose its answer.
+            logger.exception("%d lines of %s could not be written to CloudWatch Logs.", len(lines), self.group)
+        for entry in entries:
+            entry.written.set()
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

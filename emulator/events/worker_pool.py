@@ -1,0 +1,182 @@
+"""The warm workers: one is taken for an invocation and given back, and those that nobody needs are ended."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from emulator.events.worker import START_ERRORS, Worker
+
+if TYPE_CHECKING:
+    from emulator.events.worker import WorkerSettings
+    from emulator.moto_services.functions import Function
+
+logger = logging.getLogger(__name__)
+
+
+class TooManyInvocationsError(Exception):
+    """Every worker is busy and no more may be started."""
+
+
+class RuntimeClosedError(Exception):
+    """The emulator is shutting down."""
+
+
+class WorkerPool:
+    """Workers by function version, idle or busy. Thread safe."""
+
+    def __init__(self, settings: WorkerSettings, idle_seconds: float, max_workers: int) -> None:
+        """Remove the workers and the folders that an earlier run left behind; start none."""
+        self._settings = settings
+        self._idle_seconds = idle_seconds
+        self._max_workers = max_workers
+        self._changed = threading.Condition()
+        self._idle: list[Worker] = []
+        self._busy: set[Worker] = set()
+        self._starting = 0
+        self._closed = False
+        self._remove_leftovers()
+        self._reaper = threading.Thread(target=self._end_idle_workers, name="lambda-reaper", daemon=True)
+        self._reaper.start()
+
+    def acquire(self, function: Function, timeout: float) -> Worker:
+        """A worker of ``function``, warm if there is one; wait for ``timeout`` seconds while all are busy.
+
+        Raises:
+            TooManyInvocationsError, RuntimeClosedError, and what ``Worker.start`` raises.
+        """
+        deadline = time.monotonic() + timeout
+        unneeded: list[Worker] = []
+        try:
+            with self._changed:
+                worker = self._reserve(function, deadline, unneeded)
+        finally:
+            for old in unneeded:
+                old.close()
+        return worker if worker is not None else self._start(function)
+
+    def release(self, worker: Worker) -> None:
+        """Give back a worker; one that cannot be used again is ended."""
+        with self._changed:
+            keep = worker.usable and not self._closed
+            if keep:
+                self._busy.discard(worker)
+                worker.idle_since = time.monotonic()
+                self._idle.append(worker)
+                self._changed.notify_all()
+        if not keep:
+            worker.close()
+            with self._changed:
+                self._busy.discard(worker)
+                self._changed.notify_all()
+
+    def has_worker(self, function: Function) -> bool:
+        """Whether a worker of exactly this version and configuration runs."""
+        with self._changed:
+            return any(worker.function == function and worker.usable for worker in (*self._idle, *self._busy))
+
+    def warm(self, function: Function) -> None:
+        """Start a worker and keep it for later; a failure is logged, and shows again at the next invocation."""
+        try:
+            self.release(self.acquire(function, 0.0))
+        except RuntimeClosedError:
+            return
+        except (*START_ERRORS, TooManyInvocationsError) as error:
+            logger.warning("The function %s could not be warmed up: %s", function.name, error)
+
+    def close(self) -> None:
+        """End every worker, also those that run something. Leaves no container, process, thread or folder."""
+        with self._changed:
+            self._closed = True
+            workers = [*self._idle, *self._busy]
+            self._changed.notify_all()
+        for worker in workers:
+            worker.close()
+        self._reaper.join()
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self._busy and not self._starting, 30.0):
+                logger.error("Lambda workers are still busy 30 s after they were ended.")
+        shutil.rmtree(self._settings.work_dir, ignore_errors=True)
+
+    def _reserve(self, function: Function, deadline: float, unneeded: list[Worker]) -> Worker | None:
+        """Take an idle worker, or a place for a new one (None). Called with the lock held."""
+        while True:
+            if self._closed:
+                raise RuntimeClosedError
+            worker = self._take_idle(function, unneeded)
+            if worker is not None:
+                self._busy.add(worker)
+                return worker
+            if len(self._idle) + len(self._busy) + self._starting < self._max_workers:
+                self._starting += 1
+                return None
+            if self._idle:
+                # The one that was not needed for the longest time makes room.
+                unneeded.append(self._idle.pop(0))
+            elif not self._changed.wait(max(0.0, deadline - time.monotonic())):
+                raise TooManyInvocationsError(
+                    f"All {self._max_workers} Lambda workers are busy: try again, or invoke fewer at a time."
+                )
+
+    def _take_idle(self, function: Function, unneeded: list[Worker]) -> Worker | None:
+        """The warmest idle worker that fits; those of the same version that fit no more go to ``unneeded``."""
+        for worker in [worker for worker in self._idle if worker.function.arn == function.arn]:
+            if not worker.usable or worker.function != function:
+                self._idle.remove(worker)
+                unneeded.append(worker)
+        for worker in reversed(self._idle):
+            if worker.function.arn == function.arn:
+                self._idle.remove(worker)
+                return worker
+        return None
+
+    def _start(self, function: Function) -> Worker:
+        worker = Worker(self._settings, function)
+        started = False
+        try:
+            worker.start()
+            started = True
+        finally:
+            if not started:
+                worker.close()
+            with self._changed:
+                self._starting -= 1
+                if started:
+                    self._busy.add(worker)
+                closed = self._closed
+                self._changed.notify_all()
+        if closed:
+            # close() did not see it.
+            self.release(worker)
+            raise RuntimeClosedError
+        return worker
+
+    def _end_idle_workers(self) -> None:
+        while True:
+            with self._changed:
+                now = time.monotonic()
+                ended = [
+                    worker
+                    for worker in self._idle
+                    if not worker.usable or now - worker.idle_since >= self._idle_seconds
+                ]
+                self._idle = [worker for worker in self._idle if worker not in ended]
+                if not ended:
+                    if self._closed:
+                        return
+                    oldest = min((worker.idle_since for worker in self._idle), default=now)
+                    self._changed.wait(max(0.01, oldest + self._idle_seconds - now))
+            for worker in ended:
+                worker.close()
+
+    def _remove_leftovers(self) -> None:
+        runtime, work_dir = self._settings.runtime, self._settings.work_dir
+        for container in runtime.find(self._settings.labels):
+            logger.info("Removing the Lambda worker %s that an earlier run left behind.", container.name)
+            runtime.stop(container.id, 0.0)
+            runtime.remove(container.id)
+        shutil.rmtree(work_dir, ignore_errors=True)
+        work_dir.mkdir(parents=True, mode=0o755)

@@ -1,0 +1,96 @@
+"""Who asks, and for which region: the scope of a SigV4 signature, and the Host and Origin of a request.
+
+Signatures are read, not checked: any key and secret will do. What keeps strangers out is where the emulator listens,
+and the Host and Origin checks, which keep a web page from reaching it through the user's browser.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from emulator.exceptions import AccessDeniedException, AwsError, MissingAuthenticationToken
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from wsgiref.types import WSGIEnvironment
+
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+_SCOPE = re.compile(r"Credential=[^/,\s]+/\d{8}/(?P<region>[a-z0-9-]+)/(?P<service>[a-z0-9.-]+)/aws4_request")
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialScope:
+    """What a request was signed for."""
+
+    region: str
+    service: str
+
+
+def read_credential_scope(environ: WSGIEnvironment) -> CredentialScope | None:
+    """The scope named in the Authorization header, or in the query of a presigned request; None when unsigned."""
+    found = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    if found is None and "X-Amz-Credential" in environ.get("QUERY_STRING", ""):
+        query = parse_qs(environ["QUERY_STRING"])
+        found = _SCOPE.search(f"Credential={query['X-Amz-Credential'][0]}")
+    return None if found is None else CredentialScope(found["region"], found["service"])
+
+
+def authenticate(environ: WSGIEnvironment, regions: Collection[str]) -> CredentialScope:
+    """The scope of a request that has to be signed.
+
+    Args:
+        environ: the request.
+        regions: those that AWS has.
+
+    Raises:
+        MissingAuthenticationToken: it is not signed.
+        AwsError: ``InvalidSignatureException``, it is signed for a region that does not exist.
+    """
+    scope = read_credential_scope(environ)
+    if scope is None:
+        raise MissingAuthenticationToken("Missing Authentication Token", code="MissingAuthenticationTokenException")
+    if scope.region not in regions:
+        text = f"Credential should be scoped to a valid region, not {scope.region!r}."
+        raise AwsError(text, code="InvalidSignatureException")
+    return scope
+
+
+def check_source(environ: WSGIEnvironment, own_hosts: Collection[str]) -> None:
+    """Let only requests pass that were addressed to this machine by one of its local names.
+
+    A web page can make a name of its own point to 127.0.0.1 (DNS rebinding), but the browser then sends that name as
+    Host; a page that asks for localhost directly is given away by its Origin.
+
+    Args:
+        environ: the request.
+        own_hosts: host names and addresses without ports, ``localhost``'s subdomains aside.
+
+    Raises:
+        AccessDeniedException: another Host or Origin.
+    """
+    host = environ.get("HTTP_HOST", "")
+    if host and not _is_own(_read_host(f"//{host}"), own_hosts):
+        raise AccessDeniedException(
+            f"The request's Host is {host!r}; this emulator answers only to {', '.join(sorted(own_hosts))} and names "
+            "under .localhost. Use one of them as the endpoint."
+        )
+    origin = environ.get("HTTP_ORIGIN")
+    if origin is not None and not _is_own(_read_host(origin), own_hosts):
+        raise AccessDeniedException(
+            f"The request comes from a web page of {origin!r}; this emulator answers only pages of "
+            f"{', '.join(sorted(own_hosts))}."
+        )
+
+
+def _read_host(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _is_own(host: str, own_hosts: Collection[str]) -> bool:
+    return host in own_hosts or host.endswith(".localhost")

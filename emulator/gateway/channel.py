@@ -1,0 +1,66 @@
+"""What S3's clients need of a connection beyond what waitress has: metadata as it is, and empty objects.
+
+Names of metadata travel in headers, and there letters and underscores count. waitress writes every header as
+``X-Amz-Meta-Who``, which boto3 then returns as the key ``Who``; and it drops request headers with an underscore, for
+WSGI cannot tell it from a hyphen, which loses the key ``job_name``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from waitress.channel import HTTPChannel  # type: ignore[import-untyped]  # publishes no types
+from waitress.parser import HTTPRequestParser  # type: ignore[import-untyped]
+from waitress.task import WSGITask  # type: ignore[import-untyped]
+
+METADATA_NAMES = "emulator.metadata_names"
+"""Key in a WSGI environment: names of metadata headers as they were sent, by the key each is stored under."""
+
+_WRITTEN = re.compile(rb"^X-Amz-Meta-[^:\r\n]+:", re.MULTILINE)
+_UNDERSCORED = re.compile(
+    rb"^(x-amz-meta-[a-z0-9._-]*_[a-z0-9._-]*):[ \t]*(.*?)[ \t]*\r?$", re.MULTILINE | re.IGNORECASE
+)
+
+
+class S3Parser(HTTPRequestParser):  # type: ignore[misc]
+    """A request. ``metadata_names`` has the metadata headers with underscores once the header is parsed."""
+
+    metadata_names: dict[str, str]
+    expect_continue: bool
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """As waitress has it; then what it leaves out."""
+        super().parse_header(header_plus)
+        if self.expect_continue and not self.content_length and not self.chunked:
+            # waitress would ask for a body that never comes; botocore expects a 100 before an empty object too.
+            self.expect_continue = False
+        self.metadata_names = {}
+        for name, value in _UNDERSCORED.findall(header_plus):
+            key = name.decode("latin-1").upper().replace("-", "_")
+            # A name with an underscore never takes the place of one with a hyphen.
+            if key not in self.headers:
+                self.headers[key] = value.decode("latin-1")
+                self.metadata_names[f"HTTP_{key}"] = name.decode("latin-1")
+
+
+class S3Task(WSGITask):  # type: ignore[misc]
+    """Tells the application the names of metadata headers, and writes its own in small letters, as S3 does."""
+
+    def get_environment(self) -> dict[str, Any]:
+        """The WSGI environment."""
+        environ: dict[str, Any] = super().get_environment()
+        environ[METADATA_NAMES] = self.request.metadata_names
+        return environ
+
+    def build_response_header(self) -> bytes:
+        """The answer's head."""
+        head: bytes = super().build_response_header()
+        return _WRITTEN.sub(lambda found: found[0].lower(), head)
+
+
+class S3Channel(HTTPChannel):  # type: ignore[misc]
+    """A connection that may carry S3."""
+
+    task_class = S3Task
+    parser_class = S3Parser

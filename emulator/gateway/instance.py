@@ -1,0 +1,109 @@
+"""The emulator that runs on a state folder: a lock that only one can hold, and the record by which it is found."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from emulator.exceptions import StartupError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import TextIO
+
+RECORD_NAME = "emulator.json"
+_LOCK_NAME = "emulator.lock"
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRecord:
+    """What ``emulator.json`` says.
+
+    Attributes:
+        pid: of the emulator's process.
+        endpoint_url: where it answers on this machine.
+        region: its default region.
+    """
+
+    pid: int
+    endpoint_url: str
+    region: str
+
+
+class Instance:
+    """A state folder that is held by this process until ``close``, or until the process ends in any way."""
+
+    def __init__(self, state_dir: Path) -> None:
+        """Make the folder and take it.
+
+        Raises:
+            StartupError: it cannot be written, or another emulator holds it.
+        """
+        self._state_dir = state_dir
+        try:
+            state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = (state_dir / _LOCK_NAME).open("a")
+        except OSError as error:
+            raise StartupError(
+                f"The state folder {state_dir} cannot be written ({error.strerror}): give another with --state-dir."
+            ) from error
+        if not _try_lock(self._lock):
+            self._lock.close()
+            raise StartupError(
+                f"Another emulator is using the state folder {state_dir}: stop it (smdebug-emulator stop --state-dir "
+                f"{state_dir}), or give another folder with --state-dir."
+            )
+
+    def announce(self, endpoint_url: str, region: str) -> None:
+        """Write the record; it is there in whole or not at all."""
+        record = InstanceRecord(os.getpid(), endpoint_url, region)
+        partial = self._state_dir / f"{RECORD_NAME}.partial"
+        partial.write_text(json.dumps(asdict(record)))
+        partial.replace(self._state_dir / RECORD_NAME)
+
+    def close(self) -> None:
+        """Remove the record and give the folder back."""
+        (self._state_dir / RECORD_NAME).unlink(missing_ok=True)
+        self._lock.close()
+
+
+def find_instance(state_dir: Path) -> InstanceRecord | None:
+    """The emulator that holds ``state_dir`` and answers; None when there is none."""
+    if is_free(state_dir):
+        return None
+    try:
+        return InstanceRecord(**json.loads((state_dir / RECORD_NAME).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None  # it is only just starting
+
+
+def wait_until_free(state_dir: Path, timeout: float) -> bool:
+    """Wait until no emulator holds ``state_dir``; False when ``timeout`` seconds passed first."""
+    deadline = time.monotonic() + timeout
+    while not is_free(state_dir):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def is_free(state_dir: Path) -> bool:
+    """Whether no emulator holds ``state_dir``."""
+    try:
+        with (state_dir / _LOCK_NAME).open("a") as lock:
+            return _try_lock(lock)
+    except OSError:
+        return True
+
+
+def _try_lock(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,107 @@
+"""Where the emulator listens: one port on each of its addresses, served by waitress."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+from waitress import wasyncore  # type: ignore[import-untyped]  # publishes no types
+from waitress.server import create_server  # type: ignore[import-untyped]
+
+from emulator.exceptions import StartupError
+from emulator.gateway.channel import S3Channel
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+LOOPBACK = "127.0.0.1"
+# S3 takes 5 GiB in one request; signed chunks add a little.
+_MAX_BODY_BYTES = 5 * 1024**3 + 64 * 1024**2
+_BODY_IN_MEMORY_BYTES = 16 * 1024**2
+_BACKLOG = 1024
+_ADJUSTMENTS: dict[str, Any] = {
+    "threads": 32,
+    "connection_limit": 1000,
+    "backlog": _BACKLOG,
+    "max_request_body_size": _MAX_BODY_BYTES,
+    "inbuf_overflow": _BODY_IN_MEMORY_BYTES,
+    "asyncore_use_poll": True,
+    "ident": None,
+}
+
+
+class Listener:
+    """One address: clients may connect from now on, and are answered from ``serve`` on.
+
+    Attributes:
+        port: the port, also where 0 was asked for.
+    """
+
+    def __init__(self, address: str, port: int) -> None:
+        """Bind.
+
+        Raises:
+            StartupError: the port is taken, or the address is not this machine's.
+        """
+        self._socket = _bind(address, port)
+        self.port: int = self._socket.getsockname()[1]
+        self._connections: dict[int, Any] = {}
+        self._closing = threading.Event()
+        self._server: Any = None
+        self._loop = threading.Thread(target=self._run, name=f"listener-{address}", daemon=True)
+
+    def serve(self, application: WSGIApplication) -> None:
+        """Answer with ``application``, in threads of its own."""
+        self._server = create_server(application, map=self._connections, sockets=[self._socket], **_ADJUSTMENTS)
+        self._server.channel_class = S3Channel
+        self._loop.start()
+
+    def close(self) -> None:
+        """Take no more requests, let those that run end, and give the port back. Idempotent."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        if self._server is None:
+            self._socket.close()
+            return
+        self._server.pull_trigger()
+        self._loop.join()
+        # Only now: until here a thread with an answer may want to wake the loop.
+        self._server.trigger.close()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            wasyncore.loop(timeout=30.0, use_poll=True, map=self._connections, count=1)
+        wasyncore.dispatcher.close(self._server)
+        # The answers of running requests leave through the loop: it ends after them.
+        stopping = threading.Thread(target=self._server.task_dispatcher.shutdown, name="listener-shutdown", daemon=True)
+        stopping.start()
+        while stopping.is_alive():
+            wasyncore.loop(timeout=0.05, use_poll=True, map=self._connections, count=1)
+        wasyncore.loop(timeout=0.0, use_poll=True, map=self._connections, count=1)
+        for connection in list(self._connections.values()):
+            if connection is not self._server.trigger:
+                with contextlib.suppress(OSError):  # the other end may have gone first
+                    connection.close()
+
+
+def _bind(address: str, port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((address, port))
+        # From here on a client's connection waits for its answer instead of being refused.
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            text = f"Port {port} of {address} is taken: stop what listens there, or give another port with --port."
+        elif error.errno == errno.EACCES:
+            text = f"Port {port} of {address} may not be used by this user: give one above 1023 with --port."
+        else:
+            text = f"Nothing can listen on port {port} of {address}: {error.strerror}."
+        raise StartupError(text) from error
+    return listening

@@ -1,0 +1,149 @@
+"""AWS JSON 1.1, driven by the service model: bytes to a checked request, an answer or an error to bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from emulator.exceptions import SerializationException
+from emulator.gateway.model import find_operation
+from emulator.gateway.schema import build_validator
+from emulator.gateway.violations import raise_violations
+
+if TYPE_CHECKING:
+    from botocore.model import ListShape, MapShape, Shape, StructureShape
+    from jsonschema.protocols import Validator
+
+    from emulator.exceptions import AwsError
+
+CONTENT_TYPE = "application/x-amz-json-1.1"
+
+
+@dataclass(frozen=True, slots=True)
+class WireAnswer:
+    """An answer as it goes out, less the headers that every answer has."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Operation:
+    """One operation's wire form. Its schema is compiled when the operation is first asked for."""
+
+    def __init__(self, name: str) -> None:
+        """Raises ValueError for a name that the model does not have."""
+        model = find_operation(name)
+        if model is None:
+            raise ValueError(f"botocore's model of SageMaker has no operation {name!r}.")
+        self.name = name
+        self._input: StructureShape | None = model.input_shape
+        self._output: StructureShape | None = model.output_shape
+        self._validator: Validator | None = None
+
+    def decode(self, body: bytes) -> dict[str, Any]:
+        """Parse and check a request.
+
+        Returns:
+            The members as they came, unknown ones included, without nulls; timestamps are aware datetimes.
+
+        Raises:
+            SerializationException: no JSON object, or a member of the wrong type.
+            ValidationException: all the constraints that the request breaks.
+        """
+        request = _parse(body)
+        if self._input is None:
+            return request
+        if self._validator is None:
+            self._validator = build_validator(self._input)
+        raise_violations(self._validator.iter_errors(request), request, list(self._input.members))
+        return cast("dict[str, Any]", _decode_times(self._input, request))
+
+    def encode(self, answer: dict[str, Any]) -> WireAnswer:
+        """``answer`` cut to the output shape; nulls are left out, datetimes become epoch seconds."""
+        body = b"" if self._output is None else dump_json(_cut(self._output, answer))
+        return WireAnswer(200, {"Content-Type": CONTENT_TYPE}, body)
+
+
+@lru_cache(maxsize=512)
+def load_operation(name: str) -> Operation:
+    """The operation ``name``; ValueError if the model has none."""
+    return Operation(name)
+
+
+def encode_error(error: AwsError) -> WireAnswer:
+    """The only place where an error becomes bytes."""
+    headers = {"Content-Type": CONTENT_TYPE, "x-amzn-errortype": error.code}
+    return WireAnswer(error.status, headers, dump_json({"__type": error.code, "message": error.message}))
+
+
+def dump_json(value: Any) -> bytes:
+    """Compact JSON."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _parse(body: bytes) -> dict[str, Any]:
+    try:
+        request = json.loads(body, parse_constant=_refuse_constant) if body.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise SerializationException(f"The body of the request is no JSON: {error}") from None
+    if not isinstance(request, dict):
+        raise SerializationException(f"The body of the request is a JSON {type(request).__name__}; send an object.")
+    return cast("dict[str, Any]", _drop_nulls(request))
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _drop_nulls(value: Any) -> Any:
+    """A member that is null is a member that is not there. Nulls in lists stay, to be refused."""
+    if isinstance(value, dict):
+        return {key: _drop_nulls(entry) for key, entry in value.items() if entry is not None}
+    if isinstance(value, list):
+        return [_drop_nulls(entry) for entry in value]
+    return value
+
+
+def _decode_times(shape: Shape, value: Any) -> Any:
+    match shape.type_name:
+        case "structure":
+            members = cast("StructureShape", shape).members
+            return {k: _decode_times(members[k], v) if k in members else v for k, v in value.items()}
+        case "list":
+            member = cast("ListShape", shape).member
+            return [_decode_times(member, entry) for entry in value]
+        case "map":
+            entry_shape = cast("MapShape", shape).value
+            return {key: _decode_times(entry_shape, entry) for key, entry in value.items()}
+        case "timestamp":
+            return _decode_time(value)
+        case _:
+            return value
+
+
+def _decode_time(seconds: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(seconds, tz=timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        raise SerializationException(f"{seconds} is no time: send seconds since 1970-01-01.") from None
+
+
+def _cut(shape: Shape, value: Any) -> Any:
+    match shape.type_name:
+        case "structure":
+            members = cast("StructureShape", shape).members
+            return {k: _cut(member, value[k]) for k, member in members.items() if value.get(k) is not None}
+        case "list":
+            member = cast("ListShape", shape).member
+            return [_cut(member, entry) for entry in value]
+        case "map":
+            entry_shape = cast("MapShape", shape).value
+            return {key: _cut(entry_shape, entry) for key, entry in value.items()}
+        case "timestamp" if isinstance(value, datetime):
+            return round(value.timestamp(), 3)
+        case _:
+            return value

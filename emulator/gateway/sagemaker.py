@@ -1,0 +1,81 @@
+"""SageMaker's API: the operation named by ``X-Amz-Target``, decoded, run and encoded."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from botocore import xform_name
+
+from emulator.exceptions import AwsError, InternalFailure, UnknownOperationException
+from emulator.gateway.authentication import authenticate
+from emulator.gateway.model import find_operation, load_regions
+from emulator.gateway.protocol import WireAnswer, encode_error, load_operation
+from emulator.operations import find_operations
+from emulator.operations.context import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from wsgiref.types import WSGIEnvironment
+
+    from emulator.operations import Handler
+    from emulator.operations.context import Jobs
+
+logger = logging.getLogger(__name__)
+
+TARGET_PREFIX = "SageMaker."
+
+
+class SageMaker:
+    """Answers the operations of ``emulator.operations``."""
+
+    def __init__(self, jobs: Jobs, account_id: str, operations: Mapping[str, Handler] | None = None) -> None:
+        """Check every operation against the model.
+
+        Args:
+            jobs: what the operations work on.
+            account_id: the account of every resource.
+            operations: those of ``emulator.operations`` unless given.
+
+        Raises:
+            ValueError: an operation that the model does not have.
+        """
+        self._jobs = jobs
+        self._account_id = account_id
+        self._operations = find_operations() if operations is None else dict(operations)
+        for name in self._operations:
+            load_operation(name)
+
+    def has(self, name: str) -> bool:
+        """Whether the operation is answered here."""
+        return name in self._operations
+
+    def answer(self, name: str, environ: WSGIEnvironment, read_body: Callable[[], bytes]) -> WireAnswer:
+        """Run one operation. Whatever goes wrong becomes an answer; what is our fault is logged too."""
+        try:
+            scope = authenticate(environ, load_regions())
+            operation = load_operation(name)
+            request: dict[str, Any] = operation.decode(read_body())
+            context = Context(jobs=self._jobs, account_id=self._account_id, region=scope.region)
+            return operation.encode(self._operations[name](request, context))
+        except AwsError as error:
+            return encode_error(error)
+        except Exception:
+            logger.exception("%s failed", name)
+            return encode_error(InternalFailure(f"The emulator failed in {name}; its log has the traceback."))
+
+
+def check_known(name: str, has_moto_operation: Callable[[str], bool]) -> None:
+    """Tell an operation that moto can answer from one that nobody answers.
+
+    Args:
+        name: an operation that is not answered here.
+        has_moto_operation: whether moto has it, by its name in snake case.
+
+    Raises:
+        UnknownOperationException: SageMaker does not have it, or neither the emulator nor moto does.
+    """
+    if find_operation(name) is None:
+        raise UnknownOperationException(f"SageMaker has no operation {name!r}.")
+    if not has_moto_operation(xform_name(name)):
+        raise UnknownOperationException(f"{name} is an operation of SageMaker that this emulator does not have.")

@@ -1,0 +1,132 @@
+"""JSON Schema compiled from the model's shapes: the model is the specification, nothing is listed by hand.
+
+A schema says what ``jsonschema`` can check: types, required members, lengths, ranges, enums, patterns, and the same for
+the keys and values of maps. It says nothing of unknown members, which are accepted: a client may be newer than this
+process's botocore.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from botocore.model import ListShape, MapShape, Shape, StructureShape
+    from jsonschema.protocols import Validator
+
+Schema = dict[str, Any]
+
+_SCALAR_TYPES = {
+    "string": "string",
+    "character": "string",
+    "blob": "string",
+    "boolean": "boolean",
+    "integer": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "timestamp": "number",
+}
+_BOUNDS = {
+    "string": ("minLength", "maxLength"),
+    "list": ("minItems", "maxItems"),
+    "map": ("minProperties", "maxProperties"),
+    "integer": ("minimum", "maximum"),
+    "long": ("minimum", "maximum"),
+    "float": ("minimum", "maximum"),
+    "double": ("minimum", "maximum"),
+}
+
+
+def build_schema(shape: Shape) -> Schema:
+    """The JSON Schema of what a client may send for ``shape``; recursive shapes become references."""
+    definitions: dict[str, Schema] = {}
+    schema = _Compiler(definitions).compile(shape)
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def build_validator(shape: Shape) -> Validator:
+    """A validator for ``shape``. jsonschema is imported here: at start nobody waits for it."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    checker: type[Validator] = extend(Draft202012Validator, {"pattern": _check_pattern})  # type: ignore[no-untyped-call]
+    return checker(build_schema(shape))
+
+
+@lru_cache(maxsize=1024)
+def compile_pattern(pattern: str) -> Any:
+    """A pattern of the model, compiled by ``regex``: ``re`` knows no Unicode properties, which some patterns use."""
+    import regex
+
+    return regex.compile(pattern)
+
+
+def _check_pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Any]:
+    """Anchored at both ends, as the service has it; JSON Schema's own ``pattern`` looks anywhere in the string."""
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(instance, str) and compile_pattern(pattern).fullmatch(instance) is None:
+        yield ValidationError("does not match")
+
+
+class _Compiler:
+    """Compiles one shape and what it refers to; knows which shapes it is inside of."""
+
+    def __init__(self, definitions: dict[str, Schema]) -> None:
+        self._definitions = definitions
+        self._inside: list[str] = []
+
+    def compile(self, shape: Shape) -> Schema:
+        if shape.name in self._inside:
+            self._definitions.setdefault(shape.name, {})
+            return {"$ref": f"#/$defs/{shape.name}"}
+        self._inside.append(shape.name)
+        schema = self._compile_type(shape)
+        self._inside.pop()
+        if shape.name in self._definitions:
+            self._definitions[shape.name] = schema
+        return schema
+
+    def _compile_type(self, shape: Shape) -> Schema:
+        match shape.type_name:
+            case "structure":
+                return self._compile_structure(cast("StructureShape", shape))
+            case "list":
+                items = self.compile(cast("ListShape", shape).member)
+                return {"type": "array", **_read_bounds(shape), "items": items}
+            case "map":
+                return self._compile_map(cast("MapShape", shape))
+            case type_name:
+                return {"type": _SCALAR_TYPES[type_name], **_read_bounds(shape), **_read_values(shape)}
+
+    def _compile_structure(self, shape: StructureShape) -> Schema:
+        if shape.is_document_type:
+            return {}
+        schema: Schema = {"type": "object", "title": shape.name}
+        if shape.required_members:
+            schema["required"] = list(shape.required_members)
+        schema["properties"] = {name: self.compile(member) for name, member in shape.members.items()}
+        return schema
+
+    def _compile_map(self, shape: MapShape) -> Schema:
+        return {
+            "type": "object",
+            **_read_bounds(shape),
+            "propertyNames": self.compile(shape.key),
+            "additionalProperties": self.compile(shape.value),
+        }
+
+
+def _read_bounds(shape: Shape) -> Schema:
+    low, high = _BOUNDS.get(shape.type_name, ("", ""))
+    metadata: Mapping[str, Any] = shape.metadata
+    bounds = {high: metadata.get("max"), low: metadata.get("min")} if low else {}
+    return {keyword: bound for keyword, bound in bounds.items() if bound is not None}
+
+
+def _read_values(shape: Shape) -> Schema:
+    metadata: Mapping[str, Any] = shape.metadata
+    return {name: metadata[name] for name in ("enum", "pattern") if metadata.get(name)}

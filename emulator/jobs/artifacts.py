@@ -1,0 +1,83 @@
+"""What a job leaves in S3 at its end: model.tar.gz, output.tar.gz."""
+
+from __future__ import annotations
+
+import tarfile
+from typing import TYPE_CHECKING
+
+from emulator.jobs.container_files import read_small_file
+from emulator.jobs.folder_upload import FolderUpload, UploadError, put_object
+from emulator.jobs.s3_paths import build_output_uri, join_uri
+from emulator.moto_services.s3 import parse_s3_uri
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from emulator.jobs.collaborators import ObjectStore
+    from emulator.jobs.opt_ml import OptMl
+    from emulator.jobs.training_job import TrainingJob
+
+MAX_FAILURE_CHARACTERS = 1024
+# Weights hardly compress: the fastest level gives nearly the size of the slowest in a fraction of its time.
+_COMPRESS_LEVEL = 1
+
+
+def upload_model(job: TrainingJob, opt_ml: OptMl, object_store: ObjectStore, work_dir: Path) -> str:
+    """Upload /opt/ml/model and return the URI for ModelArtifacts.
+
+    Raises:
+        UploadError: S3 refused, or the archive could not be written to ``work_dir``.
+    """
+    return _upload_folder(job, opt_ml.model, "model", object_store, work_dir)
+
+
+def upload_output_data(job: TrainingJob, opt_ml: OptMl, object_store: ObjectStore, work_dir: Path) -> str | None:
+    """Upload /opt/ml/output/data, unless it is empty; see ``upload_model``."""
+    if not opt_ml.output_data.is_dir() or not any(opt_ml.output_data.iterdir()):
+        return None
+    return _upload_folder(job, opt_ml.output_data, "output", object_store, work_dir)
+
+
+def read_failure(opt_ml: OptMl) -> str:
+    """The first 1,024 characters of /opt/ml/output/failure, or nothing."""
+    # UTF-8 takes up to four bytes for a character.
+    content = read_small_file(opt_ml.failure, MAX_FAILURE_CHARACTERS * 4) or b""
+    return content.decode(errors="replace")[:MAX_FAILURE_CHARACTERS]
+
+
+def _upload_folder(job: TrainingJob, folder: Path, name: str, object_store: ObjectStore, work_dir: Path) -> str:
+    if job.request["OutputDataConfig"].get("CompressionType") == "NONE":
+        uri = join_uri(build_output_uri(job), name) + "/"
+        FolderUpload(folder, object_store, parse_s3_uri(uri)).sweep()
+        return uri
+    uri = join_uri(build_output_uri(job), f"{name}.tar.gz")
+    archive = work_dir / f"{name}.tar.gz"
+    try:
+        write_archive(folder, archive)
+    except (OSError, tarfile.TarError) as error:
+        raise UploadError(f"{archive} for {uri} could not be written: {error}") from error
+    put_object(object_store, archive, parse_s3_uri(uri))
+    archive.unlink()
+    return uri
+
+
+def write_archive(folder: Path, archive: Path) -> None:
+    """Pack what is in ``folder``, under relative names, without holding any of it in memory.
+
+    Links stay links; what is neither file, folder nor link (a socket, a pipe) is left out.
+
+    Raises:
+        OSError, tarfile.TarError.
+    """
+    with tarfile.open(archive, "w:gz", compresslevel=_COMPRESS_LEVEL) as tar:
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            tar.add(path, arcname=path.name, filter=_plain_entries)
+
+
+def _plain_entries(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    if not (entry.isreg() or entry.isdir() or entry.issym() or entry.islnk()):
+        return None
+    # Who ran the emulator is nobody's business in an artifact.
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    return entry

@@ -1,0 +1,76 @@
+"""Why a job ends other than well, in the words of FailureReason."""
+
+from __future__ import annotations
+
+import signal
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from emulator.jobs.training_job import MAX_FAILURE_REASON
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from container_runtime.runtime import Exit
+
+# What sagemaker-training logs before it repeats the failure file.
+_TOOLKIT_REPORT = "Reporting training FAILURE"
+
+
+class RequestFailure(Exception):  # noqa: N818 - an outcome of the job, not a defect
+    """The request names what is not there or not supported: ``ClientError: <text>``."""
+
+
+class StopAsked(Exception):  # noqa: N818
+    """The job is Stopping and nothing of it runs yet: there is nothing to wait for."""
+
+
+def describe_algorithm_error(exit_status: Exit, failure_text: str, last_lines: Sequence[str]) -> str:
+    """FailureReason of a container that exited with an error.
+
+    Args:
+        exit_status: how it ended.
+        failure_text: /opt/ml/output/failure, which wins where it says something.
+        last_lines: the end of its log, oldest first.
+    """
+    suffix = f", exit code: {exit_status.code}"
+    room = MAX_FAILURE_REASON - len("AlgorithmError: ") - len(suffix)
+    if failure_text.strip():
+        return f"AlgorithmError: {_fill_error_message(failure_text.strip(), last_lines)[:room]}{suffix}"
+    cause = _describe_death(exit_status)
+    said = "\n".join(line for line in last_lines if line.strip())
+    if not said:
+        said = "It printed nothing." if cause else "The training container printed nothing before it failed."
+    elif cause:
+        said = f"Its last lines were:\n{said}"
+    text = f"{cause} {said}" if cause else said
+    if len(text) > room:
+        # The end of a traceback says what happened, so the middle goes.
+        keep = room - len(cause) - 5
+        text = f"{cause} ... {said[-keep:]}" if cause else f"... {said[-(room - 4) :]}"
+    return f"AlgorithmError: {text}{suffix}"
+
+
+def _fill_error_message(failure_text: str, last_lines: Sequence[str]) -> str:
+    """The failure file with the script's own last line where the toolkit names none.
+
+    AWS's training images capture the script's error for this place; the toolkit by itself leaves it empty, and the
+    reason would be in the log only.
+    """
+    before_report = takewhile(lambda line: _TOOLKIT_REPORT not in line, last_lines)
+    said = [line.strip() for line in before_report if line.strip()]
+    return failure_text.replace('ErrorMessage ""', f'ErrorMessage "{said[-1]}"') if said else failure_text
+
+
+def _describe_death(exit_status: Exit) -> str:
+    if exit_status.out_of_memory:
+        return (
+            "The container ran out of memory and was killed. Use a smaller batch or model, or an instance type "
+            "with more memory."
+        )
+    number = exit_status.code - 128
+    if exit_status.code == 128 + signal.SIGKILL:
+        return "The container was killed by signal SIGKILL, as the kernel does when the machine runs out of memory."
+    if 0 < number < signal.NSIG and number in set(signal.Signals):
+        return f"The container was ended by signal {signal.Signals(number).name}."
+    return ""

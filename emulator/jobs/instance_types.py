@@ -1,0 +1,42 @@
+"""How much memory an instance type gives its container."""
+
+from __future__ import annotations
+
+import re
+
+GIB = 1 << 30
+
+# AWS's published ratio of memory to vCPU, GiB, of the families that training jobs use most.
+_GIB_PER_VCPU = {
+    **dict.fromkeys(("m4", "m5", "m5d", "m6i", "m7i", "m8i", "g4dn", "g5"), 4.0),
+    **dict.fromkeys(("c5", "c5n", "c6i", "c7i", "c8i"), 2.0),
+    **dict.fromkeys(("r5", "r5d", "r6i", "r7i", "r8i"), 8.0),
+    "c4": 1.875,
+    "g6": 4.0,
+    "g6e": 8.0,
+    "p2": 15.25,
+    "p3": 7.625,
+}
+# Burstable sizes do not follow the ratio: GiB of each.
+_T_SIZES = {"medium": 4, "large": 8, "xlarge": 16, "2xlarge": 32}
+_INSTANCE_TYPE = re.compile(r"ml\.(?P<family>[a-z0-9-]+)\.(?P<size>[a-z0-9]+)")
+
+
+def find_memory_bytes(instance_type: str | None) -> int | None:
+    """The instance's memory, or None for a family this table does not know."""
+    found = _INSTANCE_TYPE.fullmatch(instance_type or "")
+    if found is None:
+        return None
+    family, size = found["family"], found["size"]
+    if family in ("t2", "t3"):
+        return _T_SIZES[size] * GIB if size in _T_SIZES else None
+    vcpus = _count_vcpus(size)
+    ratio = _GIB_PER_VCPU.get(family)
+    return None if ratio is None or vcpus is None else int(ratio * vcpus * GIB)
+
+
+def _count_vcpus(size: str) -> int | None:
+    if size == "large":
+        return 2
+    found = re.fullmatch(r"(\d*)xlarge", size)
+    return None if found is None else 4 * int(found[1] or 1)

@@ -1,0 +1,130 @@
+"""Container logs: each line to CloudWatch Logs as it comes, many lines in one call."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from threading import Condition, Thread
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import ContainerRuntimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from container_runtime.runtime import ContainerRuntime, LogLine
+    from emulator.jobs.collaborators import LogGroups
+
+log = logging.getLogger(__name__)
+
+TRAINING_GROUP = "/aws/sagemaker/TrainingJobs"
+PROCESSING_GROUP = "/aws/sagemaker/ProcessingJobs"
+
+FLUSH_SECONDS = 0.1
+LAST_LINES = 20
+
+
+def build_stream_name(job_name: str, start_ms: int) -> str:
+    """``<job>/algo-1-<epoch seconds>``: the same after a restart, since the start is stored."""
+    return f"{job_name}/algo-1-{start_ms // 1000}"
+
+
+class LogWriter:
+    """One thread that writes the lines of all containers, in batches of ``FLUSH_SECONDS``. Thread safe."""
+
+    def __init__(self, log_groups_for: Callable[[str], LogGroups]) -> None:
+        self._log_groups_for = log_groups_for
+        self._pending: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
+        self._queued = 0
+        self._written = 0
+        self._closed = False
+        self._changed = Condition()
+        self._thread: Thread | None = None
+
+    def ensure_stream(self, region: str, group: str, stream: str) -> None:
+        """Create the stream, so that it is there before its first line."""
+        self._log_groups_for(region).ensure_stream(group, stream)
+
+    def append(self, region: str, group: str, stream: str, line: LogLine) -> None:
+        """Queue a line."""
+        with self._changed:
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name="log-writer")
+                self._thread.start()
+            self._pending.setdefault((region, group, stream), []).append((line.timestamp_ms, line.text))
+            self._queued += 1
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Return when everything that was queued before is written."""
+        with self._changed:
+            queued = self._queued
+            self._changed.wait_for(lambda: self._written >= queued)
+
+    def close(self) -> None:
+        """Write the rest and end the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._pending or self._closed)
+                if not self._pending:
+                    return
+                batches, self._pending = self._pending, {}
+            for (region, group, stream), lines in batches.items():
+                self._write(region, group, stream, lines)
+            with self._changed:
+                self._written += sum(len(lines) for lines in batches.values())
+                self._changed.notify_all()
+                # Lines that come in the meantime make the next batch.
+                if not self._closed and not self._pending:
+                    continue
+                self._changed.wait_for(lambda: self._closed, timeout=FLUSH_SECONDS)
+
+    def _write(self, region: str, group: str, stream: str, lines: list[tuple[int, str]]) -> None:
+        try:
+            self._log_groups_for(region).put(group, stream, lines)
+        except Exception:  # one job's log must not silence the others'
+            log.exception("%d lines of the log stream %s %s were lost", len(lines), group, stream)
+
+
+class LogFollower:
+    """A thread that reads one container's log to its end."""
+
+    def __init__(
+        self, runtime: ContainerRuntime, container_id: str, on_line: Callable[[LogLine], None], thread_name: str
+    ) -> None:
+        self._runtime = runtime
+        self._container_id = container_id
+        self._on_line = on_line
+        self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
+        self._thread = Thread(target=self._run, name=thread_name)
+
+    def start(self) -> None:
+        """Begin with the first line the container printed."""
+        self._thread.start()
+
+    def join(self) -> None:
+        """Return when the last line was read: soon after the container's end."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    @property
+    def last_lines(self) -> list[str]:
+        """The end of the log, oldest line first."""
+        return list(self._last_lines)
+
+    def _run(self) -> None:
+        try:
+            for line in self._runtime.logs(self._container_id):
+                self._last_lines.append(line.text)
+                self._on_line(line)
+        except ContainerRuntimeError as error:
+            log.warning("The log of container %s ends here: %s", self._container_id, error)
+        except Exception:
+            log.exception("The log of container %s ends here", self._container_id)

@@ -1,0 +1,92 @@
+"""The tables of the job store."""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, BigInteger, Column, Float, ForeignKeyConstraint, Integer, MetaData, Table, Text
+
+# Written to PRAGMA user_version; a store of another version is refused, not guessed at.
+SCHEMA_VERSION = 1
+
+metadata = MetaData()
+
+store_identity = Table("store_identity", metadata, Column("id", Text, primary_key=True))
+
+training_jobs = Table(
+    "training_jobs",
+    metadata,
+    Column("region", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("account_id", Text, nullable=False),
+    Column("id", Text, nullable=False, unique=True),
+    Column("arn", Text, nullable=False, unique=True),
+    Column("request", JSON, nullable=False),
+    Column("status", Text, nullable=False, index=True),
+    Column("creation_ms", BigInteger, nullable=False),
+    Column("last_modified_ms", BigInteger, nullable=False),
+    Column("stop_cause", Text),
+    Column("failure_reason", Text),
+    Column("model_artifacts", Text),
+)
+
+secondary_status_transitions = Table(
+    "secondary_status_transitions",
+    metadata,
+    Column("region", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("status", Text, nullable=False),
+    Column("start_ms", BigInteger, nullable=False),
+    Column("end_ms", BigInteger),
+    Column("message", Text, nullable=False),
+    ForeignKeyConstraint(["region", "name"], ["training_jobs.region", "training_jobs.name"]),
+)
+
+final_metrics = Table(
+    "final_metrics",
+    metadata,
+    Column("region", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("metric_name", Text, primary_key=True),
+    Column("value", Float, nullable=False),
+    Column("timestamp_ms", BigInteger, nullable=False),
+    ForeignKeyConstraint(["region", "name"], ["training_jobs.region", "training_jobs.name"]),
+)
+
+rule_evaluations = Table(
+    "rule_evaluations",
+    metadata,
+    Column("region", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("account_id", Text, nullable=False),
+    Column("arn", Text, nullable=False, unique=True),
+    Column("training_job_name", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("configuration", JSON, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("processing_job_status", Text, nullable=False, index=True),
+    Column("creation_ms", BigInteger, nullable=False),
+    Column("last_modified_ms", BigInteger, nullable=False),
+    Column("status_details", Text),
+    Column("start_ms", BigInteger),
+    Column("end_ms", BigInteger),
+    ForeignKeyConstraint(["region", "training_job_name"], ["training_jobs.region", "training_jobs.name"]),
+)
+
+tags = Table(
+    "tags",
+    metadata,
+    Column("arn", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+)
+
+# Events that not every target has got yet, in the order they happened.
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=True),
+    Column("event_id", Text, nullable=False, unique=True),
+    Column("region", Text, nullable=False),
+    Column("event", JSON, nullable=False),
+)

@@ -1,0 +1,207 @@
+"""A training job's record, and the moves its status may make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TrainingJobStatus = Literal["InProgress", "Completed", "Failed", "Stopping", "Stopped"]
+SecondaryStatus = Literal[
+    "Starting",
+    "Downloading",
+    "Training",
+    "Uploading",
+    "Stopping",
+    "Completed",
+    "Failed",
+    "Stopped",
+    "MaxRuntimeExceeded",
+]
+StopCause = Literal["StopTrainingJob", "MaxRuntimeExceeded"]
+
+ENDED_STATUSES: frozenset[str] = frozenset({"Completed", "Failed", "Stopped"})
+
+# From each secondary status, the ones it may become. The first entry is a job that is not stored yet.
+TRANSITIONS: Mapping[str | None, frozenset[str]] = {
+    None: frozenset({"Starting"}),
+    "Starting": frozenset({"Downloading", "Stopping", "Failed"}),
+    "Downloading": frozenset({"Training", "Stopping", "Failed"}),
+    "Training": frozenset({"Uploading", "Stopping", "Failed"}),
+    "Uploading": frozenset({"Completed", "Stopping", "Failed"}),
+    "Stopping": frozenset({"Stopped", "MaxRuntimeExceeded", "Failed"}),
+    "Completed": frozenset(),
+    "Failed": frozenset(),
+    "Stopped": frozenset(),
+    "MaxRuntimeExceeded": frozenset(),
+}
+
+# The primary status that goes with each secondary one.
+STATUS_OF_SECONDARY: Mapping[SecondaryStatus, TrainingJobStatus] = {
+    "Starting": "InProgress",
+    "Downloading": "InProgress",
+    "Training": "InProgress",
+    "Uploading": "InProgress",
+    "Stopping": "Stopping",
+    "Completed": "Completed",
+    "Failed": "Failed",
+    "Stopped": "Stopped",
+    "MaxRuntimeExceeded": "Stopped",
+}
+
+STATUS_MESSAGES: Mapping[SecondaryStatus, str] = {
+    "Starting": "Preparing the instances for training",
+    "Downloading": "Downloading the training image",
+    "Training": "Training image download completed. Training in progress.",
+    "Uploading": "Uploading generated training model",
+    "Stopping": "Stopping the training job",
+    "Completed": "Training job completed",
+    "Failed": "Training job failed",
+    "Stopped": "Training job stopped",
+    "MaxRuntimeExceeded": "Training job runtime exceeded MaxRuntimeInSeconds provided",
+}
+DOWNLOADING_INPUT_DATA = "Downloading input data"
+
+MAX_FAILURE_REASON = 1024
+
+
+class UndeclaredTransitionError(Exception):
+    """A status was about to move where its table has no arrow: a defect of the emulator."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryStatusTransition:
+    """One stage of a job's life; times in epoch milliseconds, ``end_ms`` None while it lasts."""
+
+    status: SecondaryStatus
+    start_ms: int
+    end_ms: int | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class FinalMetric:
+    """The last value a metric definition found; ``timestamp_ms`` in epoch milliseconds."""
+
+    name: str
+    value: float
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingJob:
+    """A training job: its request, whole and as validated, and the state of its run.
+
+    Attributes:
+        id: hex digits, unique in the store; part of its folder's and its container's name.
+        request: CreateTrainingJob's members; never changed.
+        stop_cause: why it is Stopping or Stopped.
+        model_artifacts: URI of the uploaded model, or None before there is one.
+        Times are epoch milliseconds.
+    """
+
+    account_id: str
+    region: str
+    name: str
+    id: str
+    request: Mapping[str, Any]
+    creation_ms: int
+    last_modified_ms: int
+    transitions: tuple[SecondaryStatusTransition, ...]
+    stop_cause: StopCause | None = None
+    failure_reason: str | None = None
+    model_artifacts: str | None = None
+    final_metrics: tuple[FinalMetric, ...] = ()
+
+    @property
+    def arn(self) -> str:
+        """The job's ARN."""
+        return build_training_job_arn(self.account_id, self.region, self.name)
+
+    @property
+    def secondary_status(self) -> SecondaryStatus:
+        """The stage it is in."""
+        return self.transitions[-1].status
+
+    @property
+    def status(self) -> TrainingJobStatus:
+        """TrainingJobStatus."""
+        return STATUS_OF_SECONDARY[self.secondary_status]
+
+    @property
+    def ended(self) -> bool:
+        """Completed, Failed or Stopped."""
+        return self.status in ENDED_STATUSES
+
+    @property
+    def training_start_ms(self) -> int | None:
+        """When the instances were ready, that is when Downloading began: what AWS bills from."""
+        return self._start_of("Downloading")
+
+    @property
+    def container_start_ms(self) -> int | None:
+        """When Training began."""
+        return self._start_of("Training")
+
+    @property
+    def training_end_ms(self) -> int | None:
+        """When it ended, None before, and for a job that ended before it was billed for anything."""
+        return self.transitions[-1].start_ms if self.ended and self.training_start_ms is not None else None
+
+    @property
+    def training_seconds(self) -> int | None:
+        """Whole seconds begun between start and end, at least the model's minimum of 1."""
+        start, end = self.training_start_ms, self.training_end_ms
+        return None if start is None or end is None else max(1, ceil((end - start) / 1000))
+
+    @property
+    def max_runtime_seconds(self) -> int:
+        """StoppingCondition.MaxRuntimeInSeconds; AWS's default is a day."""
+        return int((self.request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds") or 86_400)
+
+    def transition(
+        self,
+        secondary: SecondaryStatus,
+        now_ms: int,
+        *,
+        failure_reason: str | None = None,
+        stop_cause: StopCause | None = None,
+    ) -> TrainingJob:
+        """The job one stage further.
+
+        Raises:
+            UndeclaredTransitionError: the table has no such move.
+        """
+        if secondary not in TRANSITIONS[self.secondary_status]:
+            raise UndeclaredTransitionError(
+                f"Training job {self.name!r} cannot go from {self.secondary_status} to {secondary}."
+            )
+        message = STATUS_MESSAGES[secondary]
+        if secondary == "Downloading" and self.request.get("InputDataConfig"):
+            message = DOWNLOADING_INPUT_DATA
+        ended = secondary in ENDED_STATUSES or secondary == "MaxRuntimeExceeded"
+        entry = SecondaryStatusTransition(secondary, now_ms, now_ms if ended else None, message)
+        return replace(
+            self,
+            last_modified_ms=now_ms,
+            transitions=(*self.transitions[:-1], replace(self.transitions[-1], end_ms=now_ms), entry),
+            failure_reason=failure_reason[:MAX_FAILURE_REASON] if failure_reason else self.failure_reason,
+            stop_cause=stop_cause or self.stop_cause,
+        )
+
+    def _start_of(self, secondary: SecondaryStatus) -> int | None:
+        return next((entry.start_ms for entry in self.transitions if entry.status == secondary), None)
+
+
+def build_training_job_arn(account_id: str, region: str, name: str) -> str:
+    """ARN of the training job ``name``."""
+    return f"arn:aws:sagemaker:{region}:{account_id}:training-job/{name}"
+
+
+def new_training_job(account_id: str, region: str, job_id: str, request: Mapping[str, Any], now_ms: int) -> TrainingJob:
+    """A job at the first moment of its life."""
+    first = SecondaryStatusTransition("Starting", now_ms, None, STATUS_MESSAGES["Starting"])
+    return TrainingJob(account_id, region, request["TrainingJobName"], job_id, request, now_ms, now_ms, (first,))

@@ -1,0 +1,1 @@
+"""Everything that moto holds, mounted in this process. No other package imports moto."""

@@ -1,0 +1,291 @@
+"""EventBridge: which targets an event goes to, and the deliveries that moto's own services take.
+
+Rules, targets, buses and archives are moto's; so is the pattern matcher. Three of its habits are mended here: a rule
+without a pattern (a schedule) would match everything, a disabled rule would still be served, and a pattern over an
+array of objects (``{"detail": {"DebugRuleEvaluationStatuses": {"RuleEvaluationStatus": ["IssuesFound"]}}}``) would
+never match.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import time
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from emulator.moto_services.locks import service_lock
+from emulator.moto_services.logs import LogGroups
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+# What a pattern may look at besides the detail; enough to guess which functions an event of this kind may call.
+_ENVELOPE_KEYS = ("source", "detail-type", "account", "region")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One target of one rule.
+
+    Attributes:
+        rule_arn: of the rule that matched.
+        account: the account of that rule.
+        region: the region of that rule.
+        bus: name of the rule's bus.
+        target_id: the target's Id in its rule.
+        arn: what the event is delivered to.
+        input: constant text that replaces the event (Input).
+        input_path: the part of the event to deliver (InputPath).
+        input_transformer: InputPathsMap and InputTemplate.
+        parameters: the target as PutTargets got it, for what only one kind of target reads (SqsParameters, …).
+    """
+
+    rule_arn: str
+    account: str
+    region: str
+    bus: str
+    target_id: str
+    arn: str
+    input: str | None = None
+    input_path: str | None = None
+    input_transformer: Mapping[str, Any] | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def service(self) -> str:
+        """The service in the ARN, e.g. ``lambda``."""
+        parts = self.arn.split(":")
+        return parts[2] if len(parts) > 2 else ""
+
+
+class TargetGoneError(Exception):
+    """The target, or what it stands for, does not exist (any more)."""
+
+
+def matching_targets(account: str, region: str, bus: str, event: Mapping[str, Any]) -> list[Target]:
+    """The targets of every enabled rule of ``bus`` (a name or an ARN) whose pattern fits the complete ``event``."""
+    with service_lock("events"):
+        rules = _rules(account, region, bus)
+        return [target for rule in rules if _matches(rule, event) for target in _targets(rule)]
+
+
+def possible_targets(account: str, region: str, bus: str, event: Mapping[str, Any]) -> list[Target]:
+    """The targets that a later event of this kind may have: the pattern's part about the detail is left out."""
+    with service_lock("events"):
+        return [
+            target
+            for rule in _rules(account, region, bus)
+            if _pattern(rule) and _envelope_matches(rule, event)
+            for target in _targets(rule)
+        ]
+
+
+def deliver_to_queue(target: Target, body: str) -> None:
+    """Send ``body`` to the SQS queue that ``target`` names.
+
+    Raises:
+        TargetGoneError: there is no such queue.
+    """
+    from moto.sqs.exceptions import QueueDoesNotExist
+    from moto.sqs.models import sqs_backends
+
+    _, _, _, region, account, queue = target.arn.split(":", 5)
+    group_id = target.parameters.get("SqsParameters", {}).get("MessageGroupId")
+    # No service lock: a ReceiveMessage that waits would hold it for up to 20 s; moto's queues have a lock of their own.
+    try:
+        sqs_backends[account][region].send_message(
+            queue_name=queue,
+            message_body=body,
+            group_id=group_id,
+            deduplication_id=str(uuid.uuid4()) if group_id else None,
+        )
+    except QueueDoesNotExist:
+        raise TargetGoneError(f"the queue {target.arn} does not exist; create it or remove the target") from None
+
+
+def deliver_to_log_group(target: Target, body: str) -> None:
+    """Write ``body`` as one log event of the log group that ``target`` names; a missing group is created."""
+    _, _, _, region, account, resource = target.arn.split(":", 5)
+    group = resource.removeprefix("log-group:").removesuffix(":*")
+    LogGroups(account, region).put(group, str(uuid.uuid4()), [(int(time.time() * 1000), body)])
+
+
+def deliver_to_archive(target: Target, event: Mapping[str, Any]) -> None:
+    """Keep ``event`` in the archive whose own rule ``target`` belongs to.
+
+    Raises:
+        TargetGoneError: the archive was deleted.
+    """
+    name = target.rule_arn.rpartition("/")[2].removeprefix("Events-Archive-")
+    with service_lock("events"):
+        archive = _backend(target.account, target.region).archives.get(name)
+        if archive is None:
+            raise TargetGoneError(f"the archive {name} does not exist any more")
+        archive.events.append(dict(event))
+
+
+def deliver_to_topic(target: Target, body: str) -> None:
+    """Publish ``body`` on the SNS topic that ``target`` names; moto serves its subscriptions.
+
+    Raises:
+        TargetGoneError: there is no such topic.
+    """
+    from moto.sns.exceptions import SNSNotFoundError
+    from moto.sns.models import sns_backends
+
+    parts = target.arn.split(":")
+    # No service lock: an HTTP subscriber may answer slowly, and a subscribed function calls back.
+    try:
+        sns_backends[parts[4]][parts[3]].publish(message=body, arn=target.arn)
+    except SNSNotFoundError:
+        raise TargetGoneError(f"the topic {target.arn} does not exist; create it or remove the target") from None
+
+
+def deliver_to_api_destination(target: Target, event: Mapping[str, Any]) -> None:
+    """Let moto call the API destination, which it does only where MOTO_EVENTS_INVOKE_HTTP is set."""
+    rule_class = _rule_class()
+    rule = rule_class(
+        name="delivery",
+        account_id=target.account,
+        region_name=target.region,
+        description=None,
+        event_pattern=None,
+        schedule_exp=None,
+        role_arn=None,
+        event_bus_name=target.bus,
+        state=None,
+        targets=[{**target.parameters, "InputTransformer": {}}],
+    )
+    # capture_dispatch may stand before moto's own method.
+    send = getattr(rule_class.send_to_targets, "__wrapped__", rule_class.send_to_targets)
+    send(rule, {**event, "time": _epoch_seconds(str(event["time"])), "ingestion-time": time.time()})
+
+
+def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> Callable[[], None]:
+    """Send what moto would dispatch itself to ``sink``, and return the function that undoes this.
+
+    ``Rule.send_to_targets`` is the one place through which PutEvents, archive replays and S3's notifications reach a
+    rule's targets, and moto raises NotImplementedError there for a Lambda function. ``sink`` gets the targets of one
+    matching rule and the complete event, and must not block.
+    """
+    rule_class = _rule_class()
+    previous = rule_class.send_to_targets
+
+    @functools.wraps(previous)
+    def send_to_targets(rule: Any, original_event: dict[str, Any], transform_input: bool = True) -> None:  # noqa: ARG001
+        event = _normalised(original_event)
+        if _matches(rule, event):
+            sink(_targets(rule), event)
+
+    rule_class.send_to_targets = send_to_targets
+
+    def restore() -> None:
+        if rule_class.send_to_targets is send_to_targets:
+            rule_class.send_to_targets = previous
+
+    return restore
+
+
+def _rule_class() -> Any:
+    from moto.events.models import Rule
+
+    return Rule
+
+
+def _backend(account: str, region: str) -> Any:
+    from moto.events.models import events_backends
+
+    return events_backends[account][region]
+
+
+def _rules(account: str, region: str, bus: str) -> list[Any]:
+    """The enabled rules of ``bus``; none where the bus does not exist."""
+    found = _backend(account, region).event_buses.get(bus.rpartition("/")[2])
+    return [rule for rule in found.rules.values() if rule.state == "ENABLED"] if found else []
+
+
+def _targets(rule: Any) -> list[Target]:
+    return [
+        Target(
+            rule_arn=rule.arn,
+            account=rule.account_id,
+            region=rule.region_name,
+            bus=rule.event_bus_name,
+            target_id=target["Id"],
+            arn=target["Arn"],
+            input=target.get("Input"),
+            input_path=target.get("InputPath"),
+            input_transformer=target.get("InputTransformer"),
+            parameters=dict(target),
+        )
+        for target in rule.targets
+    ]
+
+
+def _pattern(rule: Any) -> dict[str, Any]:
+    """The rule's pattern; empty for a rule that only has a schedule."""
+    pattern: dict[str, Any] = rule.event_pattern.get_pattern()
+    return pattern
+
+
+def _matches(rule: Any, event: Mapping[str, Any]) -> bool:
+    pattern = _pattern(rule)
+    if rule.state != "ENABLED" or not pattern:
+        return False
+    return any(rule.event_pattern.matches_event(choice) for choice in _array_choices(pattern, event))
+
+
+def _envelope_matches(rule: Any, event: Mapping[str, Any]) -> bool:
+    from moto.events.models import EventPattern
+
+    envelope = {key: filters for key, filters in _pattern(rule).items() if key in _ENVELOPE_KEYS}
+    pattern: Any = EventPattern(None, envelope)
+    return bool(pattern.matches_event(dict(event)))
+
+
+def _array_choices(pattern: Mapping[str, Any], node: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """``node`` with every array of objects that ``pattern`` looks into replaced by one of its objects.
+
+    A pattern fits an event if it fits one of these: EventBridge asks that all fields of one array come from one and
+    the same element. Arrays that the pattern does not look into are left, so their number does not matter.
+    """
+    below: dict[str, dict[str, Any]] = {}
+    for nested in _alternatives(pattern):
+        for key, value in nested.items():
+            if isinstance(value, dict):
+                below.setdefault(key, {}).update(value)
+    choices: list[list[tuple[str, Any]]] = []
+    for key, nested in below.items():
+        child = node.get(key)
+        children = [child] if isinstance(child, dict) else child if isinstance(child, list) else []
+        options = [(key, choice) for one in children if isinstance(one, dict) for choice in _array_choices(nested, one)]
+        if options:
+            choices.append(options)
+    for picked in itertools.product(*choices):
+        yield {**node, **dict(picked)}
+
+
+def _alternatives(pattern: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield pattern
+    for alternative in pattern.get("$or", ()):
+        if isinstance(alternative, dict):
+            yield from _alternatives(alternative)
+
+
+def _normalised(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Put moto's inner event as EventBridge sends it: times are ISO 8601, what moto keeps for itself is left out."""
+    moment = event.get("time")
+    if not isinstance(moment, str) or not moment:
+        seconds = float(moment or time.time())
+        moment = datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    rest = {key: value for key, value in event.items() if key != "ingestion-time"}
+    copied: dict[str, Any] = json.loads(json.dumps({**rest, "time": moment}))
+    return copied
+
+
+def _epoch_seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()

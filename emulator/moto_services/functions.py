@@ -1,0 +1,154 @@
+"""Lambda functions as moto keeps them: created, updated and published through moto, run by the emulator."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from emulator.moto_services.locks import service_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# What Lambda does with an asynchronous invocation whose function says nothing else.
+DEFAULT_ASYNC_RETRIES = 2
+
+
+class FunctionNotFoundError(Exception):
+    """No such function, version or alias; the text is the one that Lambda sends."""
+
+
+class FunctionCodeError(Exception):
+    """The function has nothing that can be run; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One version of a function, ready to run.
+
+    Attributes:
+        arn: with the version unless that is ``$LATEST``.
+        handler: ``module.function``, or None for an image that names its own.
+        timeout_s: whole seconds that one invocation may take.
+        memory_mb: MiB.
+        code_zip: the deployment package; empty for a function made from an image.
+        code_sha256: changes with the code, never without it.
+        image_uri: the image of a function of PackageType Image, else None.
+        layers: the zips of its layers, in the order in which they are unpacked.
+        async_retries: how often an asynchronous invocation that failed is tried again.
+    """
+
+    arn: str
+    account: str
+    region: str
+    name: str
+    version: str
+    runtime: str
+    handler: str | None
+    timeout_s: int
+    memory_mb: int
+    environment: Mapping[str, str]
+    code_zip: bytes = field(repr=False)
+    code_sha256: str
+    role: str
+    image_uri: str | None = None
+    layers: tuple[bytes, ...] = field(default=(), repr=False)
+    async_retries: int = DEFAULT_ASYNC_RETRIES
+
+
+def get_function(account: str, region: str, name_or_arn: str, qualifier: str | None = None) -> Function:
+    """Find a function by name, ``name:qualifier`` or ARN (whose account and region win).
+
+    Raises:
+        FunctionNotFoundError: no such function, version or alias.
+        FunctionCodeError: its zip is missing or empty.
+    """
+    from moto.awslambda.exceptions import UnknownAliasException, UnknownFunctionException
+
+    parts = name_or_arn.split(":")
+    if parts[0] == "arn" and len(parts) >= 7:
+        region, account = parts[3], parts[4]
+    elif len(parts) >= 3:  # Lambda's partial ARN: <account>:function:<name>
+        account, name_or_arn = parts[0], ":".join(parts[2:])
+    with service_lock("awslambda"):
+        backend = _backend(account, region)
+        try:
+            found = backend.get_function(name_or_arn, qualifier)
+        except (UnknownFunctionException, UnknownAliasException) as error:
+            raise FunctionNotFoundError(error.message) from None
+        return _describe(found, backend)
+
+
+def capture_invocations(invoke: Callable[[Function, bytes], None]) -> Callable[[], None]:
+    """Send to ``invoke`` what moto's other services ask of a function, and return the function that undoes this.
+
+    SNS subscriptions, S3 notifications, queues and log subscriptions all end in ``LambdaFunction.invoke``, where moto
+    would start an image from a registry. ``invoke`` must not block: moto's caller holds its service meanwhile.
+    """
+    from moto.awslambda.models import LambdaFunction
+
+    function_class: Any = LambdaFunction
+    previous = function_class.invoke
+
+    @functools.wraps(previous)
+    def invoke_function(found: Any, body: str | bytes, request_headers: Any, response_headers: Any) -> str:  # noqa: ARG001
+        with service_lock("awslambda"):
+            function = _describe(found, _backend(found.account_id, found.region))
+        invoke(function, body if isinstance(body, bytes) else (body or "{}").encode())
+        return ""
+
+    function_class.invoke = invoke_function
+
+    def restore() -> None:
+        if function_class.invoke is invoke_function:
+            function_class.invoke = previous
+
+    return restore
+
+
+def _backend(account: str, region: str) -> Any:
+    from moto.awslambda.models import lambda_backends
+
+    return lambda_backends[account][region]
+
+
+def _describe(found: Any, backend: Any) -> Function:
+    code: bytes = getattr(found, "code_bytes", b"") or b""
+    image_uri: str | None = found.code.get("ImageUri") if found.package_type == "Image" else None
+    if not code and not image_uri:
+        raise FunctionCodeError(
+            f"The function {found.function_name} has no code: create or update it with a zip file (ZipFile) "
+            "or with an S3Bucket and S3Key that exist."
+        )
+    return Function(
+        arn=found.function_arn,
+        account=found.account_id,
+        region=found.region,
+        name=found.function_name,
+        version=str(found.version),
+        runtime=found.run_time or "",
+        handler=found.handler,
+        timeout_s=int(found.timeout),
+        memory_mb=int(found.memory_size),
+        environment={str(key): str(value) for key, value in (found.environment_vars or {}).items()},
+        code_zip=code,
+        code_sha256=found.code_sha_256,
+        role=found.role,
+        image_uri=image_uri,
+        layers=_layers(found, backend),
+        async_retries=_async_retries(found),
+    )
+
+
+def _layers(found: Any, backend: Any) -> tuple[bytes, ...]:
+    versions = [backend.layers_versions_by_arn(layer["Arn"]) for layer in found.layers]
+    return tuple(version.code_bytes for version in versions if version is not None)
+
+
+def _async_retries(found: Any) -> int:
+    for config in found.event_invoke_config:
+        attempts = config.config.get("MaximumRetryAttempts")
+        if attempts is not None:
+            return int(attempts)
+    return DEFAULT_ASYNC_RETRIES

@@ -1,0 +1,22 @@
+"""One lock for each of moto's services: its backends are plain objects that know nothing of threads."""
+
+from __future__ import annotations
+
+from threading import Lock, RLock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+_locks: dict[str, AbstractContextManager[bool]] = {}
+_guard = Lock()
+
+
+def service_lock(service: str) -> AbstractContextManager[bool]:
+    """The re-entrant lock of ``service`` (moto's name for it: ``s3``, ``logs``, ``events``, ``awslambda``…).
+
+    Whoever touches a backend of moto holds it: the HTTP requests to that service (``wsgi``) and the calls made in this
+    process (``s3``, ``logs``, …), so that a listing never meets an upload half way.
+    """
+    with _guard:
+        return _locks.setdefault(service, RLock())

@@ -1,0 +1,178 @@
+"""S3 for the emulator's own rooms: straight on moto's backend, without HTTP."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from moto.s3.exceptions import MissingBucket
+from moto.s3.models import s3_backends
+from moto.utilities.utils import get_partition
+
+from emulator.exceptions import NoSuchBucket, NoSuchKey
+from emulator.moto_services.s3_backend import s3_access, stage_content
+from emulator.moto_services.s3_journal import StoredContent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_COPY_BYTES = 1024 * 1024
+_BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
+
+
+class S3Uri(NamedTuple):
+    """Where an object, or everything below a prefix, is."""
+
+    bucket: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSummary:
+    """One object of a listing.
+
+    Attributes:
+        size: bytes.
+        last_modified: aware, in UTC.
+    """
+
+    key: str
+    size: int
+    last_modified: datetime
+
+
+def parse_s3_uri(uri: str) -> S3Uri:
+    """Split ``s3://bucket/key``; the key may be empty.
+
+    Raises:
+        ValueError: the text says what is wrong with ``uri``.
+    """
+    scheme, separator, rest = uri.partition("://")
+    if not separator or scheme not in ("s3", "https"):
+        raise ValueError(f"{uri!r} is no S3 URI: it has to begin with s3://")
+    if scheme == "https":
+        return _parse_https(uri, rest)
+    bucket, _, key = rest.partition("/")
+    if not _BUCKET_NAME.fullmatch(bucket):
+        raise ValueError(
+            f"{uri!r} names the bucket {bucket!r}: a bucket's name has 3 to 63 lower-case letters, digits, '-' and '.'"
+        )
+    return S3Uri(bucket, key)
+
+
+def _parse_https(uri: str, rest: str) -> S3Uri:
+    """The other spelling that CreateTrainingJob takes: ``https://s3.<region>.amazonaws.com/bucket/key``."""
+    host, _, path = rest.partition("/")
+    if not (host.startswith(("s3.", "s3-")) and host.endswith((".amazonaws.com", ".amazonaws.com.cn"))):
+        raise ValueError(f"{uri!r} is no S3 URI: write s3://bucket/key")
+    return parse_s3_uri(f"s3://{path}")
+
+
+class ObjectStore:
+    """The buckets of one account. Thread safe; an object is either there in whole or not at all."""
+
+    def __init__(self, account_id: str, region: str) -> None:
+        self._account_id = account_id
+        self._region = region
+
+    def head_bucket(self, bucket: str) -> bool:
+        """Whether ``bucket`` exists."""
+        with s3_access():
+            try:
+                self._bucket(bucket)
+            except NoSuchBucket:
+                return False
+        return True
+
+    def create_bucket(self, bucket: str) -> None:
+        """Create ``bucket``; nothing happens if it exists."""
+        with s3_access():
+            if not self.head_bucket(bucket):
+                self._backend().create_bucket(bucket, self._region)
+
+    def put(self, bucket: str, key: str, data: bytes | Path) -> None:
+        """Store ``data``, or the contents of the file it names.
+
+        Raises:
+            NoSuchBucket, OSError: the file cannot be read.
+        """
+        content = stage_content(bucket, key, data)
+        with s3_access():
+            self._bucket(bucket)
+            self._backend().put_object(bucket, key, content)
+
+    def get(self, bucket: str, key: str) -> bytes:
+        """The bytes of an object.
+
+        Raises:
+            NoSuchBucket, NoSuchKey.
+        """
+        with s3_access():
+            content: bytes = self._object(bucket, key).value
+        return content
+
+    def download(self, bucket: str, key: str, path: Path) -> None:
+        """Write an object's bytes to ``path``, whose folder exists.
+
+        Raises:
+            NoSuchBucket, NoSuchKey, OSError.
+        """
+        with s3_access():
+            content = self._object(bucket, key)._value_buffer  # noqa: SLF001 - moto has no other way in
+            # Open, its bytes stay even when the object is replaced meanwhile.
+            source = content.path.open("rb") if isinstance(content, StoredContent) else None
+        if source is None:
+            path.write_bytes(self.get(bucket, key))
+            return
+        with source, path.open("wb") as target:
+            shutil.copyfileobj(source, target, _COPY_BYTES)
+
+    def list(self, bucket: str, prefix: str) -> list[ObjectSummary]:
+        """The objects whose keys begin with ``prefix``, in the order of their keys.
+
+        Raises:
+            NoSuchBucket.
+        """
+        with s3_access():
+            keys = self._bucket(bucket).keys
+            found = [keys[name] for name in list(keys) if name.startswith(prefix)]
+            summaries = [
+                ObjectSummary(entry.name, entry.size, entry.last_modified.replace(tzinfo=timezone.utc))
+                for entry in found
+                if not _is_delete_marker(entry)
+            ]
+        return sorted(summaries, key=lambda summary: summary.key)
+
+    def delete(self, bucket: str, key: str) -> None:
+        """Delete an object; nothing happens if there is none.
+
+        Raises:
+            NoSuchBucket.
+        """
+        with s3_access():
+            self._bucket(bucket)
+            self._backend().delete_object(bucket, key)
+
+    def _backend(self) -> Any:
+        return s3_backends[self._account_id][get_partition(self._region)]
+
+    def _bucket(self, bucket: str) -> Any:
+        try:
+            return self._backend().get_bucket(bucket)
+        except MissingBucket:
+            raise NoSuchBucket(f"The bucket {bucket!r} does not exist. Create it, or name one that exists.") from None
+
+    def _object(self, bucket: str, key: str) -> Any:
+        self._bucket(bucket)
+        entry = self._backend().get_object(bucket, key)
+        if entry is None:
+            raise NoSuchKey(f"The bucket {bucket!r} has no object {key!r}.")
+        return entry
+
+
+def _is_delete_marker(entry: Any) -> bool:
+    """In a versioned bucket the newest entry of a deleted key says only that it was deleted."""
+    return not hasattr(entry, "contentsize")

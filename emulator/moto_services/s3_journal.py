@@ -1,0 +1,252 @@
+"""The folder in which S3's contents outlive the process: objects as files, and an index of them in SQLite.
+
+Contents lie in files that are written once, under a name that nobody else has, before the index names them; a crash in
+between leaves a file that the next start removes. Nothing waits for the disk: what is acknowledged survives a kill -9,
+not the loss of power. Nothing here knows moto: see ``s3_backend``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import uuid
+from dataclasses import astuple, dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+from emulator.exceptions import StartupError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+_SCHEMA_VERSION = 1
+_TABLES = """
+CREATE TABLE IF NOT EXISTS buckets (
+    name TEXT PRIMARY KEY, account_id TEXT NOT NULL, region TEXT NOT NULL, created REAL NOT NULL,
+    settings TEXT NOT NULL, tags TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS objects (
+    bucket TEXT NOT NULL, key TEXT NOT NULL, position INTEGER NOT NULL, file TEXT, size INTEGER NOT NULL,
+    modified REAL NOT NULL, attributes TEXT NOT NULL, metadata TEXT NOT NULL, tags TEXT NOT NULL,
+    PRIMARY KEY (bucket, key, position)
+) WITHOUT ROWID;
+"""
+_COPY_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRow:
+    """A bucket in the index; ``settings`` and ``tags`` are JSON, ``created`` is in epoch seconds."""
+
+    name: str
+    account_id: str
+    region: str
+    created: float
+    settings: str
+    tags: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRow:
+    """One version of an object in the index; attributes, metadata and tags are JSON, times in epoch seconds.
+
+    Attributes:
+        position: 0 for the oldest version there is.
+        file: below the contents' folder; None for a delete marker.
+    """
+
+    bucket: str
+    key: str
+    position: int
+    file: str | None
+    size: int
+    modified: float
+    attributes: str
+    metadata: str
+    tags: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContent:
+    """The bytes of one object in a file; reads like the temporary file that moto would have.
+
+    Attributes:
+        path: of the file, which is never written again.
+        size: bytes.
+        md5: hexadecimal.
+    """
+
+    path: Path
+    size: int
+    md5: str
+
+    @property
+    def file(self) -> str:
+        """How the index names it."""
+        return f"{self.path.parent.name}/{self.path.name}"
+
+    def seek(self, _offset: int) -> None:
+        """Moto rewinds before it reads; every ``read`` here starts at the beginning."""
+
+    def read(self) -> bytes:
+        """All of it."""
+        return self.path.read_bytes()
+
+    def close(self) -> None:
+        """Nothing is open between reads; the journal removes the file."""
+
+
+class S3Journal:
+    """The folder. ``stage`` and ``remove_leftovers`` are thread safe; for the rest the caller holds S3's lock."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open or create it.
+
+        Raises:
+            StartupError: the folder cannot be written, or its index is not one of this version.
+        """
+        self._contents = folder / "contents"
+        self._index_path = folder / "index.sqlite"
+        try:
+            self._contents.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._index = sqlite3.connect(self._index_path, isolation_level=None, check_same_thread=False)
+            self._create_tables()
+        except (OSError, sqlite3.Error) as error:
+            raise StartupError(f"S3's contents in {folder} cannot be used ({error}): move the folder away.") from error
+        self._run = uuid.uuid4().hex[:8]
+        self._numbers = count()
+        self._touched_buckets: set[str] = set()
+        self._touched_objects: set[tuple[str, str]] = set()
+
+    def _create_tables(self) -> None:
+        version = self._index.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, _SCHEMA_VERSION):
+            raise StartupError(
+                f"{self._index_path} was written by another version of the emulator: move its folder away."
+            )
+        self._index.execute("PRAGMA journal_mode = WAL")
+        self._index.execute("PRAGMA synchronous = NORMAL")
+        self._index.executescript(_TABLES)
+        self._index.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+
+    def stage(self, bucket: str, key: str, data: bytes | Path) -> StoredContent:
+        """Write contents to a file of their own, which nobody sees before a ``commit`` names it.
+
+        Raises:
+            OSError: ``data`` names a file that cannot be read, or the disk is full.
+        """
+        # Named after a hash: a key is the client's text and never becomes a path.
+        digest = hashlib.sha256(f"{bucket}\0{key}".encode()).hexdigest()
+        path = self._contents / digest[:2] / f"{digest[2:34]}-{self._run}-{next(self._numbers):x}"
+        path.parent.mkdir(exist_ok=True, mode=0o700)
+        try:
+            return _write_bytes(path, data) if isinstance(data, bytes) else _copy_file(path, data)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+    def find_content(self, file: str, size: int, md5: str) -> StoredContent:
+        """The content that the index names ``file``."""
+        return StoredContent(self._contents / file, size, md5)
+
+    def touch(self, bucket: str, key: str) -> None:
+        """The next ``commit`` writes this object's present state."""
+        self._touched_objects.add((bucket, key))
+
+    def touch_bucket(self, bucket: str) -> None:
+        """The next ``commit`` writes this bucket's present state."""
+        self._touched_buckets.add(bucket)
+
+    def forget_touched(self) -> None:
+        """What was touched is in the index already."""
+        self._touched_buckets.clear()
+        self._touched_objects.clear()
+
+    def commit(
+        self,
+        read_bucket: Callable[[str], BucketRow | None],
+        read_object: Callable[[str, str], Sequence[ObjectRow]],
+    ) -> None:
+        """Write the present state of all that was touched, in one transaction, then delete the files it freed.
+
+        Args:
+            read_bucket: the bucket of a name, None when it is gone.
+            read_object: the versions of a bucket's key, none when it is gone.
+
+        Raises:
+            sqlite3.Error: the disk is full, say; the index is as it was.
+        """
+        if not self._touched_objects and not self._touched_buckets:
+            return
+        unused: set[str] = set()
+        self._index.execute("BEGIN IMMEDIATE")
+        try:
+            for name in self._touched_buckets:
+                self._write_bucket(name, read_bucket(name))
+            for bucket, key in self._touched_objects:
+                unused |= self._write_object(bucket, key, read_object(bucket, key))
+            self._index.execute("COMMIT")
+        except BaseException:
+            self._index.execute("ROLLBACK")
+            raise
+        self.forget_touched()
+        for file in unused:
+            (self._contents / file).unlink(missing_ok=True)
+
+    def read_buckets(self) -> Iterator[BucketRow]:
+        """Every bucket of the index."""
+        for row in self._index.execute("SELECT * FROM buckets"):
+            yield BucketRow(*row)
+
+    def read_objects(self) -> Iterator[ObjectRow]:
+        """Every version of every object, in the order of buckets, keys and ages."""
+        for row in self._index.execute("SELECT * FROM objects ORDER BY bucket, key, position"):
+            yield ObjectRow(*row)
+
+    def remove_leftovers(self) -> None:
+        """Remove files that the index does not name: of runs that ended before they could name or delete them."""
+        index = sqlite3.connect(self._index_path, isolation_level=None)
+        try:
+            named = {file for (file,) in index.execute("SELECT file FROM objects WHERE file IS NOT NULL")}
+        finally:
+            index.close()
+        for path in self._contents.glob("??/*"):
+            # What this run writes may not be named yet.
+            if f"-{self._run}-" not in path.name and f"{path.parent.name}/{path.name}" not in named:
+                path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the index."""
+        self._index.close()
+
+    def _write_bucket(self, name: str, row: BucketRow | None) -> None:
+        if row is None:
+            self._index.execute("DELETE FROM buckets WHERE name = ?", (name,))
+        else:
+            self._index.execute("INSERT OR REPLACE INTO buckets VALUES (?, ?, ?, ?, ?, ?)", astuple(row))
+
+    def _write_object(self, bucket: str, key: str, rows: Sequence[ObjectRow]) -> set[str]:
+        """Replace an object's entries; returns the files that are no longer named."""
+        place = (bucket, key)
+        found = self._index.execute("SELECT file FROM objects WHERE bucket = ? AND key = ?", place).fetchall()
+        if found:
+            self._index.execute("DELETE FROM objects WHERE bucket = ? AND key = ?", place)
+        for row in rows:
+            self._index.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(row))
+        return {file for (file,) in found if file is not None} - {row.file for row in rows if row.file is not None}
+
+
+def _write_bytes(path: Path, data: bytes) -> StoredContent:
+    with path.open("xb") as target:
+        target.write(data)
+    return StoredContent(path, len(data), hashlib.md5(data, usedforsecurity=False).hexdigest())
+
+
+def _copy_file(path: Path, source_path: Path) -> StoredContent:
+    digest = hashlib.md5(usedforsecurity=False)
+    with source_path.open("rb") as source, path.open("xb") as target:
+        while chunk := source.read(_COPY_BYTES):
+            digest.update(chunk)
+            target.write(chunk)
+        return StoredContent(path, target.tell(), digest.hexdigest())

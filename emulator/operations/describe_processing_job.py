@@ -1,0 +1,18 @@
+"""DescribeProcessingJob."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from emulator.operations.context import Context, Request, Response
+
+
+def describe_processing_job(request: Request, context: Context) -> Response:
+    """The processing job of a rule.
+
+    Raises:
+        ValidationException: there is no such job.
+    """
+    job = context.jobs.get_processing_job(context.region, request["ProcessingJobName"])
+    return context.jobs.describe_processing_job(job)

@@ -1,0 +1,213 @@
+"""The whole way, offline: train, capture, judge, send events, stop.
+
+Starts an emulator, puts real handwritten digits into S3, deploys the stop handler, and runs two training jobs: one
+whose gradients really vanish and the same job made healthy. Prints what happens as the events arrive, then a table.
+
+Exit code 0 only if the sick job was stopped by the handler with IssuesFound and the healthy one completed with
+NoIssuesFound for every rule.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from rich.console import Console
+from rich.table import Table
+
+from examples.digits.job import BUCKET, HEALTHY, SICK, build_request, stage_inputs
+from sdk_compat.emulator_process import EmulatorProcess, EmulatorStartError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+console = Console(highlight=False, soft_wrap=True)
+TIME_LIMIT_SECONDS = 600
+
+
+@dataclass
+class Observed:
+    """What the events told about one job."""
+
+    description: dict[str, Any] = field(default_factory=dict)
+    events: int = 0
+
+    @property
+    def ended(self) -> bool:
+        rules = self.description.get("DebugRuleEvaluationStatuses", [])
+        return self.description.get("TrainingJobStatus") in {"Completed", "Failed", "Stopped"} and all(
+            rule["RuleEvaluationStatus"] not in {"InProgress", "Stopping"} for rule in rules
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runtime", choices=["auto", "docker", "process"], default="auto", help="container back end")
+    parser.add_argument("--output", type=Path, default=Path(".demo"), help="folder for state and tensors (emptied)")
+    args = parser.parse_args()
+
+    shutil.rmtree(args.output, ignore_errors=True)
+    args.output.mkdir(parents=True)
+    try:
+        with EmulatorProcess(args.output / "state", runtime=args.runtime) as emulator:
+            console.print(f"[dim]{emulator.first_line}[/dim]")
+            return run_demo(emulator.endpoint_url, args.output)
+    except EmulatorStartError as error:
+        raise SystemExit(f"The emulator did not start: {error}") from error
+
+
+def run_demo(endpoint: str, output: Path) -> int:
+    def client(service: str) -> Any:
+        return boto3.client(
+            service,
+            endpoint_url=endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="demo",
+            aws_secret_access_key="demo",
+        )
+
+    sagemaker, s3 = client("sagemaker"), client("s3")
+    console.print("Putting 1,797 handwritten digits and the training script into S3 ...")
+    stage_inputs(s3)
+    queue_url = watch_events(client("sqs"), client("events"))
+    deploy = [sys.executable, "-m", "emulator", "stop-handler", "deploy", "--endpoint-url", endpoint]
+    subprocess.run(deploy, check=True)
+
+    started = time.monotonic()
+    jobs = {"digits-sick": SICK, "digits-healthy": HEALTHY}
+    observed = {name: Observed() for name in jobs}
+    for name, hyperparameters in jobs.items():
+        sagemaker.create_training_job(**build_request(name, hyperparameters))
+
+    console.print("\n[bold]Timeline[/bold] (each line is an EventBridge event)")
+    for detail in receive_events(client("sqs"), queue_url, deadline=started + TIME_LIMIT_SECONDS):
+        job = observed.get(detail["TrainingJobName"])
+        if job is None:
+            continue
+        print_change(time.monotonic() - started, job.description, detail)
+        job.events += 1
+        job.description = detail
+        if all(each.ended for each in observed.values()):
+            break
+
+    for name in jobs:
+        download_tensors(s3, name, output / "tensors" / name)
+    stops = count_stops_by_handler(client("logs"), "digits-sick")
+    print_table(sagemaker, observed, output)
+    return judge(sagemaker, stops)
+
+
+def watch_events(sqs: Any, events: Any) -> str:
+    """Send every training job event to a queue of ours and return its URL."""
+    queue_url: str = sqs.create_queue(QueueName="digits-demo-events")["QueueUrl"]
+    attributes = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["QueueArn"])["Attributes"]
+    pattern = {"source": ["aws.sagemaker"], "detail-type": ["SageMaker Training Job State Change"]}
+    events.put_rule(Name="digits-demo-events", EventPattern=json.dumps(pattern))
+    events.put_targets(Rule="digits-demo-events", Targets=[{"Id": "queue", "Arn": attributes["QueueArn"]}])
+    return queue_url
+
+
+def receive_events(sqs: Any, queue_url: str, deadline: float) -> Iterator[dict[str, Any]]:
+    """Yield the detail of each event until ``deadline`` (monotonic seconds)."""
+    while time.monotonic() < deadline:
+        messages = sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=1)
+        for message in messages.get("Messages", []):
+            sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=message["ReceiptHandle"])
+            yield json.loads(message["Body"])["detail"]
+
+
+def print_change(seconds: float, before: dict[str, Any], now: dict[str, Any]) -> None:
+    name = now["TrainingJobName"]
+    if now["SecondaryStatus"] != before.get("SecondaryStatus"):
+        message = now.get("SecondaryStatusTransitions", [{}])[-1].get("StatusMessage", "").partition(". ")[0]
+        console.print(f"  {seconds:6.1f} s  {name:<15} {now['SecondaryStatus']:<12} [dim]{message}[/dim]")
+    rules_before = {
+        rule["RuleConfigurationName"]: rule["RuleEvaluationStatus"]
+        for rule in before.get("DebugRuleEvaluationStatuses", [])
+    }
+    colours = {"IssuesFound": "red", "NoIssuesFound": "green", "Error": "red"}
+    for rule in now.get("DebugRuleEvaluationStatuses", []):
+        status, rule_name = rule["RuleEvaluationStatus"], rule["RuleConfigurationName"]
+        if status != rules_before.get(rule_name):
+            colour = colours.get(status, "default")
+            console.print(f"  {seconds:6.1f} s  {name:<15}   rule {rule_name}: [{colour}]{status}[/{colour}]")
+
+
+def download_tensors(s3: Any, job: str, folder: Path) -> None:
+    prefix = f"tensors/{job}/debug-output/"
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix):
+        for item in page.get("Contents", []):
+            path = folder / item["Key"].removeprefix(prefix)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            s3.download_file(BUCKET, item["Key"], str(path))
+
+
+def count_stops_by_handler(logs: Any, job: str) -> int:
+    """How often the Lambda function said that it stopped ``job``: proof that nobody else did."""
+    groups = logs.describe_log_groups(logGroupNamePrefix="/aws/lambda/")["logGroups"]
+    return sum(
+        len(logs.filter_log_events(logGroupName=group["logGroupName"], filterPattern=f'"Stopped {job}"')["events"])
+        for group in groups
+    )
+
+
+def print_table(sagemaker: Any, observed: dict[str, Observed], output: Path) -> None:
+    # Fits into 80 columns: no lines, one space between columns.
+    table = Table(title="What became of the jobs", title_justify="left", box=None, padding=(0, 1, 0, 0))
+    for column in ("Job", "Status", "Secondary", "Rule", "Verdict", "Step", "Events"):
+        table.add_column(column, no_wrap=True)
+    places = []
+    for name, job in observed.items():
+        described = sagemaker.describe_training_job(TrainingJobName=name)
+        rules = described.get("DebugRuleEvaluationStatuses", [])
+        table.add_row(
+            name,
+            described["TrainingJobStatus"],
+            described["SecondaryStatus"],
+            "\n".join(rule["RuleConfigurationName"] for rule in rules),
+            "\n".join(rule["RuleEvaluationStatus"] for rule in rules),
+            "\n".join(find_step(rule) for rule in rules),
+            str(job.events),
+        )
+        uri = f"{described['DebugHookConfig']['S3OutputPath']}/{name}/debug-output"
+        places += [f"  {uri}", f"  [dim]copied to[/dim] {output / 'tensors' / name}"]
+    console.print()
+    console.print(table)
+    console.print("Tensors:", *places, sep="\n")
+    console.print()
+
+
+def find_step(rule: dict[str, Any]) -> str:
+    found = re.search(r"at step (\d+)", rule.get("StatusDetails", ""))
+    return found.group(1) if found else "-"
+
+
+def judge(sagemaker: Any, stops_by_handler: int) -> int:
+    sick = sagemaker.describe_training_job(TrainingJobName="digits-sick")
+    healthy = sagemaker.describe_training_job(TrainingJobName="digits-healthy")
+    rules = {r["RuleConfigurationName"]: r["RuleEvaluationStatus"] for r in sick["DebugRuleEvaluationStatuses"]}
+    checks = {
+        "the sick job was Stopped": sick["TrainingJobStatus"] == "Stopped",
+        "VanishingGradient found it": rules["VanishingGradient"] == "IssuesFound",
+        "the handler was who stopped it": stops_by_handler >= 1,
+        "the healthy job Completed": healthy["TrainingJobStatus"] == "Completed",
+        "no rule found anything in it": all(
+            rule["RuleEvaluationStatus"] == "NoIssuesFound" for rule in healthy["DebugRuleEvaluationStatuses"]
+        ),
+    }
+    for text, true in checks.items():
+        console.print(f"  [{'green' if true else 'red'}]{'yes' if true else 'NO '}[/]  {text}")
+    return 0 if all(checks.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""``python -m sdk_compat env`` prints what a shell needs; ``python -m sdk_compat run COMMAND…`` runs one command so."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from sdk_compat.environment import (
+    DEFAULT_ENDPOINT_URL,
+    DEFAULT_REGION,
+    EndpointError,
+    format_exports,
+    prepare_environment,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code, and does not return from ``run``."""
+    parser = _build_parser()
+    options = parser.parse_args(arguments)
+    if options.action == "run":
+        options.command = options.command[options.command[:1] == ["--"] :]
+        if not options.command:
+            parser.error("run what? Name a command, or a file that ends in .py.")
+    try:
+        variables = prepare_environment(options.endpoint, os.environ, region=options.region, role_name=options.role)
+    except (EndpointError, OSError, BotoCoreError, ClientError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    if options.action == "env":
+        sys.stdout.write(format_exports(variables) + "\n")
+        return 0
+    return _run(options.command, {**os.environ, **variables})
+
+
+def _run(command: Sequence[str], environment: dict[str, str]) -> int:
+    """Become ``command``; a script's name alone is run by this Python."""
+    argv = [sys.executable, *command] if command[0].endswith(".py") else list(command)
+    sys.stdout.flush()
+    try:
+        os.execvpe(argv[0], argv, environment)  # noqa: S606 - running the user's command is what it is for
+    except OSError as error:
+        sys.stderr.write(f"{argv[0]} cannot be run: {error.strerror}.\n")
+        return 127
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m sdk_compat", description=__doc__)
+    actions = parser.add_subparsers(dest="action", required=True)
+    env = actions.add_parser("env", help='print export lines: eval "$(python -m sdk_compat env)"')
+    run = actions.add_parser("run", help="run a command or a Python script with these variables")
+    for action in (env, run):
+        action.add_argument(
+            "--endpoint",
+            default=os.environ.get("AWS_ENDPOINT_URL", DEFAULT_ENDPOINT_URL),
+            help="the emulator (default: AWS_ENDPOINT_URL, else %(default)s)",
+        )
+        action.add_argument("--region", default=DEFAULT_REGION, help="default: %(default)s")
+        action.add_argument("--role", metavar="NAME", help="sign as this role, for sagemaker.get_execution_role()")
+    run.add_argument("command", nargs=argparse.REMAINDER, help="a command, or a file that ends in .py")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

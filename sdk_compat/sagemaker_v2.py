@@ -1,0 +1,58 @@
+"""The SageMaker Python SDK, version 2: its configuration file, and a session for code that is ours."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sdk_compat.boto3_client import EmulatorSession
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def default_bucket_name(region: str, account_id: str) -> str:
+    """The name that the SDK gives its default bucket."""
+    return f"sagemaker-{region}-{account_id}"
+
+
+def build_config(bucket: str) -> dict[str, Any]:
+    """The SDK's configuration: no telemetry (it would go to the internet), and a default bucket."""
+    modules = {"TelemetryOptOut": True, "Session": {"DefaultS3Bucket": bucket}}
+    return {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": modules}}}
+
+
+def write_config(path: Path, bucket: str) -> dict[str, str]:
+    """Write the configuration and return the variable that makes the SDK read it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # JSON is YAML, so that no YAML library is needed.
+    path.write_text(json.dumps(build_config(bucket), indent=2), encoding="utf-8")
+    return {"SAGEMAKER_USER_CONFIG_OVERRIDE": str(path)}
+
+
+def local_session(
+    endpoint_url: str,
+    region: str = "us-east-1",
+    *,
+    default_bucket: str | None = None,
+) -> Any:
+    """A ``sagemaker.session.Session`` that asks the emulator for everything and reads no environment.
+
+    Args:
+        endpoint_url: the emulator.
+        region: of the session.
+        default_bucket: made when first needed; the SDK's own name for it when None.
+
+    Raises:
+        ImportError: the SDK is not installed, or is version 3 or later.
+    """
+    from sagemaker.session import Session
+
+    boto_session = EmulatorSession(endpoint_url, region)
+    account_id = boto_session.client("sts").get_caller_identity()["Account"]
+    bucket = default_bucket or default_bucket_name(region, account_id)
+    return Session(
+        boto_session=boto_session,
+        default_bucket=bucket,
+        sagemaker_config=build_config(bucket),
+    )

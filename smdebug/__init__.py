@@ -1,0 +1,41 @@
+"""Amazon SageMaker Debugger's library, offline: hooks that save tensors, trials that read them, rules that judge them.
+
+Importing it imports nothing else: no framework, no file, no thread, no network. Names load when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from smdebug.core.collection_keys import CollectionKeys
+    from smdebug.core.modes import ModeKeys as modes  # noqa: N813 - the name that users import
+    from smdebug.core.reduction_config import ReductionConfig
+    from smdebug.core.save_config import SaveConfig, SaveConfigMode
+
+__all__ = ["CollectionKeys", "ReductionConfig", "SaveConfig", "SaveConfigMode", "__version__", "modes"]
+
+# The version of the library whose files and names these are: scripts compare it.
+__version__ = "1.0.34"
+
+_HOMES = {
+    "CollectionKeys": ("smdebug.core.collection_keys", "CollectionKeys"),
+    "ReductionConfig": ("smdebug.core.reduction_config", "ReductionConfig"),
+    "SaveConfig": ("smdebug.core.save_config", "SaveConfig"),
+    "SaveConfigMode": ("smdebug.core.save_config", "SaveConfigMode"),
+    "modes": ("smdebug.core.modes", "ModeKeys"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    value = getattr(import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

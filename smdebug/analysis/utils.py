@@ -1,0 +1,62 @@
+"""Holding trials still while they are looked at, and parsing of texts from configurations."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from smdebug.trials.trial import Trial
+
+
+@contextmanager
+def no_refresh(trials: Trial | Iterable[Trial]) -> Iterator[None]:
+    """Within the block no question to these trials looks for new steps. Afterwards they are as they were before."""
+    with _dynamic_refresh(trials, on=False):
+        yield
+
+
+@contextmanager
+def refresh(trials: Trial | Iterable[Trial]) -> Iterator[None]:
+    """Within the block questions to these trials look for new steps. Afterwards they are as they were before."""
+    with _dynamic_refresh(trials, on=True):
+        yield
+
+
+@contextmanager
+def _dynamic_refresh(trials: Trial | Iterable[Trial], *, on: bool) -> Iterator[None]:
+    chosen: list[Any] = [trials] if hasattr(trials, "dynamic_refresh") else list(trials)
+    before = [trial.dynamic_refresh for trial in chosen]
+    for trial in chosen:
+        trial.dynamic_refresh = on
+    try:
+        yield
+    finally:
+        for trial, state in zip(chosen, before, strict=True):
+            trial.dynamic_refresh = state
+
+
+def parse_bool(arg: object, default: bool) -> bool:
+    """Reads a truth value from a configuration; None gives the default.
+
+    Raises:
+        ValueError: the text is none of true, True, false, False.
+    """
+    if arg is None:
+        return default
+    if arg in (True, False):
+        return bool(arg)
+    if arg in ("true", "True", "false", "False"):
+        return str(arg).lower() == "true"
+    raise ValueError(f"{arg!r} is neither true nor false.")
+
+
+def parse_list_from_str(arg: str | list[str] | None, delimiter: str = ",") -> list[str]:
+    """Splits a text at the delimiter and strips the parts; None or "" gives [], a list is returned as it is."""
+    if not arg:
+        return []
+    if isinstance(arg, list):
+        return arg
+    return [part.strip() for part in arg.split(delimiter)]

@@ -1,0 +1,83 @@
+"""Capture without script change: makes `import torch` in a training job give it a hook.
+
+`autoload.pth` imports this module when Python starts, but only where a job's hook config may be. It imports no
+framework: it waits until the script does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+_DEFAULT_CONFIG_FILE = "/opt/ml/input/config/debughookconfig.json"
+# Frameworks, and the module whose `install` teaches each to show its tensors.
+_CAPTURES = {"torch": "smdebug.pytorch.zero_script_change"}
+
+
+class _LoaderWithCapture(Loader):
+    """Loads a framework as its own loader does, then installs the capture."""
+
+    def __init__(self, loader: Loader, capture: str) -> None:
+        self._loader = loader
+        self._capture = capture
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        if spec is not None:
+            spec.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        _run_safely(lambda: _install(self._capture))
+
+
+class _CaptureFinder(MetaPathFinder):
+    """Finds the frameworks first, once each, and leaves every other module alone."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        capture = _CAPTURES.get(fullname)
+        if capture is None or path is not None:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        spec.loader = _LoaderWithCapture(spec.loader, capture)
+        return spec
+
+
+def start() -> None:
+    """Wait for a framework to be imported, if this process belongs to a job that asks for capture."""
+    config = Path(os.environ.get("SMDEBUG_CONFIG_FILE_PATH") or _DEFAULT_CONFIG_FILE)
+    if not config.is_file() or any(isinstance(finder, _CaptureFinder) for finder in sys.meta_path):
+        return
+    sys.meta_path.insert(0, _CaptureFinder())
+
+
+def _install(capture: str) -> None:
+    from importlib import import_module
+
+    import_module(capture).install()
+
+
+def _run_safely(action: Callable[[], None]) -> None:
+    """Run what may fail in any script's process, without that script noticing more than a line of log."""
+    try:
+        action()
+    except Exception as error:  # noqa: BLE001 - a script that trains without smdebug trains with it
+        sys.stderr.write(f"smdebug: nothing is captured in process {os.getpid()}: {type(error).__name__}: {error}\n")
+
+
+_run_safely(start)

@@ -1,0 +1,142 @@
+"""Index files: what their names and contents say, and reading the new ones of a run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from smdebug.core.locations import INDEX_DIR, deserialize_tf_device, get_index_path
+from smdebug.core.logger import get_logger
+from smdebug.core.modes import ModeKeys
+from smdebug.core.tensor_location import TensorLocation, TensorShape
+from smdebug.core.tfevent import INDEX_CRC_KEY, INDEX_DTYPE_KEY
+from smdebug.exceptions import IndexReaderException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from smdebug.core.run_files import RunFiles
+
+_FILE_NAME = re.compile(r"(\d+)_(.+)\.json$")
+# Listed again at each refresh, so that files which became visible out of their order are found.
+_LOOK_BACK_FILES = 32
+
+
+@dataclass(frozen=True)
+class IndexFile:
+    """What one worker saved at one step.
+
+    Attributes:
+        step: global step, from the file's name.
+        worker: worker name as users see it (TensorFlow's device names with their slashes).
+        mode: mode of the step.
+        mode_step: number of the step in that mode.
+        tensors: one entry a record of the event file.
+        shapes: one entry a saved shape.
+    """
+
+    step: int
+    worker: str
+    mode: ModeKeys
+    mode_step: int
+    tensors: list[TensorLocation]
+    shapes: list[TensorShape]
+
+
+def parse_index_name(name: str) -> tuple[int, str] | None:
+    """(global step, worker) of an index file's path; None if it is no index file."""
+    match = _FILE_NAME.match(name.rpartition("/")[2])
+    return (int(match[1]), deserialize_tf_device(match[2])) if match else None
+
+
+def parse_index(content: bytes, step: int, worker: str, where: str) -> IndexFile:
+    """Parses the JSON of one index file. Keys that are not known are left alone.
+
+    Args:
+        content: bytes of the file.
+        step: global step, from the file's name.
+        worker: worker, from the file's name.
+        where: path or key, for the message.
+
+    Raises:
+        IndexReaderException: the file is empty, cut, or lacks what every index file has.
+    """
+    try:
+        parsed: dict[str, Any] = json.loads(content)
+        meta = parsed["meta"]
+        event_file_name = meta.get("event_file_name", "")
+        tensors = [_parse_entry(entry, event_file_name) for entry in parsed.get("tensor_payload", ())]
+        shapes = [
+            TensorShape(entry["tensorname"], entry["originalname"], tuple(int(size) for size in entry["shape"]))
+            for entry in parsed.get("shape_payload", ())
+        ]
+        if "tensor_payload" not in parsed and "shape_payload" not in parsed:
+            raise KeyError("tensor_payload")
+        return IndexFile(step, worker, ModeKeys[meta["mode"]], int(meta["mode_step"]), tensors, shapes)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise IndexReaderException(
+            f"Index file {where} cannot be read ({type(error).__name__}: {error}). What worker {worker} saved at "
+            f"step {step} is lost; delete the file to be rid of this message."
+        ) from error
+
+
+def _parse_entry(entry: dict[str, Any], event_file_name: str) -> TensorLocation:
+    return TensorLocation(
+        entry["tensorname"],
+        event_file_name,
+        int(entry["start_idx"]),
+        int(entry["length"]),
+        entry.get(INDEX_CRC_KEY),
+        entry.get(INDEX_DTYPE_KEY),
+    )
+
+
+class IndexReader:
+    """Reads each index file of a run once."""
+
+    def __init__(self, files: RunFiles, range_steps: tuple[int | None, int | None] | None) -> None:
+        self._files = files
+        self._begin, self._end = range_steps or (None, None)
+        self._start = f"{INDEX_DIR}/" if self._begin is None else get_index_path(self._begin, "")
+        self._read: set[tuple[int, str]] = set()
+        self._newest: deque[str] = deque(maxlen=_LOOK_BACK_FILES)
+
+    def read_new(self, oldest_incomplete_step: int | None, accept: Callable[[IndexFile], None]) -> tuple[int, bool]:
+        """Reads the index files that have become visible since the last call, in the order of their names.
+
+        A damaged one is logged, once, and passed over: the rest of the run stays readable.
+
+        Args:
+            oldest_incomplete_step: lowest step for which some worker's file is still awaited.
+            accept: called for each.
+
+        Returns:
+            How many were new, and whether the job has ended (everything that it wrote is then read).
+        """
+        start_after = self._start if len(self._newest) < _LOOK_BACK_FILES else self._newest[0]
+        if oldest_incomplete_step is not None:
+            start_after = min(start_after, max(self._start, get_index_path(oldest_incomplete_step, "")))
+        names, ended = self._files.list_index_files(start_after)
+        new = []
+        for name in names:
+            place = parse_index_name(name)
+            if place is None or place in self._read or not self._is_in_range(place[0]):
+                continue
+            new.append((name, place))
+        contents = self._files.read([name for name, _ in new]) if new else []
+        for (name, place), content in zip(new, contents, strict=True):
+            self._read.add(place)
+            try:
+                accept(parse_index(content, *place, self._files.locate(name)))
+            except IndexReaderException as error:
+                get_logger().error("%s", error)
+        if new:
+            newest = sorted({*self._newest, *(name for name, _ in new)})
+            self._newest.extend(newest[-_LOOK_BACK_FILES:])
+        return len(new), ended
+
+    def _is_in_range(self, step: int) -> bool:
+        return (self._begin is None or step >= self._begin) and (self._end is None or step < self._end)

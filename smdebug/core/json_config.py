@@ -1,0 +1,207 @@
+"""Hooks configured by a debughookconfig.json, whose values SageMaker's API delivers as text."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from smdebug.core.config_constants import (
+    CONFIG_FILE_PATH_ENV_STR,
+    DEFAULT_SAGEMAKER_CONFIG_FILE,
+    DEFAULT_SAGEMAKER_OUTDIR,
+    DEFAULT_SAGEMAKER_TENSORBOARD_CONFIG_FILE,
+    DEFAULT_SAGEMAKER_TENSORBOARD_PATH,
+    TENSORBOARD_CONFIG_FILE_PATH_ENV_STR,
+    TRAINING_JOB_NAME_ENV_STR,
+)
+from smdebug.core.modes import ModeKeys
+from smdebug.core.reduction_config import ReductionConfig
+from smdebug.core.save_config import SAVE_CONFIG_FIELDS, SaveConfig, SaveConfigMode
+from smdebug.exceptions import SMDebugValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smdebug.core.collection_manager import CollectionManager
+    from smdebug.core.hook import BaseHook
+
+    HookT = TypeVar("HookT", bound=BaseHook)
+
+_REGEX_KEY = "include_regex"
+
+
+def parse_bool(value: object, default: bool) -> Any:
+    """Return a flag given as a JSON boolean, as 0 or 1, or as true, True, false or False; ValueError for other text."""
+    if value is None:
+        return default
+    if isinstance(value, (bool, int)) and value in (0, 1):
+        return value
+    if value in ("true", "True"):
+        return True
+    if value in ("false", "False"):
+        return False
+    raise ValueError(f"{value!r} is no flag: write true or false.")
+
+
+def parse_list(text: str) -> list[str]:
+    """Return the items of a comma-separated list, without the blanks around them."""
+    return [item.strip() for item in text.split(",")]
+
+
+def get_config_file_path() -> str:
+    """Return where the hook config of this job is: the environment says it, or SageMaker's fixed place."""
+    return os.environ.get(CONFIG_FILE_PATH_ENV_STR, DEFAULT_SAGEMAKER_CONFIG_FILE)
+
+
+def get_json_config_as_dict(json_config_path: str | None) -> dict[str, Any]:
+    """Read a hook config, from the default place if no path is given.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        json.JSONDecodeError: it is no JSON.
+        SMDebugValueError: it is no JSON object.
+    """
+    path = Path(json_config_path or get_config_file_path())
+    config = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(config, dict):
+        raise SMDebugValueError(f"{path} must hold a JSON object, not {type(config).__name__}.")
+    return config
+
+
+def collect_hook_config_params(
+    params_dict: Mapping[str, Any], default_values: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the arguments of a hook that a config sets, S3OutputPath and unknown keys left out.
+
+    Raises:
+        SMDebugValueError: HookParameters is no object, or names reductions that do not exist.
+        ValueError: a number or a flag cannot be read.
+    """
+    parameters = _get_parameters(params_dict, "HookParameters")
+    arguments: dict[str, Any] = {
+        "out_dir": params_dict.get("LocalPath", DEFAULT_SAGEMAKER_OUTDIR),
+        "save_config": _parse_save_config(parameters, dict.fromkeys(ModeKeys, default_values or {})),
+        "reduction_config": _parse_reduction_config(parameters),
+        "save_all": parse_bool(parameters.get("save_all"), default=False),
+        "include_regex": parse_list(parameters[_REGEX_KEY]) if parameters.get(_REGEX_KEY) else None,
+        "include_workers": parameters.get("include_workers", "one"),
+    }
+    if TRAINING_JOB_NAME_ENV_STR in os.environ:
+        arguments["tensorboard_dir"] = _get_sagemaker_tensorboard_dir()
+    else:
+        arguments["export_tensorboard"] = parse_bool(parameters.get("export_tensorboard"), default=False)
+        arguments["tensorboard_dir"] = parameters.get("tensorboard_dir")
+    return arguments
+
+
+def get_include_collections(params_dict: Mapping[str, Any]) -> list[str]:
+    """Return the names of the collections that a config asks for, each once."""
+    return list(_merge_collections(params_dict))
+
+
+def add_collections_to_manager(
+    manager: CollectionManager, params_dict: Mapping[str, Any], hook_save_config: SaveConfig
+) -> None:
+    """Configure the collections of a config; what one leaves out of its numbers comes from the hook's.
+
+    Raises:
+        SMDebugValueError: an entry without CollectionName, or reductions that do not exist.
+        ValueError: a number or a flag cannot be read.
+    """
+    hook_values = {mode: hook_save_config.get_save_config(mode).to_json_dict() for mode in ModeKeys}
+    for name, parameters in _merge_collections(params_dict).items():
+        collection = manager.get(name)
+        collection.include(parameters.get(_REGEX_KEY, []))
+        collection.save_config = _parse_save_config(parameters, hook_values)
+        reduction_config = _parse_reduction_config(parameters)
+        if reduction_config:
+            collection.reduction_config = reduction_config
+        collection.save_histogram = parse_bool(parameters.get("save_histogram"), default=True)
+
+
+def create_hook_from_json_config(
+    hook_cls: type[HookT], json_config_path: str | None = None, default_values: Mapping[str, Any] | None = None
+) -> HookT:
+    """Make a hook of a config file; `default_values` are the framework's own save numbers."""
+    params = get_json_config_as_dict(json_config_path)
+    arguments = collect_hook_config_params(params, default_values)
+    hook = hook_cls(include_collections=get_include_collections(params), **arguments)
+    add_collections_to_manager(hook.collection_manager, params, hook.save_config)
+    return hook
+
+
+def _get_parameters(holder: Mapping[str, Any], key: str) -> dict[str, Any]:
+    parameters = holder.get(key)
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, dict):
+        raise SMDebugValueError(f"{key} must be a JSON object, not {parameters!r}.")
+    return parameters
+
+
+def _merge_collections(params_dict: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return parameters by collection. Rules and the user may each name one: regexes add up, later numbers win."""
+    merged: dict[str, dict[str, Any]] = {}
+    for entry in params_dict.get("CollectionConfigurations") or ():
+        if "CollectionName" not in entry:
+            raise SMDebugValueError(f"An entry of CollectionConfigurations has no CollectionName: {entry!r}.")
+        parameters = _get_parameters(entry, "CollectionParameters")
+        known = merged.setdefault(entry["CollectionName"], {_REGEX_KEY: []})
+        patterns = known[_REGEX_KEY]
+        if parameters.get(_REGEX_KEY):
+            patterns += [item for item in parse_list(parameters[_REGEX_KEY]) if item not in patterns]
+        known.update(parameters)
+        known[_REGEX_KEY] = patterns
+    return merged
+
+
+def _parse_save_config(parameters: Mapping[str, Any], defaults: Mapping[ModeKeys, Mapping[str, Any]]) -> SaveConfig:
+    """Numbers of a mode: its prefixed key, else the key of all modes, else the default."""
+    general = _get_save_values(parameters, "")
+    return SaveConfig(
+        {
+            mode: SaveConfigMode.from_dict(
+                {**general, **_get_save_values(parameters, f"{mode.name.lower()}.")}, defaults[mode]
+            )
+            for mode in ModeKeys
+        }
+    )
+
+
+def _get_save_values(parameters: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for field in SAVE_CONFIG_FIELDS:
+        value = parameters.get(f"{prefix}{field}")
+        if value is None:
+            continue
+        if field != "save_steps":
+            values[field] = int(value)
+        elif isinstance(value, list):
+            values[field] = value
+        else:
+            values[field] = [int(item) for item in parse_list(str(value))]
+    return values
+
+
+def _parse_reduction_config(parameters: Mapping[str, Any]) -> ReductionConfig | None:
+    # Flags without `reductions` mean nothing: that is how configs have always been read.
+    return ReductionConfig.from_dict(parameters) if "reductions" in parameters else None
+
+
+def _get_sagemaker_tensorboard_dir() -> str | None:
+    path = Path(os.environ.get(TENSORBOARD_CONFIG_FILE_PATH_ENV_STR, DEFAULT_SAGEMAKER_TENSORBOARD_CONFIG_FILE))
+    if not path.is_file():
+        return None
+    return str(json.loads(path.read_text(encoding="utf-8")).get("LocalPath", DEFAULT_SAGEMAKER_TENSORBOARD_PATH))
+
+
+def parse_switch(text: str) -> bool:
+    """Return what an environment variable says: yes, true, on or 1, or their opposites; ValueError for the rest."""
+    word = text.strip().lower()
+    if word in ("y", "yes", "t", "true", "on", "1"):
+        return True
+    if word in ("n", "no", "f", "false", "off", "0"):
+        return False
+    raise ValueError(f"{text!r} is neither on nor off: write true or false.")

@@ -1,0 +1,174 @@
+"""Files of a run being written, on disk or in a bucket: nobody sees one before it is whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from smdebug.core.locations import TEMP_SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Buffer = bytes | bytearray | memoryview
+
+S3_SCHEME = "s3://"
+# What one call of writev takes.
+_MAX_BUFFERS = 1024
+
+
+class Output(Protocol):
+    """A file or object that appears under its name when it is committed."""
+
+    size: int
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Append the buffers, in their order."""
+
+    def commit(self) -> None:
+        """Make it visible under its final name, in place of what was there."""
+
+    def abort(self) -> None:
+        """Throw away what was written; what was there before stays."""
+
+
+class LocalOutput:
+    """A file written under a temporary name in the same folder and renamed: readers see all of it or nothing."""
+
+    def __init__(self, path: str, *, append: bool = False) -> None:
+        """Open the temporary file; with `append` it begins as a copy of the final one, which stays untouched."""
+        self._path = path
+        self._temp_path = path + TEMP_SUFFIX
+        folder = os.path.dirname(path)  # noqa: PTH120 - this runs at every saved step
+        try:
+            self._descriptor = self._open(append)
+        except FileNotFoundError:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            self._descriptor = self._open(append)
+        self.size = os.fstat(self._descriptor).st_size
+
+    def _open(self, append: bool) -> int:
+        if append:
+            shutil.copyfile(self._path, self._temp_path)
+            return os.open(self._temp_path, os.O_WRONLY | os.O_APPEND)
+        return os.open(self._temp_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Append the buffers without joining them first."""
+        for start in range(0, len(buffers), _MAX_BUFFERS):
+            part = buffers[start : start + _MAX_BUFFERS]
+            size = sum(len(buffer) for buffer in part)
+            written = os.writev(self._descriptor, part)
+            self.size += written
+            while written < size:
+                # A signal, or more than the 2 GiB that one call writes.
+                part, skipped = _skip(part, written)
+                size -= skipped
+                written = os.writev(self._descriptor, part)
+                self.size += written
+
+    def commit(self) -> None:
+        """Close the file and give it its name."""
+        os.close(self._descriptor)
+        try:
+            os.replace(self._temp_path, self._path)  # noqa: PTH105
+        except OSError:
+            os.unlink(self._temp_path)  # noqa: PTH108
+            raise
+
+    def abort(self) -> None:
+        """Close and delete the temporary file."""
+        os.close(self._descriptor)
+        os.unlink(self._temp_path)  # noqa: PTH108
+
+
+class S3Output:
+    """An object gathered in memory and uploaded whole."""
+
+    def __init__(self, path: str, *, append: bool = False) -> None:
+        """Take an `s3://bucket/key` path; with `append` the object's present content comes first."""
+        self._bucket, self._key = split_s3_path(path)
+        self._client = _get_s3_client(os.getpid())
+        self._content = bytearray()
+        if append:
+            self._content += self._client.get_object(Bucket=self._bucket, Key=self._key)["Body"].read()
+        self.size = len(self._content)
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Copy the buffers into the object's content."""
+        for buffer in buffers:
+            self._content += buffer
+        self.size = len(self._content)
+
+    def commit(self) -> None:
+        """Upload the object; the bucket is created if it is not there."""
+        try:
+            self._put()
+        except self._client.exceptions.NoSuchBucket:
+            self._client.create_bucket(Bucket=self._bucket)
+            self._put()
+
+    def _put(self) -> None:
+        self._client.put_object(Bucket=self._bucket, Key=self._key, Body=bytes(self._content))
+
+    def abort(self) -> None:
+        """Forget the content."""
+        self._content.clear()
+
+
+def open_output(path: str, *, append: bool = False) -> Output:
+    """Open a local path or an `s3://` one; the folders in between are made."""
+    return S3Output(path, append=append) if is_s3_path(path) else LocalOutput(path, append=append)
+
+
+def write_whole_file(path: str, buffers: Sequence[Buffer]) -> None:
+    """Write a file or object whose content is at hand."""
+    output = open_output(path)
+    try:
+        output.write(buffers)
+    except BaseException:
+        output.abort()
+        raise
+    output.commit()
+
+
+def path_exists(path: str) -> bool:
+    """Tell whether a file or object is there."""
+    if not is_s3_path(path):
+        return Path(path).exists()
+    bucket, key = split_s3_path(path)
+    found = _get_s3_client(os.getpid()).list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
+    return any(item["Key"] == key for item in found.get("Contents", ()))
+
+
+def is_s3_path(path: str) -> bool:
+    """Tell whether a path names an object of S3."""
+    return path.startswith(S3_SCHEME)
+
+
+def split_s3_path(path: str) -> tuple[str, str]:
+    """Return bucket and key, repeated slashes of the key collapsed."""
+    bucket, _, key = path.removeprefix(S3_SCHEME).partition("/")
+    return bucket, "/".join(part for part in key.split("/") if part)
+
+
+@lru_cache(maxsize=1)
+def _get_s3_client(pid: int) -> Any:  # noqa: ARG001 - a forked child needs connections of its own
+    import boto3
+
+    return boto3.client("s3", region_name=os.environ.get("AWS_REGION") or None)
+
+
+def _skip(buffers: Sequence[Buffer], count: int) -> tuple[list[Buffer], int]:
+    left: list[Buffer] = []
+    skipped = count
+    for buffer in buffers:
+        if skipped >= len(buffer):
+            skipped -= len(buffer)
+            continue
+        left.append(memoryview(buffer)[skipped:])
+        skipped = 0
+    return left, count

@@ -1,0 +1,121 @@
+"""Reading event files: one record that an index names, or a whole file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from crc32c import crc32c
+
+from smdebug.core.tfevent import (
+    CHECKSUM_MAGIC_BYTES,
+    Event,
+    decode_event,
+    get_footer,
+    masked_crc32c,
+    read_record,
+)
+from smdebug.exceptions import IndexReaderException, SMDebugError, SMDebugValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from smdebug.core.modes import ModeKeys
+    from smdebug.core.run_files import RunFiles
+    from smdebug.core.tensor_location import TensorLocation
+
+_CONSTANT_CHECKSUM = masked_crc32c(CHECKSUM_MAGIC_BYTES)
+
+
+def read_tensor(files: RunFiles, location: TensorLocation) -> NDArray[Any]:
+    """Reads and checks one record.
+
+    What stands in the file goes once through the checksum and once into the array: nothing else is copied.
+
+    Returns:
+        A writable array of the caller's own, aligned, of the shape that was saved and of the dtype that the tensor
+        had: what was widened for the file is narrowed again where numpy has the type (bfloat16 stays float32).
+
+    Raises:
+        FileNotFoundError: the event file is not there.
+        IndexReaderException: the file is cut, its content does not match its checksum, or it holds another tensor.
+    """
+    record = files.read_range(location.event_file_name, location.start_idx, location.length)
+    try:
+        payload, end = read_record(record)
+        _check(payload, get_footer(record, end), location)
+        tensor = _find_tensor(decode_event(payload), location.tensorname)
+    except (SMDebugError, ValueError, OverflowError) as error:
+        raise IndexReaderException(
+            f"event file {files.locate(location.event_file_name)} is damaged at byte {location.start_idx}: {error}"
+        ) from error
+    if location.true_dtype and location.true_dtype in np.sctypeDict:
+        return tensor.astype(location.true_dtype)
+    return tensor.copy()
+
+
+def _check(payload: memoryview, footer: int, location: TensorLocation) -> None:
+    if location.crc32c is not None:
+        found = crc32c(payload)
+        if found != location.crc32c:
+            raise SMDebugValueError(
+                f"its content has CRC-32C {found:#010x}, and {location.crc32c:#010x} was written for it"
+            )
+    elif footer != _CONSTANT_CHECKSUM and footer != masked_crc32c(payload):
+        # smdebug writes the constant, TensorBoard's writers the real one.
+        raise SMDebugValueError("its content does not match its checksum")
+
+
+def _find_tensor(event: Event, name: str) -> NDArray[Any]:
+    for value in event.values:
+        if value.tag == name and value.tensor is not None:
+            return value.tensor
+    found = ", ".join(value.tag for value in event.values) or "nothing"
+    raise SMDebugValueError(f"{name} should be there, and {found} is")
+
+
+class FileReader:
+    """Reads a local event file from its first record to its last.
+
+    Args:
+        fname: path of the file.
+        wtype: always `tfevent`.
+    """
+
+    def __init__(self, fname: str | Path, wtype: str = "tfevent") -> None:
+        if wtype != "tfevent":
+            raise SMDebugValueError(f"wtype must be 'tfevent', not {wtype!r}.")
+        self._path = Path(fname)
+
+    def read_tensors(
+        self, check: bool | str = "minimal"
+    ) -> Iterator[tuple[str, int, NDArray[Any], ModeKeys | None, int | None]]:
+        """Yields (name, global step, value, mode, mode step) of each tensor.
+
+        Args:
+            check: `minimal` or True: each record's footer must be the constant of a run's event files; `full`: it
+                must be the payload's checksum; anything else: it is not looked at.
+
+        Raises:
+            SMDebugValueError: a record is cut or damaged, or its footer is not what was asked for.
+        """
+        content = memoryview(self._path.read_bytes())
+        offset = 0
+        while offset < len(content):
+            payload, end = read_record(content, offset)
+            if not _has_expected_footer(payload, get_footer(content, end), check):
+                raise SMDebugValueError(f"{self._path}: the record at byte {offset} does not match its checksum.")
+            event = decode_event(payload)
+            for value in event.values:
+                if value.tensor is not None:
+                    yield value.tag, event.step, value.tensor, value.mode, value.mode_step
+            offset = end
+
+
+def _has_expected_footer(payload: memoryview, footer: int, check: bool | str) -> bool:
+    if check is True or check == "minimal":
+        return footer == _CONSTANT_CHECKSUM
+    return check != "full" or footer == masked_crc32c(payload)

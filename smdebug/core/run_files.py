@@ -1,0 +1,130 @@
+"""The files of one run as a reader needs them, and how they are read from a local folder.
+
+Names are paths relative to the run's folder with forward slashes: `index/000000000/000000000004_worker_0.json`.
+`smdebug.core.s3` has the same interface over S3.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import TYPE_CHECKING, Protocol
+
+from smdebug.core.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF_JOB_FILE, INDEX_DIR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+# Below this many bytes one read call is quicker than setting up a memory map.
+_MAP_FROM_BYTES = 256 * 1024
+
+
+class RunFiles(Protocol):
+    """Reading access to the files of one run. All of them are immutable once their final name is visible."""
+
+    def list_collections_files(self) -> list[str]:
+        """Names of the collections files, sorted."""
+        ...
+
+    def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
+        """Lists the index files whose names sort after `start_after`.
+
+        Returns:
+            The names, sorted, and whether the job has ended. If it has, the list holds everything that was written
+            before the end-of-job file.
+        """
+        ...
+
+    def has_ended(self) -> bool:
+        """Whether the end-of-job file is there."""
+        ...
+
+    def read(self, names: Sequence[str]) -> list[bytes]:
+        """The whole contents of some files, in the order asked for."""
+        ...
+
+    def read_range(self, name: str, start: int, length: int) -> memoryview:
+        """Bytes start to start + length of a file; fewer where the file ends earlier.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        ...
+
+    def prefetch(self, ranges: Mapping[str, Iterable[tuple[int, int]]]) -> None:
+        """Announces that `read_range` will soon be asked for these (start, length) of these files."""
+        ...
+
+    def locate(self, name: str) -> str:
+        """The full path or key of a file, for messages and tokens."""
+        ...
+
+
+class LocalRunFiles:
+    """A run in a folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def list_collections_files(self) -> list[str]:
+        """See `RunFiles`."""
+        return [
+            f"{COLLECTIONS_DIR}/{name}"
+            for name in _list_folder(self._folder / COLLECTIONS_DIR)
+            if name.endswith(COLLECTIONS_SUFFIX)
+        ]
+
+    def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
+        """See `RunFiles`. Only the folders of 1000 steps that can hold later names are looked into."""
+        # Asked before listing: what the job wrote before it ended is then in the list.
+        ended = self.has_ended()
+        first_block = start_after.removeprefix(f"{INDEX_DIR}/").partition("/")[0]
+        names = []
+        for block in _list_folder(self._folder / INDEX_DIR):
+            if block < first_block:
+                continue
+            prefix = f"{INDEX_DIR}/{block}/"
+            names += [
+                prefix + name
+                for name in _list_folder(self._folder / prefix)
+                if name.endswith(".json") and prefix + name > start_after
+            ]
+        return names, ended
+
+    def has_ended(self) -> bool:
+        """See `RunFiles`."""
+        return (self._folder / END_OF_JOB_FILE).exists()
+
+    def read(self, names: Sequence[str]) -> list[bytes]:
+        """See `RunFiles`."""
+        return [(self._folder / name).read_bytes() for name in names]
+
+    def read_range(self, name: str, start: int, length: int) -> memoryview:
+        """See `RunFiles`. Large ranges come as a read-only memory map, without a copy."""
+        descriptor = os.open(self._folder / name, os.O_RDONLY)
+        try:
+            if length < _MAP_FROM_BYTES:
+                return memoryview(os.pread(descriptor, length, start))
+            end = min(start + length, os.fstat(descriptor).st_size)
+            if end <= start:
+                return memoryview(b"")
+            page_start = start - start % mmap.ALLOCATIONGRANULARITY
+            mapped = mmap.mmap(descriptor, end - page_start, access=mmap.ACCESS_READ, offset=page_start)
+            return memoryview(mapped)[start - page_start :]
+        finally:
+            os.close(descriptor)
+
+    def prefetch(self, ranges: Mapping[str, Iterable[tuple[int, int]]]) -> None:
+        """Does nothing: the operating system's page cache is as near as memory of ours would be."""
+
+    def locate(self, name: str) -> str:
+        """See `RunFiles`."""
+        return str(self._folder / name)
+
+
+def _list_folder(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 -- names, not paths: this runs at every refresh
+    except FileNotFoundError:
+        return []

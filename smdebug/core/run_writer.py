@@ -1,0 +1,143 @@
+"""All files of a run that one process writes, apart from what is in them."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from smdebug.core.claim import Claim
+from smdebug.core.config_constants import TRAINING_JOB_NAME_ENV_STR
+from smdebug.core.locations import END_OF_JOB_FILE, get_collections_path, serialize_tf_device
+from smdebug.core.logger import get_logger
+from smdebug.core.output import is_s3_path, path_exists, write_whole_file
+from smdebug.core.step_writer import HeadCache, StepWriter
+from smdebug.exceptions import SMDebugRuntimeError
+
+if TYPE_CHECKING:
+    from smdebug.core.collection_manager import CollectionManager
+    from smdebug.core.modes import ModeKeys
+
+_ENDED_DIR = "ended"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One of the processes that train together.
+
+    Attributes:
+        name: as file names and trials show it.
+        is_chief: whether it is the one that writes where only one does.
+        count: how many workers there are.
+    """
+
+    name: str
+    is_chief: bool
+    count: int
+
+
+def check_out_dir(out_dir: str | None) -> str:
+    """Return the folder of a new run, `~` expanded.
+
+    Raises:
+        SMDebugRuntimeError: there is none, or it holds a run that has ended.
+    """
+    if not out_dir:
+        raise SMDebugRuntimeError("A hook needs out_dir: the folder or s3:// prefix that the run is written to.")
+    expanded = str(out_dir) if is_s3_path(str(out_dir)) else os.path.expanduser(out_dir)  # noqa: PTH111 - keeps `//`
+    if path_exists(f"{expanded.rstrip('/')}/{END_OF_JOB_FILE}"):
+        raise SMDebugRuntimeError(
+            f"{expanded} holds a run that has ended ({END_OF_JOB_FILE} is there): choose another out_dir or remove it."
+        )
+    return expanded
+
+
+class RunWriter:
+    """Opens steps, writes the collections file and the end of the job, each only where this process is to write."""
+
+    def __init__(self, out_dir: str, *, all_workers: bool, dry_run: bool) -> None:
+        """Take a checked out_dir; `all_workers` False means that the chief alone writes."""
+        self.out_dir = out_dir
+        self.all_workers = all_workers
+        self._dry_run = dry_run
+        self._root = out_dir.rstrip("/")
+        self._heads = HeadCache()
+        self._claim: Claim | None = None
+        self._worker: Worker | None = None
+        self.may_write = False
+        self._exported: str | None = None
+        self._last: StepWriter | None = None
+
+    @property
+    def has_started(self) -> bool:
+        """Whether `start` has settled who this worker is."""
+        return self._worker is not None
+
+    def start(self, worker: Worker) -> None:
+        """Settle which worker this process is, at its first step, and with it whether `may_write`."""
+        self._worker = worker
+        self.may_write = not self._dry_run and (self.all_workers or worker.is_chief)
+        if self.may_write and worker.count == 1 and not is_s3_path(self._root):
+            self._claim = Claim(self._root)
+            self.may_write = self._claim.take()
+            if not self.may_write:
+                get_logger().warning(
+                    "Another process writes %s: process %d saves nothing. Processes that train together must say so "
+                    "through torch.distributed, so that each is a worker of its own.",
+                    self.out_dir,
+                    os.getpid(),
+                )
+
+    def open_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepWriter:
+        """Return the writer of a step; of the newest one the same again, with what it holds."""
+        assert self._worker
+        if self._last is None or self._last.step != step:
+            self._last = StepWriter(
+                self._root, serialize_tf_device(self._worker.name), step, mode, mode_step, self._heads
+            )
+        return self._last
+
+    def drop_step(self) -> None:
+        """Give up what the newest step holds and has not made visible."""
+        if self._last:
+            last, self._last = self._last, None
+            last.abort()
+
+    @property
+    def has_collections_file(self) -> bool:
+        """Whether a worker of this name has written its collections file, in this process or another."""
+        assert self._worker
+        return path_exists(f"{self._root}/{get_collections_path(serialize_tf_device(self._worker.name))}")
+
+    def export_collections(self, collections: CollectionManager) -> None:
+        """Write the worker's collections file, unless it would be what was written last."""
+        if not self.may_write:
+            return
+        assert self._worker
+        collections.set_num_workers(self._worker.count if self.all_workers else 1)
+        text = json.dumps(collections.to_json_dict())
+        if text != self._exported:
+            path = f"{self._root}/{get_collections_path(serialize_tf_device(self._worker.name))}"
+            write_whole_file(path, [text.encode()])
+            self._exported = text
+
+    def end(self) -> None:
+        """Say that the job has ended, once every worker that writes has; in SageMaker the service does that."""
+        if TRAINING_JOB_NAME_ENV_STR not in os.environ and self._is_last_to_end():
+            write_whole_file(f"{self._root}/{END_OF_JOB_FILE}", [])
+        if self._claim:
+            self._claim.release()
+
+    def _is_last_to_end(self) -> bool:
+        if self._worker is None or self._dry_run:
+            return True
+        if not self.all_workers:
+            return self.may_write
+        if self._worker.count == 1:
+            return self.may_write
+        # A trial stops loading at the end-of-job file, so it may not come before the slowest worker's last step.
+        own = serialize_tf_device(self._worker.name)
+        write_whole_file(f"{self._root}/{_ENDED_DIR}/{own}", [])
+        names = [f"worker_{rank}" for rank in range(self._worker.count)]
+        return all(path_exists(f"{self._root}/{_ENDED_DIR}/{name}") for name in names)

@@ -1,0 +1,150 @@
+"""Which steps of a run have been seen, in which mode, from which workers, and which are complete.
+
+No I/O here: index files are entered with `add`, and everything else is answered from memory.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from smdebug.core.modes import ModeKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# How far back files of missing workers are still looked for, in steps seen.
+_AWAITED_STEPS = 100
+
+
+class StepState(Enum):
+    """Whether a step can be read: never, now, or perhaps later."""
+
+    UNAVAILABLE = 0
+    AVAILABLE = 1
+    NOT_YET_AVAILABLE = 2
+
+
+class StepTable:
+    """The steps of one run.
+
+    Args:
+        num_workers: how many workers write each step.
+        window: when more steps than this lie above the last complete one, the older half of a window is given up
+            waiting for and counts as complete.
+
+    Attributes:
+        last_complete_step: highest global step that all workers wrote or that was given up waiting for; -1 if none.
+            Steps below it count as complete.
+        token_step: global step up to which index files need not be asked for again; None before the first one.
+        loaded_all_steps: True once the job has ended and all its files were read.
+    """
+
+    def __init__(self, num_workers: int, window: int) -> None:
+        self._num_workers = num_workers
+        self._window = window
+        self._workers: dict[int, set[str]] = {}
+        self._steps: list[int] = []
+        self._places: dict[int, tuple[ModeKeys, int]] = {}
+        self._mode_steps: dict[ModeKeys, list[int]] = {}
+        self._global_steps: dict[tuple[ModeKeys, int], int] = {}
+        self.last_complete_step = -1
+        self.token_step: int | None = None
+        self.loaded_all_steps = False
+
+    def add(self, step: int, worker: str, mode: ModeKeys, mode_step: int) -> None:
+        """Enters that a worker wrote a global step, which is step mode_step of a mode."""
+        if step not in self._workers:
+            self._workers[step] = set()
+            insort(self._steps, step)
+        if mode is ModeKeys.GLOBAL:
+            self._places.setdefault(step, (mode, step))
+        else:
+            if (mode, mode_step) not in self._global_steps:
+                insort(self._mode_steps.setdefault(mode, []), mode_step)
+            self._global_steps[mode, mode_step] = step
+            self._places[step] = (mode, mode_step)
+        self._workers[step].add(worker)
+        if len(self._workers[step]) == self._num_workers:
+            self.last_complete_step = max(self.last_complete_step, step)
+
+    def settle(self) -> None:
+        """To be called once after a refresh that brought something: moves the token, and the window if it is full."""
+        if self.last_complete_step >= (self.token_step or 0):
+            self.token_step = self.last_complete_step
+        above = bisect_right(self._steps, self.last_complete_step)
+        if len(self._steps) - above > self._window:
+            self.last_complete_step = self.token_step = self._steps[above + max(self._window // 2, 1) - 1]
+
+    def close(self) -> None:
+        """The job has ended and everything was read: what is there now is all there will be."""
+        self.loaded_all_steps = True
+        if self._steps:
+            self.last_complete_step = self._steps[-1]
+
+    def find_awaited_step(self) -> int | None:
+        """The lowest of the newest steps for which a worker's file may still come; None if there is none."""
+        if self._num_workers == 1:
+            return None
+        newest = self._steps[-_AWAITED_STEPS:]
+        return next((step for step in newest if len(self._workers[step]) < self._num_workers), None)
+
+    def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, *, show_incomplete: bool = False) -> list[int]:
+        """Sorted steps of a mode, in that mode's numbers."""
+        known = self._known(mode)
+        if show_incomplete:
+            return list(known)
+        return [step for step in known if self.is_complete(self._global(mode, step))]
+
+    def steps_back_from(self, step: int, mode: ModeKeys) -> Iterator[int]:
+        """Complete steps of a mode, from the last one that is not after `step` down to the first."""
+        known = self._known(mode)
+        for at in range(bisect_right(known, step) - 1, -1, -1):
+            if self.is_complete(self._global(mode, known[at])):
+                yield known[at]
+
+    def is_complete(self, step: int) -> bool:
+        """Whether all workers wrote this (seen) global step, or nobody waits for the missing ones any more."""
+        return self.loaded_all_steps or step <= self.last_complete_step or len(self._workers[step]) == self._num_workers
+
+    def state(self, step: int, mode: ModeKeys) -> StepState:
+        """Whether a step, in a mode's numbers, can be read, may come, or will never come."""
+        known = self._known(mode)
+        at = bisect_left(known, step)
+        if at < len(known) and known[at] == step:
+            complete = self.is_complete(self._global(mode, step))
+            return StepState.AVAILABLE if complete else StepState.NOT_YET_AVAILABLE
+        if self.loaded_all_steps:
+            return StepState.UNAVAILABLE
+        if at < len(known) and self._global(mode, known[at]) <= self.last_complete_step:
+            return StepState.UNAVAILABLE
+        return StepState.NOT_YET_AVAILABLE
+
+    def next_step(self, step: int) -> int | None:
+        """The lowest global step seen that is not below this one, complete or not; None if there is none yet."""
+        at = bisect_left(self._steps, step)
+        return self._steps[at] if at < len(self._steps) else None
+
+    def last_step(self, mode: ModeKeys) -> int | None:
+        """The highest step of a mode, complete or not."""
+        known = self._known(mode)
+        return known[-1] if known else None
+
+    def modes(self) -> list[ModeKeys]:
+        """Modes seen; GLOBAL is not one of them."""
+        return list(self._mode_steps)
+
+    def place(self, step: int) -> tuple[ModeKeys, int] | tuple[None, None]:
+        """(mode, mode step) of a global step; (None, None) if it was not seen."""
+        return self._places.get(step, (None, None))
+
+    def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
+        """The global step of a mode's step; None if it was not seen. GLOBAL's steps are returned as they are."""
+        return mode_step if mode is ModeKeys.GLOBAL else self._global_steps.get((mode, mode_step))
+
+    def _known(self, mode: ModeKeys) -> list[int]:
+        return self._steps if mode is ModeKeys.GLOBAL else self._mode_steps.get(mode, [])
+
+    def _global(self, mode: ModeKeys, step: int) -> int:
+        return step if mode is ModeKeys.GLOBAL else self._global_steps[mode, step]

@@ -1,0 +1,252 @@
+"""One tensor of a run: the steps at which it was saved, and its values, shapes and reductions there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from smdebug.core.modes import ModeKeys
+from smdebug.core.reductions import check_reduction_name, get_numpy_reduction
+from smdebug.core.step_table import StepState
+from smdebug.exceptions import (
+    InvalidWorker,
+    ShapeUnavailableForStep,
+    SMDebugNotImplementedError,
+    StepNotYetAvailable,
+    StepUnavailable,
+    TensorUnavailableForStep,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from smdebug.core.step_table import StepTable
+    from smdebug.core.tensor_location import TensorLocation, TensorShape
+
+__all__ = ["SavedTensor", "StepState", "Tensor"]
+
+
+class TensorSource(Protocol):
+    """What a tensor asks of the trial that it belongs to."""
+
+    def maybe_refresh(self) -> None:
+        """Looks for new steps, unless refreshing is off or there can be none."""
+        ...
+
+    def read_location(self, tname: str, location: TensorLocation, step: int, mode: ModeKeys) -> NDArray[Any]:
+        """The array of one record; TensorUnavailableForStep if its file is missing or damaged."""
+        ...
+
+    def prefetch(self, locations: Iterable[TensorLocation]) -> None:
+        """Announces records that will be read next."""
+        ...
+
+
+class SavedTensor:
+    """What one worker saved of a tensor at one step.
+
+    Attributes:
+        location: the value; None if it was not saved.
+        shape: the shape, where it was saved by itself.
+        reductions: saved reductions by (name, whether of absolute values).
+    """
+
+    __slots__ = ("location", "reductions", "shape")
+
+    def __init__(self) -> None:
+        self.location: TensorLocation | None = None
+        self.shape: TensorShape | None = None
+        self.reductions: dict[tuple[str, bool], TensorLocation] = {}
+
+
+class Tensor:
+    """A tensor by name; made by `trial.tensor(name)`.
+
+    Arrays that it returns belong to the caller and may be written to.
+
+    Attributes:
+        name: the tensor's name.
+        original_name: the name that the framework knows it by; only where shapes were saved.
+        trial: the trial it belongs to.
+        cache: whether values that were read are kept in memory.
+    """
+
+    def __init__(self, name: str, trial: TensorSource, table: StepTable, cache: bool = False) -> None:
+        self.name = name
+        self.trial = trial
+        self._table = table
+        self.cache = cache
+        self.original_name: str | None = None
+        self._saved: dict[int, dict[str, SavedTensor]] = {}
+        self._cached: dict[TensorLocation, NDArray[Any]] = {}
+
+    def add(self, global_step: int, worker: str) -> SavedTensor:
+        """The entry of a step and worker, made if it is not there; for the trial to fill in."""
+        return self._saved.setdefault(global_step, {}).setdefault(worker, SavedTensor())
+
+    def has_step(self, global_step: int) -> bool:
+        """Whether some worker saved something of this tensor at a global step."""
+        return global_step in self._saved
+
+    def saved(self, global_step: int) -> dict[str, SavedTensor]:
+        """What each worker saved at a global step; empty if nothing was."""
+        return self._saved.get(global_step, {})
+
+    def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
+        """Sorted steps at which this tensor was saved, in the mode's numbers.
+
+        Args:
+            mode: count in this mode's steps; GLOBAL gives the steps of all modes by their global numbers.
+            show_incomplete_steps: also steps that not all workers have written yet.
+        """
+        self.trial.maybe_refresh()
+        return [
+            step
+            for step in self._table.steps(mode, show_incomplete=show_incomplete_steps)
+            if self._table.global_step(mode, step) in self._saved
+        ]
+
+    def value(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> NDArray[Any]:
+        """The tensor at a step, as an array of the caller's own.
+
+        Args:
+            step_num: step, in the mode's numbers.
+            mode: what step_num counts.
+            worker: whose value; None: the first one's, by name, that saved it.
+
+        Raises:
+            StepUnavailable: the step was not saved.
+            StepNotYetAvailable: it was not saved yet.
+            TensorUnavailableForStep: the step has no value of this tensor, or its file is missing or damaged.
+            InvalidWorker: this worker saved nothing of the tensor there.
+        """
+        saved = self._find(step_num, mode, worker)
+        if saved.location is None:
+            raise TensorUnavailableForStep(self.name, step_num, mode, bool(saved.reductions))
+        return self._read(saved.location, step_num, mode)
+
+    def values(self, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> dict[int, NDArray[Any]]:
+        """Values at all complete steps of a mode, by step; errors as `value` raises them."""
+        steps = self.steps(mode)
+        locations = [self._find(step, mode, worker).location for step in steps]
+        self.trial.prefetch(location for location in locations if location is not None)
+        return {step: self.value(step, mode, worker) for step in steps}
+
+    def shape(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> tuple[int, ...]:
+        """The saved shape, else that of the value.
+
+        Raises:
+            ShapeUnavailableForStep: neither was saved; for a missing step errors are those of `value`.
+        """
+        saved = self._find(step_num, mode, worker)
+        if saved.shape is not None:
+            return saved.shape.shape
+        if saved.location is None:
+            raise ShapeUnavailableForStep(self.name, step_num, mode)
+        try:
+            shape: tuple[int, ...] = self._read(saved.location, step_num, mode).shape
+        except TensorUnavailableForStep as error:
+            raise ShapeUnavailableForStep(self.name, step_num, mode) from error
+        return shape
+
+    def shapes(self, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> dict[int, tuple[int, ...]]:
+        """Shapes at all complete steps of a mode, by step; errors as `shape` raises them."""
+        return {step: self.shape(step, mode, worker) for step in self.steps(mode)}
+
+    def reduction_value(
+        self,
+        step_num: int,
+        reduction_name: str,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        worker: str | None = None,
+        abs: bool = False,  # noqa: A002 -- smdebug's signature
+    ) -> Any:
+        """A reduction of the tensor: the saved one, else computed from the saved value.
+
+        What is computed follows `get_numpy_reduction`: std and variance divide by n, where PyTorch's saved ones
+        divide by n-1.
+
+        Args:
+            step_num: step, in the mode's numbers.
+            reduction_name: min, max, mean, std, variance, sum, prod, l1 or l2.
+            mode: what step_num counts.
+            worker: as in `value`.
+            abs: reduce the absolute values.
+
+        Returns:
+            An array with one element (saved) or a numpy scalar (computed).
+
+        Raises:
+            SMDebugValueError: there is no such reduction.
+            TensorUnavailableForStep: neither the reduction nor the value was saved; other errors as in `value`.
+        """
+        check_reduction_name(reduction_name)
+        saved = self._find(step_num, mode, worker)
+        location = saved.reductions.get((reduction_name, abs))
+        if location is not None:
+            return self._read(location, step_num, mode)
+        if saved.location is None:
+            detail = f"neither the {'absolute ' if abs else ''}{reduction_name} of {self.name} nor its value was saved"
+            raise TensorUnavailableForStep(reduction_name, step_num, mode, bool(saved.reductions), detail)
+        return get_numpy_reduction(reduction_name, self._read(saved.location, step_num, mode), abs)
+
+    def reduction_values(
+        self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
+    ) -> dict[tuple[str, bool], NDArray[Any]]:
+        """The saved reductions by (name, whether of absolute values); nothing is computed. Errors as in `value`."""
+        reductions = self._find(step_num, mode, worker).reductions
+        self.trial.prefetch(reductions.values())
+        return {key: self._read(location, step_num, mode) for key, location in reductions.items()}
+
+    def workers(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[str]:
+        """Sorted names of the workers that saved something of this tensor at a step.
+
+        Raises:
+            TensorUnavailableForStep: none did.
+        """
+        self.trial.maybe_refresh()
+        saved = self._at(step_num, mode)
+        if not saved:
+            raise TensorUnavailableForStep(self.name, step_num, mode)
+        return sorted(saved)
+
+    def prev_steps(self, step: int, n: int | None = None, mode: ModeKeys = ModeKeys.GLOBAL) -> list[int]:
+        """The last n of this tensor's steps that are not after `step`; all of them if n is None or 0."""
+        self.trial.maybe_refresh()
+        found: list[int] = []
+        for earlier in self._table.steps_back_from(step, mode):
+            if n and len(found) == n:
+                break
+            if self._table.global_step(mode, earlier) in self._saved:
+                found.append(earlier)
+        return found[::-1]
+
+    def step(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> None:
+        """Always raises SMDebugNotImplementedError, as smdebug does."""
+        raise SMDebugNotImplementedError(f"Tensor.step({step_num}, {mode}, {worker}) does not exist: use value.")
+
+    def _at(self, step_num: int, mode: ModeKeys) -> dict[str, SavedTensor]:
+        global_step = self._table.global_step(mode, step_num)
+        return {} if global_step is None else self._saved.get(global_step, {})
+
+    def _find(self, step_num: int, mode: ModeKeys, worker: str | None) -> SavedTensor:
+        self.trial.maybe_refresh()
+        saved = self._at(step_num, mode)
+        if not saved:
+            state = self._table.state(step_num, mode)
+            if state is StepState.AVAILABLE:
+                raise TensorUnavailableForStep(self.name, step_num, mode)
+            raise (StepUnavailable if state is StepState.UNAVAILABLE else StepNotYetAvailable)(step_num, mode)
+        if worker is None:
+            return saved[min(saved)]
+        if worker not in saved:
+            raise InvalidWorker(worker)
+        return saved[worker]
+
+    def _read(self, location: TensorLocation, step_num: int, mode: ModeKeys) -> NDArray[Any]:
+        if not self.cache:
+            return self.trial.read_location(self.name, location, step_num, mode)
+        if location not in self._cached:
+            self._cached[location] = self.trial.read_location(self.name, location, step_num, mode)
+        return self._cached[location].copy()

@@ -1,0 +1,47 @@
+"""Collections that know PyTorch's modules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from smdebug.core.collection import Collection as BaseCollection
+from smdebug.core.collection import CollectionKeys
+from smdebug.core.collection_manager import CollectionManager as BaseCollectionManager
+
+if TYPE_CHECKING:
+    from torch import nn
+
+__all__ = ["Collection", "CollectionKeys", "CollectionManager", "ModuleTensors"]
+
+
+class ModuleTensors:
+    """A wish for the inputs or outputs of one module, whose name is known once its model is registered."""
+
+    def __init__(self, module: nn.Module, inputs: bool, outputs: bool) -> None:
+        self.module = module
+        self.inputs = inputs
+        self.outputs = outputs
+
+
+class Collection(BaseCollection):
+    """A collection that can be asked for a module's tensors by the module itself."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what a plain collection takes."""
+        super().__init__(*args, **kwargs)
+        self._module_tensors: list[ModuleTensors] = []
+
+    def add_module_tensors(self, module: nn.Module, inputs: bool = False, outputs: bool = True) -> None:
+        """Include a module's inputs, its outputs, or both; its model must be registered by the first step."""
+        self.module_tensors.append(ModuleTensors(module, inputs, outputs))
+
+    @property
+    def module_tensors(self) -> list[ModuleTensors]:
+        """Wishes that were not turned into regexes yet."""
+        return self._module_tensors
+
+
+class CollectionManager(BaseCollectionManager):
+    """Collections of a PyTorch run."""
+
+    collection_class = Collection

@@ -1,0 +1,72 @@
+"""Tensors on their way from a device to a step's file: copies run beside the training, which waits once a step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from smdebug.pytorch.tensors import get_storable
+
+if TYPE_CHECKING:
+    from smdebug.core.step_writer import StepWriter
+
+# Host memory that queued copies may take before they are written out.
+_MAX_BYTES = 512 * 1024 * 1024
+
+
+class DeviceQueue:
+    """Copies and numbers that the device still works on, written when they are needed."""
+
+    def __init__(self) -> None:
+        self._copies: list[tuple[str, torch.Tensor]] = []
+        self._copied_bytes = 0
+        self._numbers: dict[tuple[torch.device, torch.dtype], list[tuple[str, torch.Tensor]]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the copies should be written before the step is over."""
+        return self._copied_bytes >= _MAX_BYTES
+
+    def add_copy(self, name: str, tensor: torch.Tensor) -> None:
+        """Start to copy a tensor of an accelerator; later changes of it do not reach the copy."""
+        source = tensor.detach()
+        if source.layout != torch.strided:
+            source = source.to_dense()
+        if source.is_complex():
+            source = source.resolve_conj()
+        copy = torch.empty(source.shape, dtype=source.dtype, pin_memory=True)
+        copy.copy_(source, non_blocking=True)
+        self._copies.append((name, copy))
+        self._copied_bytes += copy.nbytes
+
+    def add_numbers(self, names: list[str], numbers: list[torch.Tensor]) -> None:
+        """Keep tensors of no dimensions until they can be fetched together."""
+        for name, number in zip(names, numbers, strict=True):
+            self._numbers.setdefault((number.device, number.dtype), []).append((name, number))
+
+    def write(self, writer: StepWriter) -> None:
+        """Wait for the device, once, and write everything."""
+        copies, self._copies, self._copied_bytes = self._copies, [], 0
+        if copies:
+            torch.cuda.synchronize()
+        for name, copy in copies:
+            storable = get_storable(copy)
+            writer.add_tensor(name, *storable)
+        numbers, self._numbers = self._numbers, {}
+        for found in numbers.values():
+            _write_numbers(writer, found)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._copies.clear()
+        self._copied_bytes = 0
+        self._numbers.clear()
+
+
+def _write_numbers(writer: StepWriter, found: list[tuple[str, torch.Tensor]]) -> None:
+    stacked = get_storable(torch.stack([number for _, number in found]))
+    size = len(stacked.content) // len(found)
+    for position, (name, _) in enumerate(found):
+        content = stacked.content[position * size : (position + 1) * size]
+        writer.add_tensor(name, stacked.data_type, (), content, stacked.true_dtype)

@@ -1,0 +1,114 @@
+"""Losses of scripts that register none: every call of a loss of torch.nn or torch.nn.functional is seen."""
+
+from __future__ import annotations
+
+import functools
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn import functional
+from torch.nn.modules.loss import _Loss
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from smdebug.pytorch.hook import Hook
+
+# Functions by the module that does the same: a loss has one name, whichever way the script computes it.
+FUNCTIONAL_LOSSES = {
+    "binary_cross_entropy": "BCELoss",
+    "binary_cross_entropy_with_logits": "BCEWithLogitsLoss",
+    "cosine_embedding_loss": "CosineEmbeddingLoss",
+    "cross_entropy": "CrossEntropyLoss",
+    "ctc_loss": "CTCLoss",
+    "gaussian_nll_loss": "GaussianNLLLoss",
+    "hinge_embedding_loss": "HingeEmbeddingLoss",
+    "huber_loss": "HuberLoss",
+    "kl_div": "KLDivLoss",
+    "l1_loss": "L1Loss",
+    "margin_ranking_loss": "MarginRankingLoss",
+    "mse_loss": "MSELoss",
+    "multi_margin_loss": "MultiMarginLoss",
+    "multilabel_margin_loss": "MultiLabelMarginLoss",
+    "multilabel_soft_margin_loss": "MultiLabelSoftMarginLoss",
+    "nll_loss": "NLLLoss",
+    "poisson_nll_loss": "PoissonNLLLoss",
+    "smooth_l1_loss": "SmoothL1Loss",
+    "soft_margin_loss": "SoftMarginLoss",
+    "triplet_margin_loss": "TripletMarginLoss",
+    "triplet_margin_with_distance_loss": "TripletMarginWithDistanceLoss",
+}
+_INPUT_KEYWORDS = ("input", "target")
+
+
+class FunctionalLosses:
+    """Gives the result of every loss to a hook; of a loss that calls others, its own only."""
+
+    def __init__(self, get_hook: Callable[[], Hook | None]) -> None:
+        """Take what returns the hook, None while there is none."""
+        self._get_hook = get_hook
+        self._originals: dict[str, Callable[..., Any]] = {}
+        self._call_of_modules: Callable[..., Any] | None = None
+        self._depth = 0
+
+    def start(self) -> None:
+        """Put a function that looks on in front of each loss."""
+        for name, class_name in FUNCTIONAL_LOSSES.items():
+            original = getattr(functional, name, None)
+            if original is not None:
+                self._originals[name] = original
+                setattr(functional, name, self._wrap(original, class_name))
+        self._call_of_modules = _Loss.__call__
+        _Loss.__call__ = self._wrap_modules(_Loss.__call__)  # type: ignore[method-assign]
+
+    def stop(self) -> None:
+        """Leave torch as it was; functions that scripts took hold of go on without looking."""
+        for name, original in self._originals.items():
+            setattr(functional, name, original)
+        self._originals.clear()
+        if self._call_of_modules is not None:
+            _Loss.__call__ = self._call_of_modules  # type: ignore[method-assign]
+            self._call_of_modules = None
+
+    def _wrap(self, function: Callable[..., Any], class_name: str) -> Callable[..., Any]:
+        is_compiling = torch.compiler.is_compiling
+        call = self._call
+
+        def watched(*args, **kwargs):  # type: ignore[no-untyped-def]
+            if is_compiling():
+                return function(*args, **kwargs)
+            named = [kwargs[keyword] for keyword in keywords if keyword in kwargs]
+            return call(class_name, (*args, *named), function, args, kwargs)
+
+        keywords = _INPUT_KEYWORDS
+        # torch.jit compiles the source of the loss itself, and looks its names up in the globals of what it was given.
+        globals_of_loss = getattr(function, "__globals__", vars(functional))
+        replacement = FunctionType(watched.__code__, globals_of_loss, closure=watched.__closure__)
+        return functools.update_wrapper(replacement, function)
+
+    def _wrap_modules(self, call_module: Callable[..., Any]) -> Callable[..., Any]:
+        is_compiling = torch.compiler.is_compiling
+        call = self._call
+
+        @functools.wraps(call_module)
+        def watched(loss: _Loss, *args: Any, **kwargs: Any) -> Any:
+            if is_compiling():
+                return call_module(loss, *args, **kwargs)
+            return call(type(loss).__name__, args, call_module, (loss, *args), kwargs)
+
+        return watched
+
+    def _call(
+        self, name: str, inputs: tuple[Any, ...], function: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        self._depth += 1
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            self._depth -= 1
+        if self._depth == 0:
+            hook = self._get_hook()
+            if hook is not None:
+                hook.record_loss(name, inputs, result)
+        return result

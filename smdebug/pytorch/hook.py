@@ -1,0 +1,232 @@
+"""The PyTorch hook: what each part of a training step gives to the step's file."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import nn
+
+from smdebug.core.barrier import guarded
+from smdebug.core.collection import Collection as BaseCollection
+from smdebug.core.collection import CollectionKeys
+from smdebug.core.hook import BaseHook
+from smdebug.core.logger import get_logger
+from smdebug.core.modes import ModeKeys
+from smdebug.core.reductions import get_reduction_tensor_name
+from smdebug.exceptions import SMDebugError
+from smdebug.pytorch.collection import Collection, CollectionManager
+from smdebug.pytorch.device_queue import DeviceQueue
+from smdebug.pytorch.losses import register_loss_module
+from smdebug.pytorch.module_capture import INPUT_SUFFIX, OUTPUT_SUFFIX, ModuleCapture
+from smdebug.pytorch.parameters import ParameterCapture
+from smdebug.pytorch.reductions import reduce_tensor
+from smdebug.pytorch.step_end import StepEndWatch
+from smdebug.pytorch.tensors import get_storable, to_array
+from smdebug.pytorch.workers import get_worker, is_data_loader_worker
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch.utils.hooks import RemovableHandle
+
+    from smdebug.core.run_writer import Worker
+    from smdebug.core.saving_plan import Selection
+
+_MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
+
+
+class Hook(BaseHook):
+    """Saves parameters, gradients, losses, and inputs and outputs of modules of registered models.
+
+    A step begins when a registered model is called, and is over when its optimizers have used its gradients, when the
+    mode changes, or when the next one begins. Only the callback that counts steps is there in a step that saves
+    nothing.
+    """
+
+    default_collections: ClassVar[dict[str, tuple[str, ...]]] = {
+        CollectionKeys.ALL: (),
+        CollectionKeys.DEFAULT: (),
+        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
+        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
+        CollectionKeys.GRADIENTS: ("^gradient",),
+        CollectionKeys.LOSSES: ("[Ll]oss_(?!input).*output",),
+    }
+    always_saved: ClassVar[tuple[str, ...]] = (CollectionKeys.LOSSES,)
+    manager_class = CollectionManager
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what BaseHook takes; see there."""
+        super().__init__(*args, **kwargs)
+        self._modules = ModuleCapture(self._save, self.report_loss)
+        self._losses = ModuleCapture(self._save, self.report_loss)
+        self._parameters = ParameterCapture(self._save, self.report_loss, self.GRADIENT_PREFIX)
+        self._queue = DeviceQueue()
+        self._step_end = StepEndWatch(self._parameters, self._on_gradients_used)
+        self._root_handles: list[RemovableHandle] = []
+        # In capture without script change the model's own flag is all there is to tell the mode.
+        self._mode_from_model = False
+
+    def register_module(self, module: nn.Module) -> None:
+        """Capture a model: calling it begins a step.
+
+        A module registered twice, or inside a registered one, is captured once.
+
+        Raises:
+            SMDebugError: it is no nn.Module.
+        """
+        if not isinstance(module, nn.Module):
+            raise SMDebugError(f"register_module takes an nn.Module, not {type(module).__name__}.")
+        if module in self._modules:
+            get_logger().warning("%s is registered already, or is part of a registered model.", type(module).__name__)
+            return
+        root_name = type(module).__name__
+        for path, part in module.named_modules():
+            self._modules.add(part, path or root_name)
+        self._parameters.add_model(root_name, module)
+        self._root_handles.append(module.register_forward_pre_hook(self.begin_step))
+        self._step_end.forget_optimizers()
+        self._step_end.start()
+        self._saving_plan = None
+
+    # smdebug's other name for it.
+    register_hook = register_module
+
+    def register_loss(self, loss_module: nn.Module) -> None:
+        """Capture a loss module, by the name of its class.
+
+        Raises:
+            SMDebugError: it is none of torch's losses, nor derived from one.
+        """
+        if not register_loss_module(self._losses, loss_module):
+            get_logger().warning("The loss %s is registered already.", type(loss_module).__name__)
+
+    def has_registered_module(self) -> bool:
+        """Tell whether a model was registered."""
+        return bool(self._root_handles)
+
+    def has_registered_loss_module(self) -> bool:
+        """Tell whether a loss module was registered."""
+        return not self._losses.is_empty
+
+    @guarded("a value given to record_tensor_value")
+    def record_tensor_value(self, tensor_name: str, tensor_value: torch.Tensor) -> None:
+        """Save a value as `<tensor_name>_output_<i>` if the present step selects that name, as for a module's output.
+
+        A functional loss goes to the collection losses if its name ends in `loss`.
+        """
+        if self._plan is not None:
+            self._losses.save_numbered(f"{tensor_name}{OUTPUT_SUFFIX}", tensor_value)
+
+    def record_loss(self, name: str, inputs: object, result: object) -> None:
+        """Save what went into a loss and came out of it, as a registered loss module of that class name is saved."""
+        if self._plan is not None:
+            self._losses.save_call(name, inputs, result)
+
+    # Called by torch.
+
+    @guarded("a step")
+    def begin_step(self, module: nn.Module, inputs: Any) -> None:  # noqa: ARG002 - torch's signature
+        """Begin a step, as the pre-forward hook of a registered model does."""
+        if torch.compiler.is_compiling():
+            return
+        if self._mode_from_model:
+            self._change_mode(ModeKeys.TRAIN if module.training else ModeKeys.EVAL)
+        plan = self._begin_step()
+        self._step_end.begin_step(plan is not None)
+        if plan is None:
+            return
+        self._parameters.begin_step()
+        if self.mode not in _MODES_WITHOUT_GRADIENTS and torch.is_grad_enabled():
+            self._parameters.activate_gradients(plan)
+        self._modules.activate(plan)
+        self._losses.activate(plan)
+
+    @guarded("the end of a step")
+    def _on_gradients_used(self) -> None:
+        if self._saves_late:
+            self._in_step = False
+        elif self._in_step:
+            self._end_step()
+
+    # What BaseHook asks.
+
+    def _end_step(self) -> None:
+        if self._plan is not None:
+            self._parameters.deactivate()
+            self._modules.deactivate()
+            self._losses.deactivate()
+        super()._end_step()
+
+    def _detach(self) -> None:
+        self._step_end.stop()
+        for handle in self._root_handles:
+            handle.remove()
+        self._root_handles.clear()
+
+    def _get_worker(self) -> Worker:
+        return get_worker()
+
+    def _is_writing_process(self) -> bool:
+        return not is_data_loader_worker() and super()._is_writing_process()
+
+    def _prepare_collection(self, collection: BaseCollection) -> None:
+        if not isinstance(collection, Collection):
+            return
+        waiting = []
+        for wish in collection.module_tensors:
+            name = self._modules.get_name(wish.module)
+            if name is None:
+                waiting.append(wish)
+                continue
+            if wish.inputs:
+                collection.include(f"{name}{INPUT_SUFFIX}")
+            if wish.outputs:
+                collection.include(f"{name}{OUTPUT_SUFFIX}")
+        collection.module_tensors[:] = waiting
+
+    def _to_array(self, value: Any) -> np.ndarray[Any, Any]:
+        return to_array(value)[0] if isinstance(value, torch.Tensor) else super()._to_array(value)
+
+    def _copy_value(self, value: Any) -> Any:
+        return value.detach().clone() if isinstance(value, torch.Tensor) else super()._copy_value(value)
+
+    def _write_value(self, name: str, value: Any, selection: Selection) -> None:
+        if not isinstance(value, torch.Tensor):
+            super()._write_value(name, value, selection)
+            return
+        if value.numel() == 0:
+            return
+        writer = self._get_step_writer()
+        if selection.raw:
+            if value.is_cuda and not self._tensorboard:
+                self._queue.add_copy(name, value)
+            else:
+                writer.add_tensor(name, *get_storable(value))
+                if self._tensorboard:
+                    self._write_summary(name, self._to_array(value), selection)
+        if selection.shape:
+            writer.add_shape(name, tuple(value.shape))
+        if selection.operations:
+            names = _get_reduction_names(name, selection.operations)
+            self._queue.add_numbers(names, reduce_tensor(value, selection.operations))
+        if self._queue.is_full:
+            self._queue.write(writer)
+
+    def _flush_step(self) -> None:
+        with self._lock:
+            self._queue.write(self._get_step_writer())
+
+    def report_loss(self, lost: str, error: Exception) -> None:
+        """Say once what was lost; a step whose file could not be written is given up."""
+        if isinstance(error, OSError):
+            self._queue.clear()
+            self._parameters.deactivate()
+            self._modules.deactivate()
+            self._losses.deactivate()
+        super().report_loss(lost, error)
+
+
+@lru_cache(maxsize=65536)
+def _get_reduction_names(name: str, operations: tuple[tuple[str, bool], ...]) -> list[str]:
+    return [get_reduction_tensor_name(name, operation, is_abs) for operation, is_abs in operations]

@@ -1,0 +1,112 @@
+"""Inputs and outputs of modules: hooks that are there only in a step that saves what they see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from torch import nn
+    from torch.utils.hooks import RemovableHandle
+
+    from smdebug.core.saving_plan import StepPlan
+
+INPUT_SUFFIX = "_input_"
+OUTPUT_SUFFIX = "_output_"
+
+
+class ModuleCapture:
+    """Saves the tensors that go into and come out of known modules, numbered anew in each step."""
+
+    def __init__(self, save: Callable[[str, torch.Tensor], None], report: Callable[[str, Exception], None]) -> None:
+        """Take what saves a tensor by name, and what is told of a failure."""
+        self._save = save
+        self._report = report
+        self._names: dict[nn.Module, str] = {}
+        self._wanted: dict[StepPlan, list[_CapturedModule]] = {}
+        self._handles: list[RemovableHandle] = []
+        self._numbers: dict[str, int] = {}
+
+    def __contains__(self, module: nn.Module) -> bool:
+        return module in self._names
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no module is known."""
+        return not self._names
+
+    def add(self, module: nn.Module, name: str) -> None:
+        """Know a module by a name; its first name stays."""
+        self._names.setdefault(module, name)
+        self._wanted.clear()
+
+    def get_name(self, module: nn.Module) -> str | None:
+        """Return the name that a module is known by."""
+        return self._names.get(module)
+
+    def activate(self, plan: StepPlan) -> None:
+        """Watch the modules of which this step may save something."""
+        wanted = self._wanted.get(plan)
+        if wanted is None:
+            wanted = self._wanted[plan] = [
+                _CapturedModule(self, module, name, inputs, outputs)
+                for module, name in self._names.items()
+                for inputs in [plan.wants_numbered(f"{name}{INPUT_SUFFIX}")]
+                for outputs in [plan.wants_numbered(f"{name}{OUTPUT_SUFFIX}")]
+                if inputs or outputs
+            ]
+        self._handles += [captured.module.register_forward_hook(captured) for captured in wanted]
+
+    def deactivate(self) -> None:
+        """Watch nothing, and number from 0 again."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._numbers.clear()
+
+    def forget(self) -> None:
+        """Know no module any more."""
+        self.deactivate()
+        self._names.clear()
+        self._wanted.clear()
+
+    def save_numbered(self, prefix: str, values: object) -> None:
+        """Save every tensor in a value, or in lists and tuples of values, under the next numbers of `prefix`."""
+        for tensor in iterate_tensors(values):
+            number = self._numbers.get(prefix, 0)
+            self._numbers[prefix] = number + 1
+            self._save(f"{prefix}{number}", tensor)
+
+    def save_call(self, name: str, inputs: object, outputs: object) -> None:
+        """Save what went into and came out of one call; a failure is reported and ends here."""
+        try:
+            self.save_numbered(f"{name}{INPUT_SUFFIX}", inputs)
+            self.save_numbered(f"{name}{OUTPUT_SUFFIX}", outputs)
+        except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
+            self._report(f"inputs and outputs of {name}", error)
+
+
+class _CapturedModule:
+    """A forward hook of one module."""
+
+    def __init__(self, capture: ModuleCapture, module: nn.Module, name: str, inputs: bool, outputs: bool) -> None:
+        self.module = module
+        self._capture = capture
+        self._name = name
+        self._inputs = inputs
+        self._outputs = outputs
+
+    def __call__(self, module: nn.Module, inputs: Any, outputs: Any) -> None:  # noqa: ARG002 - torch's signature
+        self._capture.save_call(self._name, inputs if self._inputs else (), outputs if self._outputs else ())
+
+
+def iterate_tensors(values: object) -> Iterator[torch.Tensor]:
+    """Yield the tensors in a value, lists and tuples walked; dicts and subclasses of Tensor have no number."""
+    if type(values) is torch.Tensor:
+        yield values
+    elif isinstance(values, (list, tuple)):
+        for value in values:
+            yield from iterate_tensors(value)

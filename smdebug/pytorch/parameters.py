@@ -1,0 +1,84 @@
+"""Parameters before a step's forward pass, and their gradients as the backward pass brings them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import torch
+    from torch import nn
+    from torch.utils.hooks import RemovableHandle
+
+    from smdebug.core.saving_plan import StepPlan
+
+
+class ParameterCapture:
+    """Knows the parameters of registered models by `<model class>_<path>`; a shared one by its first path."""
+
+    def __init__(
+        self, save: Callable[[str, torch.Tensor], None], report: Callable[[str, Exception], None], gradient_prefix: str
+    ) -> None:
+        """Take what saves a tensor by name, and what is told of a failure."""
+        self._save = save
+        self._report = report
+        self._gradient_prefix = gradient_prefix
+        self._models: list[tuple[str, nn.Module]] = []
+        self._handles: list[RemovableHandle] = []
+        # Those of the step in progress: walking a model takes longer than looking at its parameters.
+        self._current: list[tuple[str, torch.Tensor]] = []
+
+    def add_model(self, name: str, model: nn.Module) -> None:
+        """Know a model's parameters, those it gets later included."""
+        self._models.append((name, model))
+
+    def begin_step(self) -> None:
+        """Take the models' parameters as they are in this step, and save their values."""
+        self._current = list(self._iterate())
+        for name, parameter in self._current:
+            self._save(name, parameter)
+
+    def activate_gradients(self, plan: StepPlan) -> None:
+        """Save, in this step, each gradient when its backward pass has it; frozen parameters have none."""
+        for name, parameter in self._current:
+            gradient_name = f"{self._gradient_prefix}{name}"
+            if parameter.requires_grad and plan.select(gradient_name):
+                capture = _CapturedGradient(self._save, gradient_name)
+                self._handles.append(parameter.register_hook(capture))  # type: ignore[no-untyped-call]
+
+    def deactivate(self) -> None:
+        """Watch no gradient, and hold no parameter."""
+        self._current = []
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def owns_any(self, parameter_ids: set[int]) -> bool:
+        """Tell whether one of these is a parameter of a registered model."""
+        return any(id(parameter) in parameter_ids for _, parameter in self._iterate())
+
+    def have_gradients_only_in(self, parameter_ids: set[int]) -> bool:
+        """Tell whether no parameter outside these has a gradient that waits for its optimizer."""
+        return all(parameter.grad is None or id(parameter) in parameter_ids for _, parameter in self._current)
+
+    def forget(self) -> None:
+        """Know no model any more."""
+        self.deactivate()
+        self._models.clear()
+
+    def _iterate(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for model_name, model in self._models:
+            for path, parameter in model.named_parameters():
+                yield f"{model_name}_{path}", parameter
+
+
+class _CapturedGradient:
+    """A tensor hook that saves one gradient and leaves it as it is."""
+
+    def __init__(self, save: Callable[[str, torch.Tensor], None], name: str) -> None:
+        self._save = save
+        self._name = name
+
+    def __call__(self, gradient: torch.Tensor) -> None:
+        self._save(self._name, gradient)

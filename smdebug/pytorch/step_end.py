@@ -1,0 +1,64 @@
+"""When a training step is over: its optimizers have used the gradients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch.utils.hooks import RemovableHandle
+
+    from smdebug.pytorch.parameters import ParameterCapture
+
+
+class StepEndWatch:
+    """Tells when every gradient of the registered models has been used, by one optimizer or by several in turn."""
+
+    def __init__(self, parameters: ParameterCapture, on_end: Callable[[], None]) -> None:
+        self._parameters = parameters
+        self._on_end = on_end
+        self._is_ours: WeakKeyDictionary[Optimizer, bool] = WeakKeyDictionary()
+        self._used: set[int] = set()
+        self._is_saving = False
+        self._handle: RemovableHandle | None = None
+
+    def start(self) -> None:
+        """Watch the optimizers of this process, whenever they are made."""
+        if self._handle is None:
+            self._handle = register_optimizer_step_post_hook(self._on_optimizer_step)
+
+    def stop(self) -> None:
+        """Watch no optimizer."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+
+    def forget_optimizers(self) -> None:
+        """Ask again which optimizers are of interest: another model was registered."""
+        self._is_ours.clear()
+
+    def begin_step(self, is_saving: bool) -> None:
+        """Forget earlier steps; in one that saves nothing the first optimizer ends the step, which is cheaper."""
+        self._is_saving = is_saving
+        if self._used:
+            self._used = set()
+
+    def _on_optimizer_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - torch's signature
+        is_ours = self._is_ours.get(optimizer)
+        if is_ours is None:
+            is_ours = self._is_ours[optimizer] = self._parameters.owns_any(_get_parameter_ids(optimizer))
+        if not is_ours:
+            return
+        if self._is_saving:
+            self._used |= _get_parameter_ids(optimizer)
+            if not self._parameters.have_gradients_only_in(self._used):
+                return
+        self._on_end()
+
+
+def _get_parameter_ids(optimizer: Optimizer) -> set[int]:
+    return {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}

@@ -1,0 +1,77 @@
+"""Bytes of tensors, taken where they lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from smdebug.core.arrays import get_content
+from smdebug.core.tfevent import DATA_TYPE_NUMBERS, get_storable_array
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Types that records hold as they are.
+_DIRECT = {
+    torch.float32: DATA_TYPE_NUMBERS["float32"],
+    torch.float64: DATA_TYPE_NUMBERS["float64"],
+    torch.float16: DATA_TYPE_NUMBERS["float16"],
+    torch.int64: DATA_TYPE_NUMBERS["int64"],
+    torch.int32: DATA_TYPE_NUMBERS["int32"],
+    torch.uint8: DATA_TYPE_NUMBERS["uint8"],
+    torch.bool: DATA_TYPE_NUMBERS["bool"],
+}
+
+
+class Storable(NamedTuple):
+    """A tensor as a record takes it; the bytes are the tensor's own memory wherever that is possible.
+
+    Attributes:
+        data_type: number of the DataType of `content`.
+        shape: size of each dimension.
+        content: its bytes in C order.
+        true_dtype: name of the tensor's dtype if it was widened.
+    """
+
+    data_type: int
+    shape: tuple[int, ...]
+    content: memoryview
+    true_dtype: str | None
+
+
+def get_storable(tensor: torch.Tensor) -> Storable:
+    """Return a tensor of any device, layout and dtype in the form of a record."""
+    plain = _to_plain(tensor)
+    data_type = _DIRECT.get(plain.dtype)
+    if data_type is not None:
+        return Storable(data_type, tuple(plain.shape), get_content(plain.contiguous().numpy()), None)
+    array, true_dtype = to_array(plain)
+    array, widened_from = get_storable_array(array)
+    return Storable(DATA_TYPE_NUMBERS[array.dtype.name], array.shape, get_content(array), true_dtype or widened_from)
+
+
+def to_array(tensor: torch.Tensor) -> tuple[NDArray[np.generic], str | None]:
+    """Return an array of the tensor, and the true dtype where numpy has none like it and a wider one was taken."""
+    plain = _to_plain(tensor)
+    true_dtype = None
+    if plain.is_complex() and plain.dtype not in (torch.complex64, torch.complex128):
+        true_dtype = str(plain.dtype).removeprefix("torch.")
+        plain = plain.to(torch.complex64)
+    elif plain.is_floating_point() and plain.dtype not in _DIRECT:
+        # bfloat16 and the kinds of float8.
+        true_dtype = str(plain.dtype).removeprefix("torch.")
+        plain = plain.to(torch.float32)
+    return plain.numpy(), true_dtype
+
+
+def _to_plain(tensor: torch.Tensor) -> torch.Tensor:
+    plain = tensor.detach()
+    if plain.layout != torch.strided:
+        plain = plain.to_dense()
+    elif plain.is_quantized:
+        plain = plain.dequantize()
+    if plain.device.type != "cpu":
+        plain = plain.cpu()
+    return plain.resolve_conj().resolve_neg() if plain.is_complex() or plain.is_neg() else plain

@@ -1,0 +1,76 @@
+"""ExplodingTensor: values that are no numbers any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules.built_in_rule import TENSOR_CHOICE, BuiltInRule
+from smdebug.rules.parameters import boolean
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from smdebug.core.tensor import SavedTensor
+    from smdebug.core.tensor_location import TensorLocation
+
+# Reductions that hold NaN or an infinity only if the tensor does. (A sum may overflow, and the deviation of a single
+# element is NaN.)
+_FAITHFUL = (("min", False), ("max", False), ("min", True), ("max", True))
+
+
+def count_exploded(values: NDArray[Any], *, only_nan: bool) -> int:
+    """How many elements of an array are NaN, or NaN or infinite; 0 for arrays of text, integers or truth values."""
+    if values.dtype.kind not in "fc":
+        return 0
+    bad = np.isnan(values) if only_nan else ~np.isfinite(values)
+    return int(np.count_nonzero(bad))
+
+
+class ExplodingTensor(BuiltInRule):
+    """Fires at a step where some tensor holds NaN, or, unless only_nan, an infinity of either sign, on any worker.
+
+    Looked at are the tensors of collection_names together with those in whose name tensor_regex is found; all
+    tensors where neither is given. Of a tensor that was saved as reductions only, its min and max are looked at.
+
+    Source: AWS's documentation of the rule ExplodingTensor (collection_names None, tensor_regex None, only_nan False).
+    """
+
+    parameters = (*TENSOR_CHOICE, boolean("only_nan", default=False))
+    inspects: ClassVar[str] = "tensors with values, or with min or max"
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether a tensor has exploded at this global step."""
+        only_nan: bool = self.values["only_nan"]
+        places = [
+            (name, worker, location, is_reduction)
+            for name in self._names(step)
+            for worker, saved in sorted(self.saved(name, step).items())
+            for location, is_reduction in _locate(saved)
+        ]
+        self.base_trial.prefetch(location for _, _, location, _ in places)
+        for name, worker, location, is_reduction in places:
+            values = self.base_trial.read_location(name, location, step)
+            self.inspected += 1
+            exploded = count_exploded(values, only_nan=only_nan)
+            if exploded:
+                what = "NaN" if only_nan else "NaN or infinite"
+                text = f"{exploded} of {values.size} values are {what}"
+                if is_reduction:
+                    text = f"its saved reduction {location.tensorname} is {what}"
+                return self.find(name, step, exploded, 0, text, worker)
+        return False
+
+    def _names(self, step: int) -> list[str]:
+        collections, patterns = self.values["collection_names"], self.values["tensor_regex"]
+        if collections is None and patterns is None:
+            return self.base_trial.tensor_names(step=step)
+        return self.choose_names(step, collections or (), patterns)
+
+
+def _locate(saved: SavedTensor) -> list[tuple[TensorLocation, bool]]:
+    """The records that tell whether a tensor has exploded, and whether they are reductions."""
+    if saved.location is not None:
+        return [(saved.location, False)]
+    return [(saved.reductions[key], True) for key in _FAITHFUL if key in saved.reductions]

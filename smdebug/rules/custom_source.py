@@ -1,0 +1,115 @@
+"""Custom rules: a user's code from S3, imported, and the class in it that is to be invoked."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import sys
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from smdebug.core.s3 import S3Objects
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MODULE = "smdebug_custom_rule"
+
+
+def download_source(source_s3_uri: str, folder: Path) -> list[Path]:
+    """Downloads one .py file, or all files under a prefix, into a folder.
+
+    Returns:
+        The .py files, sorted.
+
+    Raises:
+        SMDebugValueError: there is no .py file there, or an object's key would lie outside the folder.
+        SMDebugError: S3 cannot be read.
+    """
+    objects = S3Objects(source_s3_uri)
+    if source_s3_uri.endswith(".py"):
+        names = {"": PurePosixPath(source_s3_uri).name}
+    else:
+        names = {key: key.lstrip("/") for key in objects.list_keys("/") if not key.endswith("/")}
+    found = []
+    for key, name in names.items():
+        path = folder / name
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise SMDebugValueError(f"The object {source_s3_uri}{key} cannot be stored: its key leaves the folder.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.write_bytes(objects.get(key))
+        except FileNotFoundError as error:
+            raise SMDebugValueError(f"source_s3_uri {source_s3_uri} does not exist.") from error
+        found.append(path)
+    sources = sorted(path for path in found if path.suffix == ".py")
+    if not sources:
+        raise SMDebugValueError(f"source_s3_uri {source_s3_uri} holds no .py file.")
+    return sources
+
+
+def import_rule(sources: list[Path], folder: Path, rule_to_invoke: str) -> type[Rule]:
+    """Imports the file that defines a class; its neighbours can be imported from it.
+
+    Raises:
+        SMDebugValueError: no file defines such a class, or it is no Rule.
+        Exception: whatever the file raises when it is imported.
+    """
+    defined = {name: path for path in sources for name in _list_classes(path)}
+    path = defined.get(rule_to_invoke)
+    if path is None:
+        known = ", ".join(sorted(defined)) or "none"
+        raise SMDebugValueError(f"The source has no class {rule_to_invoke!r}. The classes there are: {known}.")
+    for place in (folder, path.parent):
+        if str(place) not in sys.path:
+            sys.path.insert(0, str(place))
+    # Under a name of its own, so that a file called like a module of ours or of Python's replaces neither.
+    spec = importlib.util.spec_from_file_location(_MODULE, path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[_MODULE] = module
+    spec.loader.exec_module(module)
+    found = getattr(module, rule_to_invoke)
+    if not (isinstance(found, type) and issubclass(found, Rule)):
+        raise SMDebugValueError(f"{rule_to_invoke} in {path.name} is no rule: derive it from smdebug.rules.Rule.")
+    return found
+
+
+def check_arguments(rule_class: type[Rule], given: Mapping[str, object]) -> None:
+    """Refuses parameters that the constructor does not have, and missing ones that it cannot do without.
+
+    Raises:
+        SMDebugValueError: with all problems in one message.
+    """
+    accepted = list_arguments(rule_class)
+    problems = []
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values()):
+        problems += [f"there is no parameter {name!r}" for name in given if name not in accepted]
+    problems += [
+        f"parameter {name} is missing"
+        for name, parameter in accepted.items()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        and name not in given
+    ]
+    if problems:
+        known = ", ".join(accepted) or "none"
+        raise SMDebugValueError(f"Rule {rule_class.__name__}: {'; '.join(problems)}. Its parameters are: {known}.")
+
+
+def list_arguments(rule_class: type[Rule]) -> dict[str, inspect.Parameter]:
+    """The parameters of a rule's constructor by name, without the trial that comes first."""
+    _, _, *rest = inspect.signature(rule_class.__init__).parameters.items()
+    return dict(rest)
+
+
+def _list_classes(path: Path) -> list[str]:
+    try:
+        tree = ast.parse(path.read_bytes(), filename=path.name)
+    except (SyntaxError, ValueError) as error:
+        raise SMDebugValueError(f"{path.name} is not Python that can be imported: {error}") from error
+    return [node.name for node in tree.body if isinstance(node, ast.ClassDef)]

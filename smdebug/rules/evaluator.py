@@ -1,0 +1,185 @@
+"""The rule container's program: evaluates one rule over one training job's tensors and leaves a verdict.
+
+    python -m smdebug.rules.evaluator
+
+reads ruleconfig.json (SMDEBUG_RULE_CONFIG_PATH names it), follows the run as its steps come, and ends at the first
+step where the rule's condition is met, or when the job has ended. Exit code 0 with the verdict IssuesFound or
+NoIssuesFound, 1 with Error, 143 and no verdict after SIGTERM.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smdebug.core.logger import get_logger
+from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
+from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.builtin import find_built_in_rule
+from smdebug.rules.custom_source import check_arguments, download_source, import_rule, list_arguments
+from smdebug.rules.parameters import Parameter, convert_parameters, integer
+from smdebug.rules.rule_config import (
+    DEFAULT_RULE_CONFIG_PATH,
+    RULE_CONFIG_PATH_ENV_STR,
+    RuleConfig,
+    read_rule_config,
+)
+from smdebug.rules.rule_invoker import evaluate_steps
+from smdebug.rules.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict, write_verdict
+from smdebug.trials import create_trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from smdebug.rules.rule import Rule
+    from smdebug.trials import Trial
+
+TERMINATED = 128 + signal.SIGTERM
+
+# Parameters that every rule takes; a rule that has one of this name itself is given it.
+_STEPS: tuple[Parameter, ...] = (integer("start_step", 0, minimum=0), integer("end_step", None, minimum=0))
+
+
+def main() -> int:
+    """Evaluates the rule of the container; returns the exit code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    logger = get_logger()
+    path = Path(os.environ.get(RULE_CONFIG_PATH_ENV_STR, DEFAULT_RULE_CONFIG_PATH))
+    try:
+        config = read_rule_config(path)
+    except SMDebugValueError as error:
+        logger.error("%s", error)  # noqa: TRY400 -- the message says it all
+        return 1
+    with tempfile.TemporaryDirectory(prefix="custom-rule-") as folder:
+        verdict = judge(config, Path(folder))
+    write_verdict(verdict, config.verdict_path)
+    logger.info("%s: %s", verdict.status, verdict.details)
+    return 1 if verdict.status == ERROR else 0
+
+
+def judge(config: RuleConfig, source_folder: Path) -> Verdict:
+    """Evaluates a rule until there is a verdict; whatever goes wrong becomes an Error with its type and message.
+
+    Args:
+        config: what to evaluate.
+        source_folder: empty folder for a custom rule's code.
+    """
+    logger = get_logger()
+    try:
+        config.output_path.mkdir(parents=True, exist_ok=True)
+        build, start_step, end_step = prepare_rule(config, source_folder)
+        logger.info("Rule %s waits for the tensors of %s.", config.rule_to_invoke, config.tensors_uri)
+        rule = build(create_trial(config.tensors_uri, name=config.training_job_name))
+        return evaluate(rule, start_step, end_step)
+    except Exception as error:
+        # A user's rule may raise anything, and its author has to be told.
+        logger.exception("Rule %s ended with an error.", config.rule_to_invoke)
+        return Verdict(ERROR, f"{type(error).__name__}: {error}")
+
+
+def prepare_rule(config: RuleConfig, source_folder: Path) -> tuple[Callable[[Trial], Rule], int, int | None]:
+    """Finds the rule and checks its parameters, before any tensor is waited for.
+
+    Returns:
+        What makes the rule of a trial, the first global step to evaluate, and the one to stop before.
+
+    Raises:
+        SMDebugValueError: no such rule, or parameters that it cannot use.
+        Exception: whatever a custom rule's file raises when it is imported.
+    """
+    if "action_json" in config.parameters:
+        raise SMDebugValueError(
+            "Built-in actions (parameter action_json) are not available: send the rule's event to a Lambda function "
+            "with an EventBridge rule instead."
+        )
+    rule_class: type[Rule]
+    if config.source_s3_uri is None:
+        rule_class = built_in = find_built_in_rule(config.rule_to_invoke)
+        own = {parameter.name for parameter in built_in.parameters}
+    else:
+        sources = download_source(config.source_s3_uri, source_folder)
+        rule_class = import_rule(sources, source_folder, config.rule_to_invoke)
+        own = set(list_arguments(rule_class))
+    declared = [parameter for parameter in _STEPS if parameter.name not in own]
+    outer = {name: config.parameters[name] for name in config.parameters if name in {each.name for each in declared}}
+    steps = convert_parameters(rule_class.__name__, declared, outer)
+    inner = {name: text for name, text in config.parameters.items() if name not in outer}
+    if issubclass(rule_class, BuiltInRule):
+        convert_parameters(rule_class.__name__, (*rule_class.parameters, *declared), config.parameters)
+        if config.other_trials:
+            raise SMDebugValueError(f"Rule {rule_class.__name__} compares with no other trial: leave them out.")
+    else:
+        check_arguments(rule_class, {**inner, **({"other_trials": None} if config.other_trials else {})})
+
+    def build(trial: Trial) -> Rule:
+        if not config.other_trials:
+            return rule_class(trial, **inner)
+        others = [create_trial(config.locate_other_trial(given)) for given in config.other_trials]
+        return rule_class(trial, other_trials=others, **inner)
+
+    return build, steps.get("start_step", 0), steps.get("end_step")
+
+
+def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None) -> Verdict:
+    """Evaluates a rule step by step until its condition is met, end_step is reached or the job has ended.
+
+    NoIssuesFound is said only of what could be judged: a run without steps, or without what the rule looks at, gives
+    an Error with the reason.
+
+    Raises:
+        Exception: whatever the rule raises.
+    """
+    evaluated = 0
+    last: int | None = None
+    lacking: SMDebugError | None = None
+    try:
+        for step, outcome in evaluate_steps(rule, start_step, end_step):
+            if isinstance(outcome, RuleEvaluationConditionMet):
+                finding = f"\n{rule.finding}" if rule.finding else ""
+                return Verdict(ISSUES_FOUND, f"{type(outcome).__name__}: {outcome}{finding}", step)
+            if outcome is None:
+                evaluated += 1
+            else:
+                lacking = outcome
+            last = step
+    except NoMoreData:
+        # The training has ended, and every step that it saved was evaluated.
+        rule.logger.info("The training has ended; the last step was %s.", last)
+    name = rule.rule_name
+    if last is None:
+        known = rule.base_trial.steps()
+        saved = f"the steps saved are {known[0]} to {known[-1]}" if known else "the training saved no step"
+        return Verdict(ERROR, f"Rule {name} had no step to evaluate: {saved}. Check the hook's save configuration.")
+    if lacking is not None and not evaluated:
+        return Verdict(ERROR, f"Rule {name} could evaluate no step. {type(lacking).__name__}: {lacking}")
+    if isinstance(rule, BuiltInRule) and not rule.inspected:
+        return Verdict(
+            ERROR,
+            f"Rule {name} found none of what it looks at in the steps up to {last}: {rule.inspects}. "
+            "Add the collection to the job's DebugHookConfig.",
+        )
+    return Verdict(NO_ISSUES_FOUND, f"Rule {name} found no issue in {evaluated} steps, the last of them {last}.")
+
+
+def _terminate(signal_number: int, frame: FrameType | None) -> None:  # noqa: ARG001 -- a signal handler's signature
+    raise SystemExit(TERMINATED)
+
+
+def _exit(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads that still fetch are not waited for.
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    try:
+        exit_code = main()
+    except SystemExit as stop:
+        exit_code = stop.code if isinstance(stop.code, int) else 1
+    _exit(exit_code)

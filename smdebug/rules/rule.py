@@ -1,0 +1,115 @@
+"""The base of every rule, built-in or a user's own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from smdebug.analysis.utils import no_refresh
+from smdebug.core.logger import get_logger
+from smdebug.exceptions import RuleEvaluationConditionMet
+from smdebug.rules.required_tensors import RequiredTensors
+
+if TYPE_CHECKING:
+    from smdebug.core.modes import ModeKeys
+    from smdebug.trials.trial import Trial
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What made a rule answer True.
+
+    Attributes:
+        tensor: name of the tensor.
+        step: global step.
+        mode: the mode of that step.
+        mode_step: its number in that mode.
+        value: what was measured, in the unit of the threshold.
+        threshold: what it was measured against; None where there is no number.
+        text: one sentence that says what `value` is and how it lies to the threshold.
+        worker: the worker whose tensor it is.
+    """
+
+    tensor: str
+    step: int
+    mode: ModeKeys | None
+    mode_step: int | None
+    value: float
+    threshold: float | None
+    text: str
+    worker: str | None = None
+
+    def __str__(self) -> str:
+        place = f"step {self.step}"
+        if self.mode is not None:
+            place += f" (mode {self.mode.name}, mode step {self.mode_step})"
+        worker = "" if self.worker is None else f", {self.worker}"
+        return f"{self.tensor} at {place}{worker}: {self.text}"
+
+
+class Rule(ABC):
+    """What judges a run. Override `invoke_at_step`, and `set_required_tensors` to have tensors fetched together.
+
+    Apart from trials the arguments of a rule's constructor come as text when it is run by SageMaker.
+
+    Args:
+        base_trial: the run that is judged.
+        action_str: JSON of built-in actions; kept as it is.
+        other_trials: runs to compare with. `Rule(base_trial, other_trials)` is understood as well.
+
+    Attributes:
+        trials: base_trial and then other_trials.
+        req_tensors: what `set_required_tensors` asked for.
+        rule_name: the class's name.
+        report: counts and details for a report.
+        finding: what made `invoke_at_step` answer True, where the rule tells.
+        logger: where rules may write.
+    """
+
+    def __init__(self, base_trial: Trial, action_str: Any = "", other_trials: Any = None) -> None:
+        if action_str is not None and not isinstance(action_str, str):
+            action_str, other_trials = "", action_str
+        if other_trials is not None and hasattr(other_trials, "tensor_names"):
+            other_trials = [other_trials]
+        self.base_trial = base_trial
+        self.other_trials: list[Trial] | None = None if other_trials is None else list(other_trials)
+        self.trials: list[Trial] = [base_trial, *(self.other_trials or ())]
+        self.action_str = action_str or ""
+        self.req_tensors = RequiredTensors(base_trial, self.other_trials)
+        self.logger = get_logger()
+        self.rule_name = type(self).__name__
+        self.report: dict[str, Any] = {
+            "RuleTriggered": 0,
+            "Violations": 0,
+            "Details": {},
+            "Datapoints": 0,
+            "RuleParameters": "",
+        }
+        self.finding: Finding | None = None
+
+    def set_required_tensors(self, step: int) -> None:  # noqa: B027 -- a rule may require nothing
+        """Adds to `req_tensors` what `invoke_at_step` will read at a global step."""
+
+    @abstractmethod
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether what the rule watches for is there at a global step."""
+
+    def invoke(self, step: int) -> None:
+        """Waits for a global step and evaluates the rule there, on what is known at that moment.
+
+        Raises:
+            RuleEvaluationConditionMet: the rule answered True.
+            StepUnavailable, NoMoreData: the step will not come.
+            Exception: whatever the rule raises; refreshing is on or off again as it was before.
+        """
+        self.base_trial.wait_for_steps([step])
+        self.finding = None
+        with no_refresh(self.trials):
+            self.req_tensors.clear()
+            self.set_required_tensors(step)
+            self.req_tensors.fetch()
+            condition_met = self.invoke_at_step(step)
+        if condition_met:
+            self.report["RuleTriggered"] += 1
+            raise RuleEvaluationConditionMet(self.rule_name, step)

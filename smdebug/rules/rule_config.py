@@ -1,0 +1,96 @@
+"""What a rule container is told: its ruleconfig.json, with the rule's parameters sorted by whom they are for."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smdebug.exceptions import SMDebugValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RULE_CONFIG_PATH_ENV_STR = "SMDEBUG_RULE_CONFIG_PATH"
+DEFAULT_RULE_CONFIG_PATH = "/opt/ml/config/ruleconfig.json"
+
+_RULE_TO_INVOKE = "rule_to_invoke"
+_SOURCE = "source_s3_uri"
+_OTHER_TRIALS = re.compile(r"other_trials|other_trial_\d+")
+
+
+@dataclass(frozen=True)
+class RuleConfig:
+    """One rule evaluation.
+
+    Attributes:
+        training_job_name: the job that is judged.
+        configuration_name: the rule's RuleConfigurationName.
+        rule_to_invoke: name of a built-in rule, or of a class in the source.
+        source_s3_uri: where a custom rule's code lies; None for a built-in rule.
+        parameters: what is left of RuleParameters, as text, for the rule itself.
+        other_trials: S3 paths or training job names of runs to compare with.
+        tensors_uri: the run.
+        verdict_path: where the verdict goes.
+        output_path: folder for whatever the rule writes.
+    """
+
+    training_job_name: str
+    configuration_name: str
+    rule_to_invoke: str
+    source_s3_uri: str | None
+    parameters: dict[str, str]
+    other_trials: tuple[str, ...]
+    tensors_uri: str
+    verdict_path: Path
+    output_path: Path
+
+    def locate_other_trial(self, given: str) -> str:
+        """The path of another run: an S3 path as it is, a job's name beside the job that is judged."""
+        if given.startswith("s3://"):
+            return given
+        parent, _, tail = self.tensors_uri.rpartition(f"/{self.training_job_name}/")
+        if not parent:
+            raise SMDebugValueError(
+                f"Where the tensors of the other trial {given!r} lie cannot be told from {self.tensors_uri}: "
+                "give their path as s3://bucket/prefix."
+            )
+        return f"{parent}/{given}/{tail}"
+
+
+def read_rule_config(path: Path) -> RuleConfig:
+    """Reads ruleconfig.json.
+
+    Raises:
+        SMDebugValueError: the file is missing, is no JSON, or lacks what a rule evaluation needs.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return parse_rule_config(content)
+    except FileNotFoundError as error:
+        raise SMDebugValueError(
+            f"There is no rule configuration at {path}. {RULE_CONFIG_PATH_ENV_STR} names the file."
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SMDebugValueError(f"The rule configuration {path} cannot be used: {error!r}.") from error
+
+
+def parse_rule_config(content: Mapping[str, Any]) -> RuleConfig:
+    """Makes a RuleConfig of the parsed file; KeyError for what is missing."""
+    parameters = {name: str(value) for name, value in (content.get("RuleParameters") or {}).items()}
+    # A job's rule that names none is named by its configuration.
+    name = parameters.pop(_RULE_TO_INVOKE, None) or content["RuleConfigurationName"]
+    others = [parameters.pop(key) for key in sorted(parameters) if _OTHER_TRIALS.fullmatch(key)]
+    return RuleConfig(
+        training_job_name=content["TrainingJobName"],
+        configuration_name=content["RuleConfigurationName"],
+        rule_to_invoke=name,
+        source_s3_uri=parameters.pop(_SOURCE, None),
+        parameters=parameters,
+        other_trials=tuple(part.strip() for text in others for part in text.split(",") if part.strip()),
+        tensors_uri=content["TensorsS3Uri"],
+        verdict_path=Path(content["VerdictPath"]),
+        output_path=Path(content["OutputPath"]),
+    )

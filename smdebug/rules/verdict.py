@@ -1,0 +1,38 @@
+"""How a rule evaluation ended, and the file that says so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ISSUES_FOUND = "IssuesFound"
+NO_ISSUES_FOUND = "NoIssuesFound"
+ERROR = "Error"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The end of a rule evaluation.
+
+    Attributes:
+        status: RuleEvaluationStatus: IssuesFound, NoIssuesFound or Error.
+        details: StatusDetails.
+        step: global step at which the condition was met; None otherwise.
+    """
+
+    status: str
+    details: str
+    step: int | None = None
+
+
+def write_verdict(verdict: Verdict, path: Path) -> None:
+    """Writes the verdict's file: whoever sees it sees all of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".tmp")
+    content = {"RuleEvaluationStatus": verdict.status, "StatusDetails": verdict.details, "Step": verdict.step}
+    temporary.write_text(json.dumps(content), encoding="utf-8")
+    temporary.replace(path)

@@ -1,0 +1,8 @@
+"""Trials: runs that are read back, from a folder or from S3, finished or while they are being written."""
+
+from smdebug.trials.create import create_trial
+from smdebug.trials.local_trial import LocalTrial
+from smdebug.trials.s3_trial import S3Trial
+from smdebug.trials.trial import Trial
+
+__all__ = ["LocalTrial", "S3Trial", "Trial", "create_trial"]

@@ -1,0 +1,64 @@
+"""Opening a run by its path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smdebug.core.s3 import is_s3
+from smdebug.exceptions import SMDebugNotImplementedError, SMDebugValueError
+from smdebug.trials.local_trial import LocalTrial
+from smdebug.trials.s3_trial import S3Trial
+from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from smdebug.trials.trial import Trial
+
+
+def create_trial(
+    path: str,
+    name: str | None = None,
+    profiler: bool = False,
+    output_dir: str = "/opt/ml/processing/outputs/",  # noqa: ARG001 -- smdebug's signature; only profiler trials use it
+    *,
+    range_steps: Sequence[int | None] | None = None,
+    check: bool = False,  # noqa: ARG001 -- smdebug's signature; checksums are always verified
+    index_mode: bool = True,
+    cache: bool = False,
+    parallel: bool = True,  # noqa: ARG001 -- smdebug's signature
+    poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
+) -> Trial:
+    """Opens a run, finished or still being written.
+
+    Args:
+        path: a local folder, or `s3://bucket/prefix`; what holds the folders collections, events and index.
+        name: the trial's name; the last component of the path by default.
+        profiler: not available here.
+        output_dir: without effect.
+        range_steps: (begin, end), global steps; None is open. Only steps in [begin, end) are read.
+        check: without effect: checksums are always verified.
+        index_mode: must be True.
+        cache: keep values that were read in memory.
+        parallel: without effect.
+        poll_interval_s: seconds between two looks while waiting for steps.
+
+    Raises:
+        MissingCollectionFiles: the job has ended without writing its collections files.
+        SMDebugValueError: the path is empty or names no bucket, or index_mode is False.
+        SMDebugNotImplementedError: a profiler trial is asked for.
+        SMDebugError: S3 cannot be read.
+    """
+    path = path.strip()
+    if not path:
+        raise SMDebugValueError("create_trial needs the path of a run: a folder, or s3://bucket/prefix.")
+    if profiler:
+        raise SMDebugNotImplementedError("Profiler trials are not available: open the run without profiler=True.")
+    if not index_mode:
+        raise SMDebugValueError("index_mode=False would read nothing: leave it out.")
+    on_s3, bucket, prefix = is_s3(path)
+    if on_s3:
+        if name is None:
+            name = path.rpartition("/")[2]
+        return S3Trial(name, bucket, prefix, range_steps, cache=cache, poll_interval_s=poll_interval_s)
+    return LocalTrial(name, path, range_steps, cache=cache, poll_interval_s=poll_interval_s)

@@ -1,0 +1,41 @@
+"""A run in a local folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smdebug.core.run_files import LocalRunFiles
+from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class LocalTrial(Trial):
+    """A run in a local folder; arguments and errors are those of `Trial`.
+
+    Args:
+        name: the trial's name.
+        dirname: the folder; `~` is expanded.
+    """
+
+    def __init__(
+        self,
+        name: str | None,
+        dirname: str,
+        range_steps: Sequence[int | None] | None = None,
+        *,
+        cache: bool = False,
+        poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
+    ) -> None:
+        folder = Path(dirname).expanduser()
+        super().__init__(
+            LocalRunFiles(folder),
+            str(folder),
+            # With a trailing slash the last component of the path is empty, as in smdebug.
+            dirname.rpartition("/")[2] if name is None else name,
+            range_steps=range_steps,
+            cache=cache,
+            poll_interval_s=poll_interval_s,
+        )

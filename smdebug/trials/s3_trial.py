@@ -1,0 +1,38 @@
+"""A run on S3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smdebug.core.s3 import S3RunFiles
+from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class S3Trial(Trial):
+    """A run on S3; arguments and errors are those of `Trial` and of `smdebug.core.s3.S3RunFiles`.
+
+    Args:
+        name: the trial's name.
+        bucket_name: bucket.
+        prefix_name: key under which the run lies, without a slash at its end.
+    """
+
+    def __init__(
+        self,
+        name: str | None,
+        bucket_name: str,
+        prefix_name: str,
+        range_steps: Sequence[int | None] | None = None,
+        *,
+        cache: bool = False,
+        poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
+    ) -> None:
+        self.bucket_name = bucket_name
+        self.prefix_name = prefix_name
+        path = f"s3://{bucket_name}/{prefix_name}"
+        super().__init__(
+            S3RunFiles(path), path, name, range_steps=range_steps, cache=cache, poll_interval_s=poll_interval_s
+        )

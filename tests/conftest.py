@@ -1,0 +1,84 @@
+"""What every suite shares: the Docker gate, and one running emulator for each back end."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from sdk_compat.emulator_process import EmulatorProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+BACK_ENDS = [
+    pytest.param("process", id="process"),
+    pytest.param("docker", id="docker", marks=pytest.mark.docker),
+]
+
+
+@cache
+def docker_engine_answers() -> bool:
+    import docker
+    from docker.errors import DockerException
+
+    try:
+        client = docker.from_env(timeout=10)
+        client.ping()
+    except DockerException:
+        return False
+    client.close()
+    return True
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests marked ``docker`` are skipped by name without an engine, but never where CI is set."""
+    if item.get_closest_marker("docker") and not docker_engine_answers():
+        if os.environ.get("CI"):
+            pytest.fail("No Docker engine answers, and in CI the Docker tests must run: make engine starts one.")
+        pytest.skip("no Docker engine answers (make engine starts one)")
+
+
+class RunningEmulator(EmulatorProcess):
+    """An emulator in a process of its own, as a user runs it."""
+
+    def client(self, service: str, region: str = "us-east-1") -> Any:
+        return boto3.client(
+            service,
+            endpoint_url=self.endpoint_url,
+            region_name=region,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+            config=Config(retries={"max_attempts": 1}),
+        )
+
+
+@pytest.fixture(scope="session")
+def start_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., RunningEmulator]]:
+    """Start emulators that are stopped when the session ends at the latest."""
+    started: list[RunningEmulator] = []
+
+    def start(runtime: str, *, state_dir: Path | None = None, port: int = 0) -> RunningEmulator:
+        state_dir = state_dir or tmp_path_factory.mktemp("emulator") / "state"
+        emulator = RunningEmulator(state_dir, runtime=runtime, port=port)
+        started.append(emulator)
+        return emulator
+
+    yield start
+    for emulator in started:
+        if emulator.process.poll() is None:
+            emulator.stop()
+
+
+@pytest.fixture(scope="session", params=BACK_ENDS)
+def emulator(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
+    """One emulator for each back end, shared by all tests that do not stop it."""
+    running = start_emulator(request.param)
+    yield running
+    exit_code = running.stop()
+    assert exit_code == 0, "the emulator did not stop cleanly"

@@ -1,0 +1,636 @@
+"""What every container back end does, run against each of them."""
+
+from __future__ import annotations
+
+import fcntl
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from container_runtime.local_process import LocalProcesses
+from container_runtime.runtime import (
+    MAX_LINE_BYTES,
+    ContainerNotFoundError,
+    ContainerStartError,
+    Exit,
+    ImageNotFoundError,
+)
+from container_runtime.spec import ContainerSpec, Mount
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from container_runtime.runtime import ContainerRuntime
+
+IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/sagemaker-debugger-rules:latest"
+DEADLINE_SECONDS = 30.0
+MEBIBYTE = 1024 * 1024
+
+
+def make_process_runtime(folder: Path, _instance: str) -> ContainerRuntime:
+    return LocalProcesses(folder / "processes")
+
+
+def make_docker_runtime(_folder: Path, instance: str) -> ContainerRuntime:
+    from container_runtime.docker_engine import DockerEngine
+
+    return DockerEngine(instance)
+
+
+MAKERS: dict[str, Callable[[Path, str], ContainerRuntime]] = {
+    "process": make_process_runtime,
+    "docker": make_docker_runtime,
+}
+
+
+@pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.docker)])
+def back_end(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def make_runtime(back_end: str, tmp_path: Path) -> Iterator[Callable[[], ContainerRuntime]]:
+    """Makes runtimes that see the same containers, as an emulator before and after its restart does."""
+    instance = f"test-{uuid.uuid4().hex[:12]}"
+    made: list[ContainerRuntime] = []
+
+    def make() -> ContainerRuntime:
+        made.append(MAKERS[back_end](tmp_path, instance))
+        return made[-1]
+
+    yield make
+    for container in made[0].find({}) if made else ():
+        made[0].remove(container.id)
+    assert not made or made[0].find({}) == []
+    for runtime in made:
+        runtime.close()
+
+
+@pytest.fixture
+def runtime(make_runtime: Callable[[], ContainerRuntime]) -> ContainerRuntime:
+    return make_runtime()
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Mount:
+    """A folder that container and test both see."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    return Mount(folder, "/opt/ml")
+
+
+def python(source: str, **changes: Any) -> ContainerSpec:
+    """A container that runs ``source``."""
+    arguments = {"name": f"test-{uuid.uuid4().hex[:12]}", "image": IMAGE, "entrypoint": ("python", "-c")}
+    return ContainerSpec(**{**arguments, "command": (source,), **changes})
+
+
+def run(runtime: ContainerRuntime, spec: ContainerSpec) -> tuple[Exit, list[str]]:
+    """Start, read the log to its end, wait."""
+    container = runtime.start(spec)
+    lines = [line.text for line in runtime.logs(container)]
+    ended = runtime.wait(container, DEADLINE_SECONDS)
+    assert ended is not None
+    return ended, lines
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen in {DEADLINE_SECONDS} s"
+        time.sleep(0.01)
+
+
+def in_container(runtime: ContainerRuntime, mount: Mount, name: str) -> str:
+    return json.dumps(runtime.path_in_container(mount, name))
+
+
+# How a container ends
+
+
+@pytest.mark.parametrize("code", [0, 3, 255])
+def test_exit_code(runtime: ContainerRuntime, code: int) -> None:
+    assert run(runtime, python(f"raise SystemExit({code})"))[0] == Exit(code)
+
+
+def test_death_by_signal_counts_from_128(runtime: ContainerRuntime) -> None:
+    ended, _ = run(runtime, python("import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
+    assert ended == Exit(128 + signal.SIGKILL)
+
+
+def test_wait_gives_up_after_its_timeout_and_can_be_asked_again(runtime: ContainerRuntime, shared: Mount) -> None:
+    flag = in_container(runtime, shared, "go")
+    source = f"import os, time\nwhile not os.path.exists({flag}): time.sleep(0.01)"
+    container = runtime.start(python(source, mounts=(shared,)))
+    assert runtime.wait(container, 0.05) is None
+    (shared.source / "go").touch()
+    assert runtime.wait(container, DEADLINE_SECONDS) == Exit(0)
+    assert runtime.wait(container) == Exit(0)
+
+
+def test_memory_limit(runtime: ContainerRuntime) -> None:
+    source = "import time; block = bytearray(400 << 20); time.sleep(60)"
+    ended, _ = run(runtime, python(source, memory_bytes=128 * MEBIBYTE))
+    assert ended == Exit(128 + signal.SIGKILL, out_of_memory=True)
+
+
+def test_memory_that_forked_workers_share_counts_once(runtime: ContainerRuntime) -> None:
+    source = """
+import os, time
+block = bytearray(b"x") * (150 << 20)
+workers = []
+for _ in range(3):
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(0.4)  # long enough to be looked at
+        os._exit(0)
+    workers.append(pid)
+for worker in workers:
+    os.waitpid(worker, 0)
+"""
+    assert run(runtime, python(source, memory_bytes=400 * MEBIBYTE))[0] == Exit(0)
+
+
+# Logs
+
+
+def test_log_has_every_line_from_the_first_to_a_last_one_without_newline(runtime: ContainerRuntime) -> None:
+    before_ms = time.time() * 1000
+    source = "import sys; print('first'); print(); print('third', flush=True); sys.stdout.write('last')"
+    container = runtime.start(python(source))
+    lines = list(runtime.logs(container))
+    assert [line.text for line in lines] == ["first", "", "third", "last"]
+    assert all(before_ms - 1000 <= line.timestamp_ms <= time.time() * 1000 + 1000 for line in lines)
+    assert list(runtime.logs(container)) == lines
+
+
+def test_log_holds_both_streams(runtime: ContainerRuntime) -> None:
+    _, lines = run(runtime, python("import sys; print('out'); print('err', file=sys.stderr)"))
+    assert sorted(lines) == ["err", "out"]
+
+
+def test_log_shows_bytes_that_are_not_text(runtime: ContainerRuntime) -> None:
+    source = r"import sys; sys.stdout.buffer.write(b'a\xff\xfeb\n\xc3\xa9\rx\n')"
+    assert run(runtime, python(source))[1] == ["a\ufffd\ufffdb", "é\rx"]
+
+
+def test_log_is_followed_while_the_container_runs(runtime: ContainerRuntime, shared: Mount) -> None:
+    flag = in_container(runtime, shared, "go")
+    source = f"import os, time\nprint('running', flush=True)\nwhile not os.path.exists({flag}): time.sleep(0.01)"
+    container = runtime.start(python(source, mounts=(shared,)))
+    lines = runtime.logs(container)
+    assert next(lines).text == "running"
+    assert runtime.wait(container, 0) is None
+    (shared.source / "go").touch()
+    assert list(lines) == []
+
+
+def test_log_keeps_the_order_of_many_lines(runtime: ContainerRuntime) -> None:
+    _, lines = run(runtime, python("for number in range(20000): print('line', number)"))
+    assert lines == [f"line {number}" for number in range(20000)]
+
+
+def test_log_keeps_a_long_line_whole_and_cuts_an_endless_one(runtime: ContainerRuntime) -> None:
+    source = f"import sys; sys.stdout.write('a' * 100_000 + '\\n' + 'b' * {MAX_LINE_BYTES + 5} + '\\n')"
+    _, lines = run(runtime, python(source))
+    assert lines[0] == "a" * 100_000
+    assert "".join(lines[1:]) == "b" * (MAX_LINE_BYTES + 5)
+    assert len(lines) > 2
+
+
+# What a container sees
+
+
+def test_environment_is_its_own(runtime: ContainerRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of the host")
+    monkeypatch.setenv("SMDEBUG_TEST_LEAK", "of the host")
+    source = "import json, os; print(json.dumps(dict(os.environ)))"
+    _, lines = run(runtime, python(source, environment={"GIVEN": "a=b c", "LANG": "C"}))
+    environment = json.loads(lines[0])
+    assert "of the host" not in environment.values()
+    assert environment["GIVEN"] == "a=b c"
+    assert environment["LANG"] == "C"
+    assert environment["PYTHONUNBUFFERED"] == "1"  # the image's own
+    assert environment.get("HOME") != os.environ["HOME"] or runtime.name == "docker"
+
+
+def test_home_and_temporary_folder_can_be_written(runtime: ContainerRuntime) -> None:
+    source = """
+import pathlib, tempfile
+(pathlib.Path.home() / "file").write_text("x")
+tempfile.NamedTemporaryFile().close()
+print("written")
+"""
+    assert run(runtime, python(source)) == (Exit(0), ["written"])
+
+
+def test_standard_input_is_empty(runtime: ContainerRuntime) -> None:
+    assert run(runtime, python("import sys; print(repr(sys.stdin.read()))"))[1] == ["''"]
+
+
+def test_mount_is_read_and_written_by_both_sides(runtime: ContainerRuntime, shared: Mount) -> None:
+    (shared.source / "in").write_text("from the test")
+    (shared.source / "sub").mkdir()
+    source = f"""
+import pathlib
+text = pathlib.Path({in_container(runtime, shared, "in")}).read_text()
+pathlib.Path({in_container(runtime, shared, "sub/out")}).write_text(text.upper())
+"""
+    assert run(runtime, python(source, mounts=(shared,)))[0] == Exit(0)
+    out = shared.source / "sub" / "out"
+    assert out.read_text() == "FROM THE TEST"
+    assert (out.stat().st_uid, out.stat().st_gid) == (os.getuid(), os.getgid())
+
+
+def test_base_folder_of_the_toolkit_is_the_mount(runtime: ContainerRuntime, shared: Mount) -> None:
+    (shared.source / "in").write_text("found")
+    source = "import os; print(open(os.environ.get('SAGEMAKER_BASE_DIR', '/opt/ml') + '/in').read())"
+    assert run(runtime, python(source, mounts=(shared,)))[1] == ["found"]
+
+
+def test_server_of_the_host_is_reached(runtime: ContainerRuntime) -> None:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"hello")
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with http.server.HTTPServer((runtime.host_address, 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://{runtime.host_address}:{server.server_port}/"
+        source = f"import urllib.request; print(urllib.request.urlopen({url!r}).read().decode())"
+        assert run(runtime, python(source))[1] == ["hello"]
+        server.shutdown()
+
+
+# Stop and remove
+
+
+def start_and_await_line(runtime: ContainerRuntime, source: str, **changes: Any) -> str:
+    container = runtime.start(python(source, **changes))
+    assert next(iter(runtime.logs(container))).text == "ready"
+    return container
+
+
+def test_stop_lets_a_handler_of_sigterm_finish(runtime: ContainerRuntime) -> None:
+    source = """
+import signal, sys, time
+def stop(*_):
+    print("saving", flush=True)
+    sys.exit(7)
+signal.signal(signal.SIGTERM, stop)
+print("ready", flush=True)
+time.sleep(60)
+"""
+    container = start_and_await_line(runtime, source)
+    runtime.stop(container, DEADLINE_SECONDS)
+    assert runtime.wait(container, 0.5) == Exit(7)
+    assert [line.text for line in runtime.logs(container)] == ["ready", "saving"]
+
+
+def test_stop_kills_after_the_grace_time(runtime: ContainerRuntime) -> None:
+    source = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+time.sleep(60)
+"""
+    container = start_and_await_line(runtime, source)
+    started = time.monotonic()
+    runtime.stop(container, 0.3)
+    assert 0.3 <= time.monotonic() - started < DEADLINE_SECONDS
+    assert runtime.wait(container, 0.5) == Exit(128 + signal.SIGKILL)
+
+
+def test_stop_is_idempotent(runtime: ContainerRuntime) -> None:
+    container = start_and_await_line(runtime, "import time; print('ready', flush=True); time.sleep(60)")
+    runtime.stop(container, DEADLINE_SECONDS)
+    runtime.stop(container, DEADLINE_SECONDS)
+    assert runtime.wait(container, 0.5) == Exit(128 + signal.SIGTERM)
+
+
+def test_what_a_container_leaves_running_ends_with_it(runtime: ContainerRuntime, shared: Mount) -> None:
+    held, ready = in_container(runtime, shared, "held"), in_container(runtime, shared, "ready")
+    source = f"""
+import fcntl, os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        lock = open({held}, "w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        open({ready}, "w").close()
+        time.sleep(600)
+    os._exit(0)
+while not os.path.exists({ready}):
+    time.sleep(0.01)
+"""
+    assert run(runtime, python(source, mounts=(shared,)))[0] == Exit(0)
+    with (shared.source / "held").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_remove_is_idempotent_and_forgets(runtime: ContainerRuntime) -> None:
+    container = runtime.start(python("pass"))
+    assert runtime.wait(container, DEADLINE_SECONDS) == Exit(0)
+    runtime.remove(container)
+    runtime.remove(container)
+    assert runtime.find({}) == []
+    for use in (runtime.wait, runtime.logs, lambda gone: runtime.stop(gone, 1)):
+        with pytest.raises(ContainerNotFoundError, match=container[:12]):
+            use(container)
+
+
+def test_remove_kills_what_still_runs(runtime: ContainerRuntime, shared: Mount) -> None:
+    source = f"""
+import fcntl, time
+lock = open({in_container(runtime, shared, "held")}, "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+print("ready", flush=True)
+time.sleep(60)
+"""
+    container = start_and_await_line(runtime, source, mounts=(shared,))
+    runtime.remove(container)
+    with (shared.source / "held").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_an_id_that_was_never_given_is_not_found(runtime: ContainerRuntime) -> None:
+    for nothing in ("no-such-container", "../processes"):
+        with pytest.raises(ContainerNotFoundError):
+            runtime.wait(nothing)
+    runtime.remove("no-such-container")
+
+
+# Find again
+
+
+def test_a_new_runtime_finds_containers_by_their_labels(make_runtime: Callable[[], ContainerRuntime]) -> None:
+    old = make_runtime()
+    labels = {"job": "one", "kind": "training"}
+    running = start_and_await_line(old, "import time; print('ready', flush=True); time.sleep(60)", labels=labels)
+    ended = old.start(python("print('done'); raise SystemExit(5)", labels={"job": "two", "kind": "training"}))
+    assert old.wait(ended, DEADLINE_SECONDS) == Exit(5)
+    new = make_runtime()
+    found = {container.id: container for container in new.find({"kind": "training"})}
+    assert {identity: container.running for identity, container in found.items()} == {running: True, ended: False}
+    assert labels.items() <= found[running].labels.items()
+    assert [container.id for container in new.find({"kind": "training", "job": "two"})] == [ended]
+    assert new.find({"kind": "rule"}) == []
+    assert new.wait(ended, DEADLINE_SECONDS) == Exit(5)
+    assert [line.text for line in new.logs(ended)] == ["done"]
+    new.stop(running, DEADLINE_SECONDS)
+    assert old.wait(running, DEADLINE_SECONDS) == Exit(128 + signal.SIGTERM)
+
+
+OWNER = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_container_runtime import MAKERS, python
+runtime = MAKERS[{back_end!r}](Path({folder!r}), {instance!r})
+from container_runtime.spec import Mount
+mount = Mount(Path({shared!r}), "/opt/ml")
+flag = runtime.path_in_container(mount, "go")
+source = f'''
+import os, time
+print("before", flush=True)
+while not os.path.exists({{flag!r}}):
+    time.sleep(0.01)
+print("after")
+raise SystemExit(9)
+'''
+print(runtime.start(python(source, mounts=(mount,), labels={{"job": "kept"}})), flush=True)
+time.sleep(600)
+"""
+
+
+def test_container_outlives_an_owner_that_is_killed(back_end: str, tmp_path: Path, shared: Mount) -> None:
+    instance = f"test-{uuid.uuid4().hex[:12]}"
+    source = OWNER.format(
+        tests=str(Path(__file__).parent),
+        back_end=back_end,
+        folder=str(tmp_path),
+        instance=instance,
+        shared=str(shared.source),
+    )
+    with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        container = owner.stdout.readline().strip()
+        os.kill(owner.pid, signal.SIGKILL)
+    runtime = MAKERS[back_end](tmp_path, instance)
+    try:
+        (found,) = runtime.find({"job": "kept"})
+        assert (found.id, found.running) == (container, True)
+        lines = runtime.logs(container)
+        assert next(lines).text == "before"
+        (shared.source / "go").touch()
+        assert [line.text for line in lines] == ["after"]
+        assert runtime.wait(container, DEADLINE_SECONDS) == Exit(9)
+    finally:
+        runtime.remove(container)
+        runtime.close()
+
+
+# Bad input
+
+
+def test_unknown_image_says_what_there_is(runtime: ContainerRuntime) -> None:
+    spec = python("pass", image="no-such-image-anywhere:1")
+    for use in (lambda: runtime.resolve_image(spec.image), lambda: runtime.start(spec)):
+        with pytest.raises(ImageNotFoundError, match=r"no-such-image-anywhere.*sagemaker-debugger-rules"):
+            use()
+    assert runtime.find({}) == []
+
+
+def test_image_of_another_version_is_used_and_said(runtime: ContainerRuntime) -> None:
+    image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.3.0-cpu-py311"
+    resolved = runtime.resolve_image(image)
+    assert resolved.requested == image
+    assert resolved.note is not None
+    assert "2.3.0-cpu-py311" in resolved.note
+    assert runtime.resolve_image(IMAGE).note is None
+
+
+@pytest.mark.parametrize("program", ["no-such-program", "/no/such/program"])
+def test_missing_entry_point_is_said_at_the_start(runtime: ContainerRuntime, program: str) -> None:
+    spec = python("pass", entrypoint=(program,))
+    with pytest.raises(ContainerStartError, match=program):
+        runtime.start(spec)
+    assert runtime.find({}) == []
+    assert run(runtime, python("pass", name=spec.name))[0] == Exit(0)
+
+
+def test_name_that_is_taken(runtime: ContainerRuntime) -> None:
+    spec = python("pass")
+    container = runtime.start(spec)
+    with pytest.raises(ContainerStartError, match=spec.name):
+        runtime.start(spec)
+    assert runtime.wait(container, DEADLINE_SECONDS) == Exit(0)
+
+
+def test_missing_folder_to_mount(runtime: ContainerRuntime, tmp_path: Path) -> None:
+    with pytest.raises(ContainerStartError, match="nowhere"):
+        runtime.start(python("pass", mounts=(Mount(tmp_path / "nowhere", "/opt/ml"),)))
+    assert not (tmp_path / "nowhere").exists()
+
+
+# More than one
+
+
+def test_two_run_at_once(runtime: ContainerRuntime, shared: Mount) -> None:
+    def meet(mine: str, other: str) -> ContainerSpec:
+        source = f"""
+import os, time
+open({in_container(runtime, shared, mine)}, "w").close()
+deadline = time.monotonic() + {DEADLINE_SECONDS}
+while not os.path.exists({in_container(runtime, shared, other)}):
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+print({mine!r})
+"""
+        return python(source, mounts=(shared,))
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(run, runtime, meet("a", "b"))
+        second = pool.submit(run, runtime, meet("b", "a"))
+        assert first.result() == (Exit(0), ["a"])
+        assert second.result() == (Exit(0), ["b"])
+
+
+def test_one_container_is_waited_for_and_read_by_many(runtime: ContainerRuntime) -> None:
+    container = runtime.start(python("print('x' * 10); raise SystemExit(4)"))
+    with ThreadPoolExecutor(8) as pool:
+        waits = [pool.submit(runtime.wait, container, DEADLINE_SECONDS) for _ in range(4)]
+        logs = [pool.submit(lambda: [line.text for line in runtime.logs(container)]) for _ in range(4)]
+        assert {wait.result() for wait in waits} == {Exit(4)}
+        assert [log.result() for log in logs] == [["x" * 10]] * 4
+
+
+# One back end only
+
+
+def test_process_back_end_leaves_no_file_and_no_zombie(tmp_path: Path) -> None:
+    runtime = LocalProcesses(tmp_path / "processes")
+    source = "import os; print(os.environ['HOME']); print(os.environ['TMPDIR']); print(os.getppid())"
+    spec = python(source)
+    _, lines = run(runtime, spec)
+    runtime.remove(spec.name)
+    assert not any(Path(folder).exists() for folder in lines[:2])
+    assert list((tmp_path / "processes").iterdir()) == []
+    assert not Path(f"/proc/{lines[2]}").exists()
+
+
+def test_process_ends_with_a_supervisor_that_is_killed(tmp_path: Path, shared: Mount) -> None:
+    runtime = LocalProcesses(tmp_path / "processes")
+    source = f"""
+import fcntl, os, time
+lock = open({in_container(runtime, shared, "held")}, "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+print(os.getppid(), flush=True)
+time.sleep(60)
+"""
+    container = runtime.start(python(source, mounts=(shared,)))
+    supervisor = int(next(runtime.logs(container)).text)
+    os.kill(supervisor, signal.SIGKILL)
+    assert runtime.wait(container, DEADLINE_SECONDS) == Exit(128 + signal.SIGKILL)
+
+    def is_free() -> bool:
+        with (shared.source / "held").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return True
+
+    wait_until(is_free, "the end of the supervised process")
+    runtime.remove(container)
+
+
+def test_process_back_end_clears_a_half_started_container_away(tmp_path: Path) -> None:
+    half = tmp_path / "processes" / "half-started"
+    half.mkdir(parents=True)
+    (tmp_path / "scratch").mkdir()
+    (half / "container.json").write_text(
+        json.dumps({"name": "half-started", "labels": {}, "scratch": str(tmp_path / "scratch")})
+    )
+    (half / "lock").touch()
+    assert LocalProcesses(tmp_path / "processes").find({}) == []
+    assert not half.exists()
+    assert not (tmp_path / "scratch").exists()
+
+
+@pytest.mark.docker
+def test_docker_container_has_no_privilege(tmp_path: Path, shared: Mount) -> None:
+    runtime = make_docker_runtime(tmp_path, f"test-{uuid.uuid4().hex[:12]}")
+    source = """
+import os
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(status["CapEff"].strip(), status["CapBnd"].strip(), status["NoNewPrivs"].strip(), os.getuid(), os.getgid())
+print(os.path.exists("/var/run/docker.sock"))
+try:
+    open("/opt/ml/file", "w")
+except OSError as exc:
+    print(exc.strerror)
+"""
+    spec = python(source, mounts=(Mount(shared.source, "/opt/ml", read_only=True),))
+    try:
+        _, lines = run(runtime, spec)
+    finally:
+        for container in runtime.find({}):
+            runtime.remove(container.id)
+        runtime.close()
+    assert lines == [f"{0:016x} {0:016x} 1 {os.getuid()} {os.getgid()}", "False", "Read-only file system"]
+
+
+@pytest.mark.docker
+def test_docker_container_of_another_user_has_a_home(tmp_path: Path) -> None:
+    from container_runtime.docker_engine import DockerEngine
+
+    runtime = DockerEngine(f"test-{uuid.uuid4().hex[:12]}", user=(12345, 12345))
+    source = """
+import getpass, pathlib, subprocess, sys, sysconfig
+(pathlib.Path.home() / "file").write_text("x")
+(pathlib.Path(sysconfig.get_path("purelib")) / "installed.py").write_text("x")  # as pip would
+print(getpass.getuser())
+"""
+    try:
+        assert run(runtime, python(source)) == (Exit(0), ["12345"])
+    finally:
+        for container in runtime.find({}):
+            runtime.remove(container.id)
+        runtime.close()
+
+
+@pytest.mark.docker
+def test_docker_network_goes_with_the_runtime_but_not_under_its_containers(tmp_path: Path) -> None:
+    from container_runtime.docker_border import connect
+
+    instance = f"test-{uuid.uuid4().hex[:12]}"
+    runtime = make_docker_runtime(tmp_path, instance)
+    container = start_and_await_line(runtime, "import time; print('ready', flush=True); time.sleep(60)")
+    runtime.close()
+    api = connect()
+    try:
+        assert api.networks(names=[f"smdebug-emulator-{instance}"])
+        again = make_docker_runtime(tmp_path, instance)
+        assert again.host_address == runtime.host_address
+        again.remove(container)
+        again.close()
+        assert not api.networks(names=[f"smdebug-emulator-{instance}"])
+    finally:
+        api.close()

@@ -1,0 +1,55 @@
+"""The digits job of the demo, staged once in each emulator."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from examples.digits.job import stage_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import RunningEmulator
+
+ENDED = {"Completed", "Failed", "Stopped"}
+
+
+@pytest.fixture(scope="session")
+def staged(emulator: RunningEmulator) -> RunningEmulator:
+    """The emulator with the digits in S3 and the stop handler deployed."""
+    stage_inputs(emulator.client("s3"))
+    deploy = [sys.executable, "-m", "emulator", "stop-handler", "deploy", "--endpoint-url", emulator.endpoint_url]
+    subprocess.run(deploy, check=True, timeout=60, env={**os.environ})
+    return emulator
+
+
+@pytest.fixture
+def job_name(request: pytest.FixtureRequest) -> str:
+    words = "-".join(part for part in request.node.originalname.split("_")[1:4])
+    return f"{words}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def wait_for_job(emulator: RunningEmulator) -> Callable[..., dict[str, Any]]:
+    """Wait until a job and its rules have ended; return its description."""
+    sagemaker = emulator.client("sagemaker")
+
+    def wait(name: str, *, seconds: float = 180) -> dict[str, Any]:
+        deadline = time.monotonic() + seconds
+        while True:
+            description: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
+            rules = description.get("DebugRuleEvaluationStatuses", [])
+            running = [r for r in rules if r["RuleEvaluationStatus"] in {"InProgress", "Stopping"}]
+            if description["TrainingJobStatus"] in ENDED and not running:
+                return description
+            assert time.monotonic() < deadline, f"{name} did not end: {description}\n{emulator.log_text()}"
+            time.sleep(0.1)
+
+    return wait

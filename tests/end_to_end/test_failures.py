@@ -1,0 +1,195 @@
+"""What goes wrong ends in a FailureReason a person can act on; what was saved is kept."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from examples.digits.job import BUCKET, HEALTHY, build_request
+
+if TYPE_CHECKING:
+    from tests.conftest import RunningEmulator
+
+WaitForJob = "Callable[..., dict[str, Any]]"
+
+
+def build_script_request(emulator: RunningEmulator, name: str, script: str) -> dict[str, Any]:
+    """The digits request with another training script and no rules."""
+    bundle = io.BytesIO()
+    with tarfile.open(fileobj=bundle, mode="w:gz") as tar:
+        entry = tarfile.TarInfo("train.py")
+        entry.size = len(script.encode())
+        tar.addfile(entry, io.BytesIO(script.encode()))
+    key = f"source/{name}/sourcedir.tar.gz"
+    emulator.client("s3").put_object(Bucket=BUCKET, Key=key, Body=bundle.getvalue())
+    request = build_request(name, {})
+    request["HyperParameters"]["sagemaker_submit_directory"] = f'"s3://{BUCKET}/{key}"'
+    del request["DebugRuleConfigurations"]
+    return request
+
+
+def read_log(emulator: RunningEmulator, name: str) -> str:
+    logs = emulator.client("logs")
+    group = "/aws/sagemaker/TrainingJobs"
+    streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")["logStreams"]
+    events = logs.get_log_events(logGroupName=group, logStreamName=streams[0]["logStreamName"], startFromHead=True)
+    return "\n".join(event["message"] for event in events["events"])
+
+
+def test_failing_script_says_why_and_keeps_its_tensors(
+    staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
+) -> None:
+    script = """
+import torch
+network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for step in range(30):
+    optimizer.zero_grad()
+    loss(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
+    optimizer.step()
+print("before the end")
+raise RuntimeError("the labels are upside down")
+"""
+    staged.client("sagemaker").create_training_job(**build_script_request(staged, job_name, script))
+    description = wait_for_job(job_name)
+    assert description["TrainingJobStatus"] == "Failed"
+    assert description["FailureReason"].startswith("AlgorithmError: ")
+    assert "the labels are upside down" in description["FailureReason"]
+    assert "exit code: 1" in description["FailureReason"]
+    assert "before the end" in read_log(staged, job_name)
+    listed = staged.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=f"tensors/{job_name}/debug-output/index/")
+    assert listed["KeyCount"] == 2, "steps 0 and 25 were saved"
+
+
+def test_missing_data_is_a_client_error(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
+    request = build_request(job_name, HEALTHY)
+    request["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"] = f"s3://{BUCKET}/nowhere/"
+    staged.client("sagemaker").create_training_job(**request)
+    description = wait_for_job(job_name)
+    assert description["TrainingJobStatus"] == "Failed"
+    assert description["FailureReason"].startswith("ClientError: ")
+    assert f"s3://{BUCKET}/nowhere/" in description["FailureReason"]
+    assert "training" in description["FailureReason"]
+
+
+def test_missing_bucket_is_a_client_error(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
+    request = build_request(job_name, HEALTHY)
+    request["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"] = "s3://no-such-bucket-anywhere/x"
+    staged.client("sagemaker").create_training_job(**request)
+    description = wait_for_job(job_name)
+    assert description["FailureReason"].startswith("ClientError: ")
+    assert "no-such-bucket-anywhere" in description["FailureReason"]
+
+
+def test_missing_image_is_a_client_error(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
+    request = build_request(job_name, HEALTHY)
+    request["AlgorithmSpecification"]["TrainingImage"] = "nobody-built-this:1.0"
+    staged.client("sagemaker").create_training_job(**request)
+    description = wait_for_job(job_name)
+    assert description["TrainingJobStatus"] == "Failed"
+    assert description["FailureReason"].startswith("ClientError: ")
+    assert "nobody-built-this:1.0" in description["FailureReason"]
+
+
+def test_name_taken_unknown_job_and_late_stop(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
+    sagemaker = staged.client("sagemaker")
+    request = build_script_request(staged, job_name, "print('done')")
+    sagemaker.create_training_job(**request)
+    with pytest.raises(ClientError) as taken:
+        sagemaker.create_training_job(**request)
+    assert taken.value.response["Error"]["Code"] == "ResourceInUse"
+    assert f":training-job/{job_name})" in taken.value.response["Error"]["Message"]
+    with pytest.raises(ClientError) as unknown:
+        sagemaker.describe_training_job(TrainingJobName="nobody-sent-this")
+    assert unknown.value.response["Error"] == {
+        "Code": "ValidationException",
+        "Message": "Requested resource not found.",
+    }
+    assert wait_for_job(job_name)["TrainingJobStatus"] == "Completed"
+    with pytest.raises(ClientError) as late:
+        sagemaker.stop_training_job(TrainingJobName=job_name)
+    message = late.value.response["Error"]["Message"]
+    assert message == "The request was rejected because the training job is in status Completed."
+
+
+def test_rule_that_raises_is_an_error_and_training_goes_on(
+    staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
+) -> None:
+    rule = """
+from smdebug.rules import Rule
+class Broken(Rule):
+    def __init__(self, base_trial, limit="1"):
+        super().__init__(base_trial, other_trials=None)
+    def invoke_at_step(self, step):
+        raise ZeroDivisionError("the limit is nothing")
+"""
+    staged.client("s3").put_object(Bucket=BUCKET, Key=f"rules/{job_name}/broken.py", Body=rule.encode())
+    request = build_request(job_name, HEALTHY)
+    request["DebugRuleConfigurations"] = [
+        {
+            "RuleConfigurationName": "Broken",
+            "RuleEvaluatorImage": "sagemaker-debugger-rule-evaluator:latest",
+            "InstanceType": "ml.t3.medium",
+            "VolumeSizeInGB": 10,
+            "RuleParameters": {
+                "source_s3_uri": f"s3://{BUCKET}/rules/{job_name}/broken.py",
+                "rule_to_invoke": "Broken",
+                "limit": "0",
+            },
+        }
+    ]
+    staged.client("sagemaker").create_training_job(**request)
+    description = wait_for_job(job_name)
+    assert description["TrainingJobStatus"] == "Completed", description
+    (status,) = description["DebugRuleEvaluationStatuses"]
+    assert status["RuleEvaluationStatus"] == "Error"
+    assert "ZeroDivisionError" in status["StatusDetails"]
+    assert "the limit is nothing" in status["StatusDetails"]
+
+
+def test_script_that_runs_for_too_long_is_stopped(
+    staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
+) -> None:
+    request = build_script_request(staged, job_name, "import time\nprint('on', flush=True)\ntime.sleep(600)")
+    request["StoppingCondition"]["MaxRuntimeInSeconds"] = 5
+    staged.client("sagemaker").create_training_job(**request)
+    description = wait_for_job(job_name)
+    assert (description["TrainingJobStatus"], description["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
+
+
+@pytest.mark.parametrize("megabytes", [4096])
+def test_script_killed_by_memory_says_so(
+    staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, megabytes: int
+) -> None:
+    """ml.t3.medium has 4 GiB; the script wants a good deal more."""
+    script = f"""
+kept = []
+for _ in range(100):
+    kept.append(b"x" * ({megabytes} << 16))
+    print(len(kept), flush=True)
+"""
+    request = build_script_request(staged, job_name, script)
+    request["ResourceConfig"]["InstanceType"] = "ml.t3.medium"
+    staged.client("sagemaker").create_training_job(**request)
+    description = wait_for_job(job_name)
+    assert description["TrainingJobStatus"] == "Failed"
+    assert "memory" in description["FailureReason"]
+    assert description["FailureReason"].startswith("AlgorithmError: ")
+
+
+def test_all_problems_of_a_request_come_in_one_message(staged: RunningEmulator) -> None:
+    request = build_request("bad name!", HEALTHY)
+    request["StoppingCondition"]["MaxRuntimeInSeconds"] = 1
+    request["AlgorithmSpecification"]["TrainingInputMode"] = "Shovel"
+    request["ResourceConfig"]["InstanceCount"] = 1
+    with pytest.raises(ClientError) as refused:
+        staged.client("sagemaker").create_training_job(**request)
+    error = refused.value.response["Error"]
+    assert error["Code"] == "ValidationException"
+    assert error["Message"].startswith("2 validation errors detected: ")
+    assert "'trainingJobName'" in error["Message"]
+    assert "Member must satisfy enum value set: [" in error["Message"]

@@ -1,0 +1,138 @@
+"""Kill -9, a clean stop, a second emulator: jobs are taken up again and nothing is left behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from examples.digits.job import BUCKET, stage_inputs
+from tests.conftest import BACK_ENDS
+from tests.end_to_end.test_failures import build_script_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.conftest import RunningEmulator
+
+
+def wait_until(true: Callable[[], bool], what: str, seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+        time.sleep(0.1)
+
+
+def list_processes_naming(text: str) -> list[str]:
+    listing = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listing.splitlines() if text in line and "ps -eo" not in line]
+
+
+def list_containers(state_dir: Path) -> list[str]:
+    import docker
+
+    client = docker.from_env()
+    try:
+        everything = client.containers.list(all=True)
+        return [c.name for c in everything if str(state_dir) in str(c.attrs.get("Mounts", ""))]
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("runtime", BACK_ENDS)
+def test_killed_emulator_takes_its_jobs_up_again(
+    runtime: str, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
+) -> None:
+    first = start_emulator(runtime, state_dir=tmp_path / "state")
+    stage_inputs(first.client("s3"))
+    script = (
+        "import time, os, pathlib\nprint('alive', flush=True)\ntime.sleep(8)\n"
+        "pathlib.Path(os.environ['SM_MODEL_DIR'], 'model.txt').write_text('grown up')\nprint('finished', flush=True)"
+    )
+    first.client("sagemaker").create_training_job(**build_script_request(first, "survivor", script))
+
+    def status(emulator: RunningEmulator) -> dict[str, Any]:
+        description: dict[str, Any] = emulator.client("sagemaker").describe_training_job(TrainingJobName="survivor")
+        return description
+
+    wait_until(lambda: status(first)["SecondaryStatus"] == "Training", "training to start")
+    first.process.send_signal(signal.SIGKILL)
+    first.process.wait()
+
+    second = start_emulator(runtime, state_dir=tmp_path / "state", port=first.port)
+    wait_until(lambda: status(second)["TrainingJobStatus"] != "InProgress", "the job to end")
+    described = status(second)
+    assert described["TrainingJobStatus"] == "Completed", (described, second.log_text())
+    key = described["ModelArtifacts"]["S3ModelArtifacts"].removeprefix(f"s3://{BUCKET}/")
+    second.client("s3").head_object(Bucket=BUCKET, Key=key)
+    data = second.client("s3").get_object(Bucket=BUCKET, Key="data/digits.npz")
+    assert data["ContentLength"] > 100_000, "what was in S3 before is still there"
+    assert second.stop() == 0
+
+
+@pytest.mark.parametrize("runtime", BACK_ENDS)
+def test_stopped_emulator_leaves_nothing_behind(
+    runtime: str, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
+) -> None:
+    emulator = start_emulator(runtime, state_dir=tmp_path / "state")
+    stage_inputs(emulator.client("s3"))
+    script = "import time\nprint('alive', flush=True)\ntime.sleep(600)"
+    sagemaker = emulator.client("sagemaker")
+    sagemaker.create_training_job(**build_script_request(emulator, "left-behind", script))
+    wait_until(
+        lambda: sagemaker.describe_training_job(TrainingJobName="left-behind")["SecondaryStatus"] == "Training",
+        "training to start",
+    )
+    assert emulator.stop() == 0
+    assert list_processes_naming(str(tmp_path)) == []
+    if runtime == "docker":
+        assert list_containers(tmp_path) == []
+
+
+def test_port_taken_is_one_line_that_says_what_to_do(
+    start_emulator: Callable[..., RunningEmulator], tmp_path: Path
+) -> None:
+    first = start_emulator("process")
+    command = [sys.executable, "-m", "emulator", "start", "--runtime", "process"]
+    second = subprocess.run(
+        [*command, "--port", str(first.port), "--state-dir", str(tmp_path / "other")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert second.returncode == 1
+    assert len(second.stderr.strip().splitlines()) == 1
+    assert str(first.port) in second.stderr
+    assert "--port" in second.stderr
+
+
+def test_second_emulator_on_one_state_folder_is_refused(start_emulator: Callable[..., RunningEmulator]) -> None:
+    first = start_emulator("process")
+    command = [sys.executable, "-m", "emulator", "start", "--runtime", "process", "--port", "0"]
+    second = subprocess.run(
+        [*command, "--state-dir", str(first.state_dir)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert second.returncode == 1
+    assert len(second.stderr.strip().splitlines()) == 1
+    assert str(first.state_dir) in second.stderr
+
+
+def test_state_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    command = [sys.executable, "-m", "emulator", "start", "--runtime", "process", "--port", "0"]
+    refused = subprocess.run(
+        [*command, "--state-dir", str(tmp_path / "file" / "state")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert len(refused.stderr.strip().splitlines()) == 1
+    assert str(tmp_path / "file" / "state") in refused.stderr

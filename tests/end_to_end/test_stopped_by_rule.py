@@ -1,0 +1,139 @@
+"""The main job, sent by each client: a rule fires, its event reaches the handler, the handler stops the job."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from sdk_compat.sagemaker_v2 import local_session
+
+from examples.digits.job import BUCKET, HEALTHY, ROLE_ARN, SICK, build_request
+
+if TYPE_CHECKING:
+    from tests.conftest import RunningEmulator
+
+WaitForJob = "Callable[..., dict[str, Any]]"
+
+
+def check_stopped_by_handler(emulator: RunningEmulator, description: dict[str, Any]) -> None:
+    name = description["TrainingJobName"]
+    assert description["TrainingJobStatus"] == "Stopped", description
+    assert description["SecondaryStatus"] == "Stopped"
+    rules = {r["RuleConfigurationName"]: r for r in description["DebugRuleEvaluationStatuses"]}
+    assert rules["VanishingGradient"]["RuleEvaluationStatus"] == "IssuesFound"
+    assert "Evaluation of the rule VanishingGradient at step 0" in rules["VanishingGradient"]["StatusDetails"]
+    stages = [t["Status"] for t in description["SecondaryStatusTransitions"]]
+    assert stages[:3] == ["Starting", "Downloading", "Training"]
+    assert stages[-1] == "Stopped"
+    assert "Stopping" in stages
+
+    events = emulator.client("logs").filter_log_events(
+        logGroupName="/aws/lambda/smdebug-stop-training", filterPattern=f'"Stopped {name}"'
+    )["events"]
+    assert events, "the handler is who stops the job"
+
+    s3 = emulator.client("s3")
+    keys = [k["Key"] for k in s3.list_objects_v2(Bucket=BUCKET, Prefix=tensor_prefix(description))["Contents"]]
+    assert any(key.endswith("training_job_end.ts") for key in keys)
+    indexes = {key.rsplit("/", 1)[1].removesuffix(".json") for key in keys if "/index/" in key}
+    events_saved = {key.rsplit("/", 1)[1].removesuffix(".tfevents") for key in keys if "/events/" in key}
+    assert indexes == events_saved != set()
+
+
+def tensor_prefix(description: dict[str, Any]) -> str:
+    base = description["DebugHookConfig"]["S3OutputPath"].removeprefix(f"s3://{BUCKET}/").rstrip("/")
+    return f"{base}/{description['TrainingJobName']}/debug-output/"
+
+
+def test_boto3_job_is_stopped_by_its_rule(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
+    staged.client("sagemaker").create_training_job(**build_request(job_name, SICK))
+    check_stopped_by_handler(staged, wait_for_job(job_name))
+
+
+def test_cli_job_is_stopped_by_its_rule(
+    staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path
+) -> None:
+    request_file = tmp_path / "request.json"
+    request_file.write_text(json.dumps(build_request(job_name, SICK)))
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "AWS_ENDPOINT_URL": staged.endpoint_url,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    aws = str(Path(sys.executable).with_name("aws"))
+    created = subprocess.run(
+        [aws, "sagemaker", "create-training-job", "--cli-input-json", f"file://{request_file}"],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert json.loads(created.stdout)["TrainingJobArn"].endswith(f":training-job/{job_name}")
+    check_stopped_by_handler(staged, wait_for_job(job_name))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::PendingDeprecationWarning")
+def test_sdk_estimator_is_stopped_by_its_rule(
+    staged: RunningEmulator,
+    job_name: str,
+    wait_for_job: WaitForJob,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, Rule, rule_configs
+    from sagemaker.pytorch import PyTorch
+
+    session = local_session(staged.endpoint_url, config_dir=tmp_path)
+    source = Path(__file__).parents[2] / "examples" / "digits"
+    estimator = PyTorch(
+        entry_point="train.py",
+        source_dir=str(source),
+        role=ROLE_ARN,
+        instance_count=1,
+        instance_type="ml.m5.large",
+        framework_version="2.3.0",
+        py_version="py311",
+        hyperparameters=SICK,
+        output_path=f"s3://{BUCKET}/output",
+        sagemaker_session=session,
+        debugger_hook_config=DebuggerHookConfig(
+            s3_output_path=f"s3://{BUCKET}/tensors",
+            hook_parameters={"save_interval": "25"},
+            collection_configs=[CollectionConfig("gradients"), CollectionConfig("losses")],
+        ),
+        rules=[
+            Rule.sagemaker(rule_configs.vanishing_gradient(), rule_parameters={"threshold": "1e-7"}),
+            Rule.sagemaker(
+                rule_configs.loss_not_decreasing(),
+                rule_parameters={"collection_names": "losses", "num_steps": "100", "diff_percent": "0.1"},
+            ),
+        ],
+    )
+    # A job that was stopped is a warning to the SDK, not an error: fit() returns.
+    estimator.fit({"training": f"s3://{BUCKET}/data/"}, wait=True, logs="All", job_name=job_name)
+    check_stopped_by_handler(staged, wait_for_job(job_name))
+    assert "step=0 train_loss=" in capsys.readouterr().out, "the job's log reaches fit()"
+
+
+def test_healthy_job_completes_with_no_issues(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
+    staged.client("sagemaker").create_training_job(**build_request(job_name, HEALTHY))
+    description = wait_for_job(job_name)
+    assert description["TrainingJobStatus"] == "Completed", description
+    statuses = {r["RuleEvaluationStatus"] for r in description["DebugRuleEvaluationStatuses"]}
+    assert statuses == {"NoIssuesFound"}, description["DebugRuleEvaluationStatuses"]
+    stages = [t["Status"] for t in description["SecondaryStatusTransitions"]]
+    assert stages == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
+    model = description["ModelArtifacts"]["S3ModelArtifacts"]
+    assert model == f"s3://{BUCKET}/output/{job_name}/output/model.tar.gz"
+    staged.client("s3").head_object(Bucket=BUCKET, Key=model.removeprefix(f"s3://{BUCKET}/"))
+    assert boto3.__version__

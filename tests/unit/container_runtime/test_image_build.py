@@ -1,0 +1,184 @@
+"""The images as they are built here."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+import threading
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from container_runtime.docker_border import connect
+from container_runtime.docker_engine import DockerEngine
+from container_runtime.image_build import build_images, find_stale, main, plan_builds
+from container_runtime.images import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, Exit
+from container_runtime.spec import ContainerSpec
+from container_runtime.wheelhouse import (
+    WheelhouseError,
+    build_project_wheel,
+    build_training_toolkit,
+    key_of_requirements,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.mark.docker
+def test_images_carry_what_their_definitions_say() -> None:
+    api = connect()
+    try:
+        for build in plan_builds(ImageCatalogue()):
+            config = api.inspect_image(build.name)["Config"]  # type: ignore[no-untyped-call]
+            assert tuple(config["Entrypoint"] or ()) == build.definition.entrypoint
+            environment = dict(entry.split("=", 1) for entry in config["Env"])
+            assert build.definition.environment.items() <= environment.items()
+            assert config["Labels"][IMAGE_LABEL] == build.definition.name
+            assert len(config["Labels"][KEY_LABEL]) == 16
+    finally:
+        api.close()
+
+
+@pytest.fixture
+def engine() -> Iterator[DockerEngine]:
+    runtime = DockerEngine("test-images")
+    yield runtime
+    for container in runtime.find({}):
+        runtime.remove(container.id)
+    runtime.close()
+
+
+def run(engine: DockerEngine, image: str, source: str) -> tuple[Exit | None, list[str]]:
+    spec = ContainerSpec(name=f"test-images-{image}", image=image, entrypoint=("python", "-c"), command=(source,))
+    container = engine.start(spec)
+    lines = [line.text for line in engine.logs(container)]
+    return engine.wait(container, 60), lines
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("image", ["sagemaker-debugger-rules", "sagemaker-debugger-rule-evaluator"])
+def test_rule_images_hold_smdebug_and_no_framework(engine: DockerEngine, image: str) -> None:
+    source = """
+import importlib.util, boto3, crc32c, numpy, smdebug
+print([name for name in ("torch", "flask", "moto", "emulator", "pip") if importlib.util.find_spec(name)])
+"""
+    assert run(engine, image, source) == (Exit(0), ["[]"])
+
+
+@pytest.mark.docker
+def test_training_image_holds_toolkit_framework_and_the_start_up_file(engine: DockerEngine) -> None:
+    source = """
+import pathlib, shutil, sysconfig
+import boto3, sklearn, smdebug, torch
+import sagemaker_training.entry_point
+print(torch.__version__.split("+")[0], shutil.which("train"))
+site = pathlib.Path(sysconfig.get_path("purelib"))
+print((site / "smdebug_autoload.pth").exists(), (site / "wheels").exists(), pathlib.Path("/wheels").exists())
+"""
+    ended, lines = run(engine, "pytorch-training", source)
+    assert (ended, lines) == (Exit(0), ["2.13.0 /opt/venv/bin/train", "True False False"])
+
+
+@pytest.mark.docker
+def test_lambda_image_holds_the_runtime_client(engine: DockerEngine) -> None:
+    assert run(engine, "lambda", "import awslambdaric, boto3")[0] == Exit(0)
+
+
+@pytest.mark.docker
+def test_unknown_name_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ContainerRuntimeError, match=r"no-such.*pytorch-training"):
+        build_images(["no-such"])
+    assert main(["no-such"]) == 1
+    assert "pytorch-training" in capsys.readouterr().err
+
+
+@pytest.mark.docker
+def test_a_second_builder_waits_for_the_first(tmp_path: Path) -> None:
+    """The lock is taken before anything is built; a definition without requirements keeps the build short."""
+    checkout = write_checkout(tmp_path, "FROM ${BASE}\n")
+    said: list[str] = []
+    waits = threading.Event()
+
+    def report(_name: str, text: str) -> None:
+        said.append(text)
+        if "waiting" in text:
+            waits.set()
+
+    with (checkout / ".cache" / "images.lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        builder = threading.Thread(target=build_ignoring_failure, args=(checkout, report))
+        builder.start()
+        assert waits.wait(30)
+        assert said == ["waiting for another build of this checkout"]
+    builder.join(60)
+    assert not builder.is_alive()
+
+
+def build_ignoring_failure(checkout: Path, report: object) -> None:
+    with pytest.raises(ContainerRuntimeError):
+        build_images(report=report, checkout=checkout)  # type: ignore[arg-type]
+
+
+def write_checkout(folder: Path, dockerfile: str) -> Path:
+    (folder / "smdebug").mkdir()
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\n[project]\nname = "x"\nversion = "1"\n[tool.hatch]\n'
+    )
+    (folder / "rules_images" / "base").mkdir(parents=True)
+    (folder / "rules_images" / "base" / "Dockerfile").write_text("ARG ORIGIN\nFROM ${ORIGIN}\nRUN exit 41\n")
+    image = folder / "rules_images" / "test-image"
+    image.mkdir()
+    (image / "Dockerfile").write_text(f"ARG BASE\n{dockerfile}")
+    (image / "image.toml").write_text('name = "smdebug-emulator-test"\n')
+    # As if they had been fetched: these builds need no network.
+    wheels = folder / ".cache" / "wheels" / key_of_requirements(())
+    wheels.mkdir(parents=True)
+    (wheels / "requirements.txt").touch()
+    return folder
+
+
+@pytest.mark.docker
+def test_failing_build_shows_its_last_lines(tmp_path: Path) -> None:
+    checkout = write_checkout(tmp_path, "FROM ${BASE}\n")
+    with pytest.raises(ContainerRuntimeError, match=r"(?s)Building smdebug-emulator/base:.*RUN exit 41.*code: 41"):
+        build_images(checkout=checkout)
+    api = connect()
+    try:
+        # What was there before is still there.
+        stale = find_stale(api, plan_builds(ImageCatalogue()))
+        assert all(api.images(build.name) for build in stale)
+    finally:
+        api.close()
+
+
+def test_build_without_an_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-engine.sock")
+    with pytest.raises(EngineUnavailableError, match="make engine"):
+        build_images()
+
+
+def test_toolkit_wheel_is_pure_and_can_be_imported(tmp_path: Path) -> None:
+    wheel = build_training_toolkit(tmp_path / "wheels")
+    assert wheel.name.endswith("-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    assert not list((tmp_path / "unpacked").rglob("*.so"))
+    source = "import gethostname; gethostname.call('x')"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", source],
+        env={"PYTHONPATH": str(tmp_path / "unpacked")},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert "without the C extension" in done.stderr
+
+
+def test_pip_that_fails_shows_its_last_lines(tmp_path: Path) -> None:
+    with pytest.raises(WheelhouseError, match=r"(?s)pip wheel.*failed for"):
+        build_project_wheel(tmp_path, tmp_path / "into")

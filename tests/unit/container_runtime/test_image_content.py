@@ -1,0 +1,131 @@
+"""Keys and build contexts."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from container_runtime.image_build import Build, plan_builds
+from container_runtime.image_content import hash_parts, key_of_project, read_files, write_context
+from container_runtime.images import DEFINITIONS_FOLDER, ImageCatalogue
+from container_runtime.wheelhouse import key_of_requirements
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+CHECKOUT = DEFINITIONS_FOLDER.parent
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A small project of the same shape."""
+    shutil.copytree(CHECKOUT / "rules_images", tmp_path / "rules_images")
+    shutil.copy2(CHECKOUT / "pyproject.toml", tmp_path)
+    (tmp_path / "smdebug").mkdir()
+    (tmp_path / "smdebug" / "__init__.py").write_text("")
+    return tmp_path
+
+
+def plan(checkout: Path) -> dict[str, Build]:
+    builds = plan_builds(ImageCatalogue(checkout / "rules_images"), checkout)
+    return {build.definition.name: build for build in builds}
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def add_module(checkout: Path) -> None:
+    (checkout / "smdebug" / "new.py").write_text("")
+
+
+def add_requirement(checkout: Path) -> None:
+    edit(checkout / "rules_images/lambda/image.toml", '"boto3', '"six", "boto3')
+
+
+def change_entry_point(checkout: Path) -> None:
+    edit(checkout / "rules_images/lambda/image.toml", 'awslambdaric"]\n', 'awslambdaric", "x"]\n')
+
+
+def change_tool_settings(checkout: Path) -> None:
+    edit(checkout / "pyproject.toml", "line-length = 120", "line-length = 121")
+
+
+def leave_bytecode(checkout: Path) -> None:
+    (checkout / "smdebug" / "__pycache__").mkdir()
+    (checkout / "smdebug" / "__pycache__" / "x.pyc").write_text("")
+
+
+TRAINING = {"pytorch-training"}
+RULES = {"sagemaker-debugger-rules", "sagemaker-debugger-rule-evaluator"}
+
+
+@pytest.mark.parametrize(
+    ("change", "rebuilt", "bases"),
+    [
+        (add_module, TRAINING | RULES, set()),
+        (add_requirement, {"lambda"}, {"lambda"}),
+        (change_entry_point, {"lambda"}, set()),
+        (change_tool_settings, set(), set()),
+        (leave_bytecode, set(), set()),
+    ],
+)
+def test_only_what_a_change_reaches_is_rebuilt(
+    checkout: Path, change: Callable[[Path], None], rebuilt: set[str], bases: set[str]
+) -> None:
+    before = plan(checkout)
+    change(checkout)
+    after = plan(checkout)
+    assert {name for name in after if after[name].key != before[name].key} == rebuilt
+    assert {name for name in after if after[name].base != before[name].base} == bases
+
+
+def test_both_rule_images_stand_on_one_base() -> None:
+    builds = plan(CHECKOUT)
+    assert len({builds[name].base for name in RULES}) == 1
+
+
+def test_key_tells_names_from_bytes() -> None:
+    assert hash_parts([("a", b"b")]) != hash_parts([("ab", b"")])
+    assert hash_parts([], "a", "b") != hash_parts([], "ab")
+
+
+def test_key_of_requirements_does_not_depend_on_their_order() -> None:
+    assert key_of_requirements(["a", "b"]) == key_of_requirements(["b", "a"])
+    assert key_of_requirements(["a"]) != key_of_requirements(["a", "b"])
+
+
+def test_project_key_follows_a_file(checkout: Path) -> None:
+    before = key_of_project(checkout)
+    (checkout / "smdebug" / "__init__.py").write_text("x = 1\n")
+    assert key_of_project(checkout) != before
+
+
+def test_files_are_read_sorted(tmp_path: Path) -> None:
+    for name in ("b", "a", "sub/c", "left-out"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(name)
+    assert read_files(tmp_path, {"left-out"}) == [("a", b"a"), ("b", b"b"), ("sub/c", b"sub/c")]
+
+
+def test_context_is_the_same_for_the_same_contents(tmp_path: Path) -> None:
+    contexts = []
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "file").write_text("x")
+        (folder / "file").chmod(0o600 if number else 0o644)
+        file = io.BytesIO()
+        write_context(file, {"Dockerfile": b"FROM x", "folder": folder})
+        contexts.append(file.getvalue())
+    assert contexts[0] == contexts[1]
+    with tarfile.open(fileobj=io.BytesIO(contexts[0])) as tar:
+        assert tar.getnames() == ["Dockerfile", "folder", "folder/file"]

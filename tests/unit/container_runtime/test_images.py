@@ -1,0 +1,133 @@
+"""Names, versions and the folders of rules_images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from container_runtime.images import ImageCatalogue, ImageName, local_name, parse_image_name
+from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ACCOUNT = "123456789012.dkr.ecr.eu-west-1.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("lambda", ImageName("lambda", "lambda")),
+        ("a/b:1.0", ImageName("a/b", "b", tag="1.0")),
+        ("host:5000/a/b", ImageName("host:5000/a/b", "b")),
+        ("host:5000/b:x@sha256:00", ImageName("host:5000/b", "b", tag="x", digest="sha256:00")),
+        (
+            f"{ACCOUNT}/pytorch-training:2.3.0",
+            ImageName(f"{ACCOUNT}/pytorch-training", "pytorch-training", tag="2.3.0"),
+        ),
+    ],
+)
+def test_name_is_split(image: str, expected: ImageName) -> None:
+    assert parse_image_name(image) == expected
+
+
+@pytest.mark.parametrize("image", ["", "a/", ":tag", "a b", "a/:x"])
+def test_text_that_is_no_name(image: str) -> None:
+    with pytest.raises(ImageNotFoundError, match="is not an image name"):
+        parse_image_name(image)
+
+
+part = st.from_regex(r"[a-z0-9][a-z0-9_.-]{0,10}", fullmatch=True)
+
+
+@given(st.lists(part, min_size=1, max_size=4), st.none() | part)
+def test_parts_make_the_name_again(path: list[str], tag: str | None) -> None:
+    image = "/".join(path) + (f":{tag}" if tag else "")
+    assert parse_image_name(image) == ImageName("/".join(path), path[-1], tag=tag)
+
+
+def test_ours_answer_to_what_the_sdks_ask_for() -> None:
+    catalogue = ImageCatalogue()
+    for repository in ("pytorch-training", "sagemaker-debugger-rules", "sagemaker-debugger-rule-evaluator", "lambda"):
+        found = catalogue.find(f"{ACCOUNT}/{repository}:latest")
+        assert found is not None
+        definition, note = found
+        assert (local_name(definition), note) == (f"smdebug-emulator/{repository}:latest", None)
+    assert catalogue.find(f"{ACCOUNT}/my-own-training:1") is None
+    assert catalogue.resolve("my-own-training:1") is None
+
+
+def test_rule_images_hold_no_framework() -> None:
+    for definition in ImageCatalogue():
+        if definition.name.startswith("sagemaker-debugger-rule"):
+            assert not [line for line in definition.requirements if line.startswith(("torch", "tensorflow", "xgboost"))]
+
+
+@pytest.mark.parametrize(
+    ("tag", "noted"),
+    [
+        ("", False),
+        (":latest", False),
+        (":2.13.0-cpu-py311", False),
+        (":2.3.0-cpu-py311", True),
+        (":2.13.0-gpu-py311", True),
+        ("@sha256:0123", True),
+    ],
+)
+def test_another_version_is_noted(tag: str, noted: bool) -> None:
+    resolved = ImageCatalogue().resolve(f"{ACCOUNT}/pytorch-training{tag}")
+    assert resolved is not None
+    assert (resolved.note is not None) is noted
+    if noted:
+        assert tag.lstrip(":@") in (resolved.note or "")
+
+
+def write_image(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "image.toml").write_text(text)
+    return folder
+
+
+def test_definition_is_read_whole(tmp_path: Path) -> None:
+    write_image(
+        tmp_path / "deep" / "one",
+        'name = "one"\nrepositories = ["uno"]\nversion = "1"\nrequirements = ["six"]\nwith_smdebug = true\n'
+        'entrypoint = ["python"]\n[environment]\nA = "b"\n',
+    )
+    (definition,) = ImageCatalogue(tmp_path)
+    assert definition.repositories == ("one", "uno")
+    assert (definition.version, definition.requirements, definition.with_smdebug) == ("1", ("six",), True)
+    assert definition.environment == {"A": "b"}
+    assert definition.folder == tmp_path / "deep" / "one"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('repositories = ["x"]', "name is missing"),
+        ('name = "x"\ncommand = []', "unknown key 'command'"),
+        ('name = "x"\nentrypoint = "python"', "entrypoint is 'python'"),
+        ('name = "x"\nentrypoint = [1]', r"entrypoint is \[1\]"),
+        ('name = "x"\nwith_smdebug = "yes"', "with_smdebug is 'yes'"),
+        ("name =", "cannot be read"),
+    ],
+)
+def test_wrong_definition_names_file_and_key(tmp_path: Path, text: str, message: str) -> None:
+    write_image(tmp_path / "wrong", text)
+    with pytest.raises(ContainerRuntimeError, match=f"image.toml.*{message}"):
+        ImageCatalogue(tmp_path)
+
+
+def test_two_that_answer_to_one_name(tmp_path: Path) -> None:
+    write_image(tmp_path / "a", 'name = "a"')
+    write_image(tmp_path / "b", 'name = "b"\nrepositories = ["a"]')
+    with pytest.raises(ContainerRuntimeError, match="'a' is already answered"):
+        ImageCatalogue(tmp_path)
+
+
+def test_no_definition_at_all(tmp_path: Path) -> None:
+    with pytest.raises(ContainerRuntimeError, match="checkout"):
+        ImageCatalogue(tmp_path)

@@ -1,0 +1,93 @@
+"""Which back end is chosen, and what is said about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from container_runtime import docker_engine
+from container_runtime.engine import main as engine_main
+from container_runtime.engine import start_engine
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, ImageNotFoundError
+from container_runtime.selection import name_instance, select_runtime
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-engine.sock")
+
+
+@pytest.fixture
+def no_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docker_engine, "missing_images", lambda _catalogue: ["lambda"])
+
+
+def test_process_is_chosen_when_asked_for(tmp_path: Path) -> None:
+    selection = select_runtime("process", tmp_path)
+    assert selection.runtime.name == "process"
+    assert "as asked for" in selection.reason
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_auto_without_an_engine(tmp_path: Path) -> None:
+    selection = select_runtime("auto", tmp_path)
+    assert (selection.runtime.name, selection.runtime.host_address) == ("process", "127.0.0.1")
+    assert "No Docker engine answers" in selection.reason
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_docker_without_an_engine_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(EngineUnavailableError, match="make engine"):
+        select_runtime("docker", tmp_path)
+
+
+@pytest.mark.usefixtures("no_images")
+def test_auto_without_images(tmp_path: Path) -> None:
+    selection = select_runtime("auto", tmp_path)
+    assert selection.runtime.name == "process"
+    assert "make images" in selection.reason
+
+
+@pytest.mark.usefixtures("no_images")
+def test_docker_without_images_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ImageNotFoundError, match=r"lambda.*make images"):
+        select_runtime("docker", tmp_path)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("choice", ["auto", "docker"])
+def test_docker_is_chosen_where_it_can_be(tmp_path: Path, choice: str) -> None:
+    selection = select_runtime(choice, tmp_path)  # type: ignore[arg-type]
+    selection.runtime.close()
+    assert selection.runtime.name == "docker"
+
+
+def test_state_folder_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ContainerRuntimeError, match="file/containers cannot be used"):
+        select_runtime("process", tmp_path / "file")
+
+
+def test_instance_is_the_same_for_the_same_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert name_instance(Path("state")) == name_instance(tmp_path / "state")
+    assert name_instance(tmp_path / "other") != name_instance(tmp_path / "state")
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_engine_of_somebody_else_is_not_started() -> None:
+    said: list[str] = []
+    with pytest.raises(EngineUnavailableError, match=r"DOCKER_HOST=.*no-engine"):
+        start_engine(said.append)
+    assert said == []
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_engine_command_without_an_engine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert engine_main(["status"]) == 1
+    assert capsys.readouterr().out == "engine: no Docker engine answers\n"
+    assert engine_main(["status", "--quiet"]) == 1
+    assert engine_main(["start"]) == 1
+    output = capsys.readouterr()
+    assert (output.out, "DOCKER_HOST" in output.err) == ("", True)

@@ -1,0 +1,99 @@
+"""The same functions in containers of a Docker engine."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from waitress.server import create_server
+
+from emulator.events.lambda_runtime import LambdaRuntime
+from emulator.moto_services.functions import get_function
+from tests.unit.emulator.events.conftest import ACCOUNT, CREDENTIALS, REGION, Emulator, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture
+def engine() -> Iterator[Any]:
+    from container_runtime.docker_engine import DockerEngine
+
+    made = DockerEngine(f"test-{uuid.uuid4().hex[:12]}")
+    yield made
+    assert made.find({}) == []
+    made.close()
+
+
+@pytest.fixture
+def start_runtime(emulator: Emulator, engine: Any, moto_application: Any, tmp_path: Path) -> Iterator[Any]:
+    server = create_server(moto_application, host=engine.host_address, port=0, threads=4)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    url = f"http://{engine.host_address}:{server.effective_port}"
+    made: list[LambdaRuntime] = []
+
+    def start() -> LambdaRuntime:
+        made.append(LambdaRuntime(engine, url, tmp_path / "docker-lambda", CREDENTIALS))
+        return made[-1]
+
+    yield start
+    for runtime in made:
+        runtime.close()
+    server.close()
+    thread.join(1)
+
+
+def test_function_in_a_container(
+    emulator: Emulator, engine: Any, start_runtime: Callable[[], LambdaRuntime], tmp_path: Path
+) -> None:
+    emulator.create_function(
+        """
+        import os
+        import boto3
+        s3 = boto3.client("s3")
+        def handler(event, context):
+            if event == "exit":
+                os._exit(4)
+            s3.create_bucket(Bucket=event)
+            print("made", event)
+            return [os.environ["LAMBDA_TASK_ROOT"], os.getpid()]
+        """,
+        Timeout=30,
+        MemorySize=256,
+    )
+    runtime = start_runtime()
+    function = get_function(ACCOUNT, REGION, "fn")
+    first = runtime.invoke(function, b'"from-a-container"', with_log_tail=True)
+    assert first.function_error is None, first.payload
+    assert json.loads(first.payload)[0] == "/var/task"
+    assert "made from-a-container" in first.log_tail
+    assert [bucket["Name"] for bucket in emulator.client("s3").list_buckets()["Buckets"]] == ["from-a-container"]
+    began = time.monotonic()
+    assert runtime.invoke(function, b'"from-a-container"').payload == first.payload
+    assert time.monotonic() - began < 1
+    assert len(engine.find({})) == 1
+    failed = runtime.invoke(function, b'"exit"')
+    assert json.loads(failed.payload)["errorMessage"].endswith("exit status 4")
+    runtime.invoke(function, b'"from-a-container"')
+    # As after kill -9: what the first left behind is found by its label.
+    start_runtime()
+    assert engine.find({}) == []
+
+
+def test_errors_and_timeout_in_a_container(emulator: Emulator, start_runtime: Callable[[], LambdaRuntime]) -> None:
+    runtime = start_runtime()
+    emulator.create_function("import nothing", "bad")
+    failed = runtime.invoke(get_function(ACCOUNT, REGION, "bad"), b"{}")
+    assert json.loads(failed.payload)["errorType"] == "Runtime.ImportModuleError"
+    emulator.create_function("import time\ndef handler(e, c): time.sleep(60)", "slow", Timeout=1)
+    slow = runtime.invoke(get_function(ACCOUNT, REGION, "slow"), b"{}")
+    assert json.loads(slow.payload)["errorType"] == "Sandbox.Timedout"
+    wait_until(lambda: "Task timed out after 1.00 seconds" in emulator.log_text("slow"), "it is logged")

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from container_runtime.runtime import Exit
+from emulator.events.invocation import Invocation, WorkerFailure
+from emulator.events.runtime_api import Answer, RuntimeApi
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NEXT = "/2018-06-01/runtime/invocation/next"
+
+
+@pytest.fixture
+def api() -> Iterator[RuntimeApi]:
+    made = RuntimeApi("127.0.0.1", lambda _: None)
+    yield made
+    made.close()
+
+
+def ask(api: RuntimeApi, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(api.address, timeout=10)
+    connection.request(method, path, body, headers)
+    answer = connection.getresponse()
+    status, content = answer.status, answer.read()
+    connection.close()
+    return status, content
+
+
+def build_invocation(timeout_s: float = 5.0) -> Invocation:
+    return Invocation("arn:fn", b'{"a": 1}', timeout_s)
+
+
+def answer_next(api: RuntimeApi, kind: str, body: bytes) -> None:
+    connection = http.client.HTTPConnection(api.address, timeout=10)
+    connection.request("GET", NEXT)
+    got = connection.getresponse()
+    got.read()
+    request_id = got.headers["Lambda-Runtime-Aws-Request-Id"]
+    connection.request("POST", f"/2018-06-01/runtime/invocation/{request_id}/{kind}", body)
+    connection.getresponse().read()
+    connection.close()
+
+
+@pytest.mark.parametrize(("kind", "failed"), [("response", False), ("error", True)])
+def test_invocation_and_its_answer(api: RuntimeApi, kind: str, failed: bool) -> None:
+    worker = threading.Thread(target=answer_next, args=(api, kind, b"[1]"))
+    worker.start()
+    assert api.run(build_invocation(), 5.0) == Answer(b"[1]", failed)
+    worker.join()
+
+
+def test_requests_from_elsewhere_are_refused(api: RuntimeApi) -> None:
+    assert ask(api, "GET", NEXT, Host="attacker.example")[0] == 403
+    assert ask(api, "GET", NEXT, Origin="http://127.0.0.1")[0] == 403
+    assert ask(api, "GET", "/elsewhere")[0] == 404
+    assert ask(api, "POST", "/elsewhere", b"")[0] == 404
+
+
+def test_answer_to_nothing_is_refused(api: RuntimeApi) -> None:
+    assert ask(api, "POST", "/2018-06-01/runtime/invocation/0-0/response", b"1")[0] == 400
+    assert ask(api, "POST", "/2018-06-01/runtime/init/error", b"", **{"Content-Length": "99999999"})[0] == 413
+
+
+def test_init_error_is_what_the_caller_gets(api: RuntimeApi) -> None:
+    error = {"errorType": "Runtime.ImportModuleError", "errorMessage": "no"}
+    assert ask(api, "POST", "/2018-06-01/runtime/init/error", json.dumps(error).encode())[0] == 202
+    with pytest.raises(WorkerFailure) as failure:
+        api.run(build_invocation(), 5.0)
+    assert json.loads(failure.value.payload) == error
+    assert not api.wait_until_ready(0)
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        (Exit(code=1), "exit status 1"),
+        (Exit(code=137), "signal: killed"),
+        (Exit(code=139), "signal: segmentation fault"),
+        (Exit(code=137, out_of_memory=True), "raise the function's MemorySize"),
+    ],
+)
+def test_exit_is_told(api: RuntimeApi, how: Exit, text: str) -> None:
+    api.worker_exited(how)
+    with pytest.raises(WorkerFailure) as failure:
+        api.run(build_invocation(), 5.0)
+    assert text in json.loads(failure.value.payload)["errorMessage"]
+
+
+def test_worker_that_never_asks_is_timed_out(api: RuntimeApi) -> None:
+    with pytest.raises(WorkerFailure, match=r"timed out after 0\.05 seconds"):
+        api.run(build_invocation(), 0.05)

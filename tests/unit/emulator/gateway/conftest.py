@@ -1,0 +1,151 @@
+"""A gateway over real HTTP: waitress on a free port, moto behind it, and jobs that remember what they were asked."""
+
+from __future__ import annotations
+
+import http.client
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
+from emulator.gateway.authentication import LOOPBACK_HOSTS
+from emulator.gateway.dispatch import Rooms, build_gateway
+from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.gateway.sagemaker import SageMaker
+from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+ACCOUNT = "123456789012"
+NOT_FOUND = "Requested resource not found."
+
+
+class MemoryJobs:
+    """Jobs that never run."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[tuple[str, str], dict[str, Any]] = {}
+        self.filters: dict[str, Any] = {}
+        self.tags: dict[str, list[dict[str, str]]] = {}
+        self.stopped: list[str] = []
+
+    def create(self, region: str, request: dict[str, Any]) -> dict[str, Any]:
+        name = request["TrainingJobName"]
+        if name == "job-that-breaks":
+            raise RuntimeError("the store is on fire")
+        arn = f"arn:aws:sagemaker:{region}:{ACCOUNT}:training-job/{name}"
+        if (region, name) in self.jobs:
+            raise ResourceInUse(f"Training job names must be unique ({arn})")
+        job = {**request, "TrainingJobArn": arn, "TrainingJobStatus": "InProgress", "CreationTime": 1700000000.5}
+        self.jobs[region, name] = job
+        self.tags[arn] = list(request.get("Tags", []))
+        return job
+
+    def get(self, region: str, name: str) -> dict[str, Any]:
+        if (region, name) not in self.jobs:
+            raise ValidationException(NOT_FOUND)
+        return self.jobs[region, name]
+
+    def list(self, region: str, **filters: Any) -> tuple[list[dict[str, Any]], str | None]:
+        self.filters = filters
+        return [job for (where, _), job in self.jobs.items() if where == region], "more"
+
+    def stop(self, region: str, name: str) -> dict[str, Any]:
+        self.stopped.append(name)
+        return self.get(region, name)
+
+    def describe(self, job: dict[str, Any]) -> dict[str, Any]:
+        return {**job, "Internal": "never sent", "FailureReason": None}
+
+    get_processing_job = get
+    stop_processing_job = stop
+
+    def list_processing_jobs(self, region: str, **filters: Any) -> tuple[list[dict[str, Any]], str | None]:
+        self.filters = filters
+        return [{"ProcessingJobName": "p", "ProcessingJobArn": "arn", "ProcessingJobStatus": "InProgress"}], None
+
+    def describe_processing_job(self, job: dict[str, Any]) -> dict[str, Any]:
+        return {"CreationTime": 1.0, **job}
+
+    def add_tags(self, arn: str, tags: list[dict[str, str]]) -> list[dict[str, str]]:
+        self.list_tags(arn).extend(tags)
+        return self.tags[arn]
+
+    def list_tags(self, arn: str) -> list[dict[str, str]]:
+        if arn not in self.tags:
+            raise ResourceNotFound(NOT_FOUND)
+        return self.tags[arn]
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Gateway:
+    """A gateway that listens."""
+
+    port: int
+    jobs: MemoryJobs
+    invoked: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def client(self, service: str, region: str = "us-east-1", **config: Any) -> Any:
+        return boto3.client(
+            service,
+            endpoint_url=self.url,
+            region_name=region,
+            aws_access_key_id="key",
+            aws_secret_access_key="secret",
+            config=Config(retries={"max_attempts": 1}, **config),
+        )
+
+    def send(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
+        """One raw request; underscores in header names stand for hyphens."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
+            response = connection.getresponse()
+            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        finally:
+            connection.close()
+
+    def send_operation(self, operation: str, body: bytes, *, region: str = "us-east-1", signed: bool = True) -> Answer:
+        headers = {"X_Amz_Target": f"SageMaker.{operation}", "Content_Type": "application/x-amz-json-1.1"}
+        if signed:
+            headers["Authorization"] = (
+                f"AWS4-HMAC-SHA256 Credential=key/20250101/{region}/sagemaker/aws4_request, "
+                "SignedHeaders=host, Signature=00"
+            )
+        return self.send("POST", "/", body, **headers)
+
+
+@pytest.fixture(scope="session")
+def gateway() -> Iterator[Gateway]:
+    listener = Listener(LOOPBACK, 0)
+    running = Gateway(listener.port, MemoryJobs())
+
+    def invoke(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        running.invoked.append(environ["PATH_INFO"])
+        start_response("200 OK", [("Content-Length", "2")])
+        return [b"{}"]
+
+    rooms = Rooms(Future(), Future(), Future(), has_sagemaker_operation, lambda: {"status": "running"}, LOOPBACK_HOSTS)
+    rooms.sagemaker.set_result(SageMaker(running.jobs, ACCOUNT))
+    rooms.invoke.set_result(invoke)
+    rooms.moto.set_result(MotoApplication())
+    listener.serve(build_gateway(rooms))
+    yield running
+    listener.close()

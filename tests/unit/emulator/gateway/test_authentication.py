@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from emulator.exceptions import AccessDeniedException, AwsError, MissingAuthenticationToken
+from emulator.gateway.authentication import (
+    LOOPBACK_HOSTS,
+    CredentialScope,
+    authenticate,
+    check_source,
+    read_credential_scope,
+)
+
+SIGNED = "AWS4-HMAC-SHA256 Credential=AKID/20250101/eu-west-1/sagemaker/aws4_request, SignedHeaders=a, Signature=0"
+
+
+def test_the_scope_comes_from_the_header() -> None:
+    assert read_credential_scope({"HTTP_AUTHORIZATION": SIGNED}) == CredentialScope("eu-west-1", "sagemaker")
+
+
+def test_the_scope_comes_from_a_presigned_query() -> None:
+    query = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKID%2F20250101%2Fus-east-2%2Fs3%2Faws4_request"
+    assert read_credential_scope({"QUERY_STRING": query}) == CredentialScope("us-east-2", "s3")
+
+
+@pytest.mark.parametrize("header", ["", "Basic x", "AWS4-HMAC-SHA256 Credential=AKID/2025/us-east-1/x/aws4_request"])
+def test_anything_else_is_unsigned(header: str) -> None:
+    with pytest.raises(MissingAuthenticationToken):
+        authenticate({"HTTP_AUTHORIZATION": header}, {"eu-west-1"})
+
+
+def test_a_region_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(AwsError, match="valid region") as caught:
+        authenticate({"HTTP_AUTHORIZATION": SIGNED}, {"us-east-1"})
+    assert caught.value.code == "InvalidSignatureException"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "127.0.0.1:4580",
+        "localhost:4580",
+        "[::1]:4580",
+        "bucket.localhost:4580",
+        "LOCALHOST",
+        "172.20.0.1:1",
+    ],
+)
+def test_own_hosts_pass(host: str) -> None:
+    check_source({"HTTP_HOST": host}, {*LOOPBACK_HOSTS, "172.20.0.1"})
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", "[::1", "xlocalhost", "a@b"],
+)
+def test_other_hosts_are_refused(host: str) -> None:
+    with pytest.raises(AccessDeniedException, match="Host is"):
+        check_source({"HTTP_HOST": host}, LOOPBACK_HOSTS)
+
+
+def test_a_page_of_ours_passes() -> None:
+    check_source({"HTTP_HOST": "localhost:1", "HTTP_ORIGIN": "http://localhost:1"}, LOOPBACK_HOSTS)
+
+
+@pytest.mark.parametrize("origin", ["null", "https://evil.example", "http://localhost.evil.example", "file://", ""])
+def test_pages_of_others_are_refused(origin: str) -> None:
+    with pytest.raises(AccessDeniedException, match="web page"):
+        check_source({"HTTP_HOST": "localhost:1", "HTTP_ORIGIN": origin}, LOOPBACK_HOSTS)

@@ -1,0 +1,210 @@
+"""Who answers what, over real HTTP."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from emulator.gateway.authentication import LOOPBACK_HOSTS
+from emulator.gateway.dispatch import Rooms, build_gateway
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+    import pytest
+
+    from tests.unit.emulator.gateway.conftest import Gateway
+
+MIB = 1024 * 1024
+
+
+def test_health(gateway: Gateway) -> None:
+    answer = gateway.send("GET", "/_emulator/health")
+    assert json.loads(answer.body) == {"status": "running"}
+    assert answer.headers["x-amzn-requestid"]
+
+
+def test_a_browser_at_the_front_door(gateway: Gateway) -> None:
+    answer = gateway.send("GET", "/")
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+
+
+def test_a_foreign_host_is_refused_with_the_reason(gateway: Gateway) -> None:
+    for path in ("/", "/_emulator/health", "/bucket/key"):
+        answer = gateway.send("GET", path, Host="evil.example")
+        assert answer.status == 403
+        assert "'evil.example'" in json.loads(answer.body)["message"]
+
+
+def test_a_foreign_page_is_refused(gateway: Gateway) -> None:
+    assert gateway.send("GET", "/_emulator/health", Origin="https://evil.example").status == 403
+
+
+def test_no_such_own_page(gateway: Gateway) -> None:
+    assert gateway.send("GET", "/_emulator/nothing").status == 404
+
+
+def test_lambda_invoke_goes_to_the_runtime(gateway: Gateway) -> None:
+    answer = gateway.client("lambda").invoke(FunctionName="my-function")
+    assert answer["StatusCode"] == 200
+    assert gateway.invoked[-1] == "/2015-03-31/functions/my-function/invocations"
+
+
+def test_other_services_are_motos(gateway: Gateway) -> None:
+    assert gateway.client("sts").get_caller_identity()["Account"] == "123456789012"
+    gateway.client("iam").create_role(RoleName="trainer", AssumeRolePolicyDocument="{}")
+    gateway.client("logs").create_log_group(logGroupName="/a/b")
+    queue = gateway.client("sqs").create_queue(QueueName="q")["QueueUrl"]
+    gateway.client("sqs").send_message(QueueUrl=queue, MessageBody="hello")
+    gateway.client("events").put_rule(Name="r", EventPattern='{"source":["aws.sagemaker"]}')
+
+
+def test_s3_objects_come_back_as_they_went(gateway: Gateway) -> None:
+    s3 = gateway.client("s3")
+    s3.create_bucket(Bucket="round-trip")
+    key = "a b/ü%2F+&=/../x"
+    s3.put_object(
+        Bucket="round-trip", Key=key, Body=b"data", ContentType="text/plain", Metadata={"who": "me", "job_name": "a-b"}
+    )
+    got = s3.get_object(Bucket="round-trip", Key=key)
+    assert (got["Body"].read(), got["ContentType"], got["Metadata"]) == (
+        b"data",
+        "text/plain",
+        {"who": "me", "job_name": "a-b"},
+    )
+    assert [each["Key"] for each in s3.list_objects_v2(Bucket="round-trip")["Contents"]] == [key]
+    s3.delete_object(Bucket="round-trip", Key=key)
+    assert s3.list_objects_v2(Bucket="round-trip")["KeyCount"] == 0
+
+
+def test_virtual_host_buckets_below_localhost(gateway: Gateway) -> None:
+    gateway.client("s3").create_bucket(Bucket="virtual")
+    gateway.client("s3").put_object(Bucket="virtual", Key="k", Body=b"v", ACL="public-read")
+    assert gateway.send("GET", "/k", Host=f"virtual.localhost:{gateway.port}").body == b"v"
+
+
+def test_a_presigned_url(gateway: Gateway) -> None:
+    s3 = gateway.client("s3", signature_version="s3v4")
+    s3.create_bucket(Bucket="presigned")
+    s3.put_object(Bucket="presigned", Key="k", Body=b"v")
+    url = s3.generate_presigned_url("get_object", Params={"Bucket": "presigned", "Key": "k"})
+    assert gateway.send("GET", url.removeprefix(gateway.url)).body == b"v"
+
+
+def test_a_large_body(gateway: Gateway) -> None:
+    s3 = gateway.client("s3")
+    s3.create_bucket(Bucket="large")
+    body = bytes(range(256)) * (40 * 4096)
+    assert len(body) == 40 * MIB
+    s3.put_object(Bucket="large", Key="k", Body=body)
+    assert s3.get_object(Bucket="large", Key="k")["Body"].read() == body
+
+
+def test_an_upload_in_parts(gateway: Gateway) -> None:
+    s3 = gateway.client("s3")
+    s3.create_bucket(Bucket="parts")
+    body = b"0123456789abcdef" * MIB
+    s3.upload_fileobj(io.BytesIO(body), "parts", "k")
+    assert s3.head_object(Bucket="parts", Key="k")["ETag"].endswith('-2"')
+    assert s3.get_object(Bucket="parts", Key="k")["Body"].read() == body
+
+
+def test_a_large_request_of_sagemaker(gateway: Gateway) -> None:
+    answer = gateway.send_operation("ListTrainingJobs", json.dumps({"NameContains": "x" * 2 * MIB}).encode())
+    assert answer.status == 400
+    assert json.loads(answer.body)["__type"] == "ValidationException"
+
+
+def test_expect_100_continue(gateway: Gateway) -> None:
+    body = b"{}"
+    head = (
+        f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{gateway.port}\r\nX-Amz-Target: SageMaker.ListTrainingJobs\r\n"
+        "Authorization: AWS4-HMAC-SHA256 Credential=k/20250101/us-east-1/sagemaker/aws4_request, Signature=0\r\n"
+        f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=10) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(1024).startswith(b"HTTP/1.1 100")
+        connection.sendall(body)
+        with connection.makefile("rb") as answer:
+            assert answer.readline().startswith(b"HTTP/1.1 200")
+
+
+def test_puts_and_lists_at_the_same_time(gateway: Gateway) -> None:
+    gateway.client("s3").create_bucket(Bucket="busy")
+
+    def work(worker: int) -> int:
+        s3 = gateway.client("s3")
+        seen = 0
+        for number in range(15):
+            s3.put_object(Bucket="busy", Key=f"{worker}/{number}", Body=b"x")
+            seen = s3.list_objects_v2(Bucket="busy", Prefix=f"{worker}/")["KeyCount"]
+        return seen
+
+    with ThreadPoolExecutor(6) as workers:
+        assert list(workers.map(work, range(6))) == [15] * 6
+
+
+def rooms(**changes: Any) -> Rooms:
+    each: dict[str, Any] = {
+        "sagemaker": Future(),
+        "invoke": Future(),
+        "moto": Future(),
+        "has_moto_operation": lambda _: False,
+        "health": lambda: {"status": "starting"},
+        "own_hosts": LOOPBACK_HOSTS,
+    }
+    return Rooms(**{**each, **changes})
+
+
+def ask(application: Any, path: str) -> tuple[str, dict[str, str], bytes]:
+    started: list[tuple[str, list[tuple[str, str]]]] = []
+    environ: WSGIEnvironment = {
+        "REQUEST_METHOD": "GET",
+        "PATH_INFO": path,
+        "HTTP_HOST": "localhost",
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "80",
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(),
+        "wsgi.errors": io.StringIO(),
+    }
+    body = b"".join(application(environ, lambda status, headers, _=None: started.append((status, headers))))
+    return started[0][0], dict(started[0][1]), body
+
+
+def test_health_is_answered_before_the_rooms_are_ready() -> None:
+    status, _, body = ask(build_gateway(rooms()), "/_emulator/health")
+    assert status == "200 OK"
+    assert json.loads(body) == {"status": "starting"}
+
+
+def test_a_request_waits_for_its_room() -> None:
+    moto: Future[Any] = Future()
+
+    def application(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        start_response("200 OK", [])
+        return [b"ready"]
+
+    gateway = build_gateway(rooms(moto=moto))
+    with ThreadPoolExecutor(1) as client:
+        waiting = client.submit(ask, gateway, "/bucket")
+        assert not waiting.done()
+        moto.set_result(application)
+        assert waiting.result(10)[2] == b"ready"
+
+
+def test_a_room_that_raises_is_an_internal_failure(caplog: pytest.LogCaptureFixture) -> None:
+    def application(_environ: WSGIEnvironment, _start_response: StartResponse) -> Iterable[bytes]:
+        raise RuntimeError("on fire")
+
+    moto: Future[Any] = Future()
+    moto.set_result(application)
+    status, headers, body = ask(build_gateway(rooms(moto=moto)), "/bucket")
+    assert status.startswith("500")
+    assert json.loads(body)["__type"] == headers["x-amzn-errortype"] == "InternalFailure"
+    assert "on fire" in caplog.text

@@ -1,0 +1,208 @@
+"""SageMaker's operations as boto3 sees them."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from emulator.gateway.sagemaker import SageMaker
+from tests.unit.emulator.gateway.test_protocol import REQUEST
+
+if TYPE_CHECKING:
+    from tests.unit.emulator.gateway.conftest import Gateway
+
+
+@pytest.fixture
+def sagemaker(gateway: Gateway) -> Any:
+    gateway.jobs.__init__()  # type: ignore[misc]  # empty again
+    return gateway.client("sagemaker")
+
+
+def error_of(caught: pytest.ExceptionInfo[ClientError]) -> tuple[str, str, int]:
+    response = caught.value.response
+    return (
+        response["Error"]["Code"],
+        response["Error"]["Message"],
+        response["ResponseMetadata"]["HTTPStatusCode"],
+    )
+
+
+def test_create_and_describe(sagemaker: Any) -> None:
+    created = sagemaker.create_training_job(**REQUEST, Tags=[{"Key": "a", "Value": "b"}])
+    assert created["TrainingJobArn"] == "arn:aws:sagemaker:us-east-1:123456789012:training-job/job-1"
+    assert len(created["ResponseMetadata"]["RequestId"]) == 36
+    described = sagemaker.describe_training_job(TrainingJobName="job-1")
+    assert {name: described[name] for name in REQUEST} == REQUEST
+    assert described["CreationTime"] == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=timezone.utc)
+    assert "FailureReason" not in described
+    assert "Internal" not in described
+
+
+def test_the_region_is_that_of_the_signature(gateway: Gateway, sagemaker: Any) -> None:
+    sagemaker.create_training_job(**REQUEST)
+    elsewhere = gateway.client("sagemaker", "eu-central-1")
+    assert ":eu-central-1:" in elsewhere.create_training_job(**REQUEST)["TrainingJobArn"]
+    assert len(elsewhere.list_training_jobs()["TrainingJobSummaries"]) == 1
+
+
+def test_a_taken_name(sagemaker: Any) -> None:
+    sagemaker.create_training_job(**REQUEST)
+    with pytest.raises(sagemaker.exceptions.ResourceInUse) as caught:
+        sagemaker.create_training_job(**REQUEST)
+    assert error_of(caught)[::2] == ("ResourceInUse", 400)
+
+
+def test_an_unknown_job(sagemaker: Any) -> None:
+    with pytest.raises(ClientError) as caught:
+        sagemaker.describe_training_job(TrainingJobName="nobody")
+    assert error_of(caught) == ("ValidationException", "Requested resource not found.", 400)
+
+
+def test_lists_pass_their_filters_on(gateway: Gateway, sagemaker: Any) -> None:
+    sagemaker.create_training_job(**REQUEST)
+    after = datetime(2025, 1, 1, tzinfo=timezone.utc)
+    answer = sagemaker.list_training_jobs(
+        NameContains="job", StatusEquals="InProgress", CreationTimeAfter=after, SortBy="Name", NextToken="t"
+    )
+    assert gateway.jobs.filters == {
+        "name_contains": "job",
+        "status_equals": "InProgress",
+        "creation_time_after": after,
+        "sort_by": "Name",
+        "next_token": "t",
+        "max_results": 10,
+    }
+    assert answer["NextToken"] == "more"
+    assert answer["TrainingJobSummaries"][0]["TrainingJobName"] == "job-1"
+    assert "RoleArn" not in answer["TrainingJobSummaries"][0]
+
+
+@pytest.mark.parametrize(("given", "seen"), [({}, 10), ({"MaxResults": 100}, 100), ({"MaxResults": 1}, 1)])
+def test_page_sizes(gateway: Gateway, sagemaker: Any, given: dict[str, int], seen: int) -> None:
+    assert "NextToken" not in sagemaker.list_processing_jobs(**given)
+    assert gateway.jobs.filters["max_results"] == seen
+
+
+def test_a_page_of_more_than_100_is_refused(sagemaker: Any) -> None:
+    with pytest.raises(ClientError) as caught:
+        sagemaker.list_training_jobs(MaxResults=101)
+    assert error_of(caught)[1] == (
+        "1 validation error detected: Value '101' at 'maxResults' failed to satisfy constraint: "
+        "Member must have value less than or equal to 100"
+    )
+
+
+def test_stop(gateway: Gateway, sagemaker: Any) -> None:
+    sagemaker.create_training_job(**REQUEST)
+    sagemaker.stop_training_job(TrainingJobName="job-1")
+    sagemaker.stop_processing_job(ProcessingJobName="job-1")
+    assert gateway.jobs.stopped == ["job-1", "job-1"]
+
+
+def test_tags(sagemaker: Any) -> None:
+    arn = sagemaker.create_training_job(**REQUEST, Tags=[{"Key": "a", "Value": "1"}])["TrainingJobArn"]
+    assert len(sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "b", "Value": "2"}])["Tags"]) == 2
+    assert [tag["Key"] for tag in sagemaker.list_tags(ResourceArn=arn)["Tags"]] == ["a", "b"]
+    with pytest.raises(sagemaker.exceptions.ResourceNotFound):
+        sagemaker.list_tags(ResourceArn=arn + "x")
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "text"),
+    [
+        ({"AlgorithmSpecification": {"TrainingInputMode": "File"}}, "ValidationException", "Exactly one of"),
+        (
+            {"AlgorithmSpecification": {"TrainingInputMode": "File", "AlgorithmName": "mine"}},
+            "ValidationException",
+            "'mine'",
+        ),
+        (
+            {"InputDataConfig": [{"ChannelName": "train", "DataSource": {}}] * 2},
+            "ValidationException",
+            "Channel names must be unique. Used more than once: train.",
+        ),
+        (
+            {"DebugRuleConfigurations": [{"RuleConfigurationName": "r", "RuleEvaluatorImage": "i"}] * 2},
+            "ValidationException",
+            "Used more than once: r.",
+        ),
+        (
+            {
+                "DebugRuleConfigurations": [
+                    {"RuleConfigurationName": f"r{i}", "RuleEvaluatorImage": "i"} for i in range(11)
+                ],
+                "ProfilerRuleConfigurations": [
+                    {"RuleConfigurationName": f"p{i}", "RuleEvaluatorImage": "i"} for i in range(10)
+                ],
+            },
+            "ResourceLimitExceeded",
+            "at most 20 rules; this request has 21",
+        ),
+    ],
+)
+def test_what_creation_checks(sagemaker: Any, changes: dict[str, Any], code: str, text: str) -> None:
+    with pytest.raises(ClientError) as caught:
+        sagemaker.create_training_job(**{**REQUEST, **changes})
+    assert error_of(caught)[0] == code
+    assert text in error_of(caught)[1]
+
+
+@pytest.mark.parametrize("missing", ["ResourceConfig", "StoppingCondition"])
+def test_what_a_container_needs(sagemaker: Any, missing: str) -> None:
+    with pytest.raises(ClientError, match=f"{missing} must be given"):
+        sagemaker.create_training_job(**{name: value for name, value in REQUEST.items() if name != missing})
+
+
+def test_an_unsigned_request(gateway: Gateway) -> None:
+    answer = gateway.send_operation("ListTrainingJobs", b"{}", signed=False)
+    assert answer.status == 403
+    assert answer.headers["x-amzn-errortype"] == "MissingAuthenticationTokenException"
+    assert json.loads(answer.body)["message"] == "Missing Authentication Token"
+
+
+def test_a_region_nobody_has(gateway: Gateway) -> None:
+    answer = gateway.send_operation("ListTrainingJobs", b"{}", region="moon-dark-1")
+    assert json.loads(answer.body)["__type"] == "InvalidSignatureException"
+
+
+@pytest.mark.parametrize("body", [b"{", b"[1]", b"\x00" * 10])
+def test_bad_json(gateway: Gateway, body: bytes) -> None:
+    answer = gateway.send_operation("ListTrainingJobs", body)
+    assert answer.status == 400
+    assert answer.headers["x-amzn-errortype"] == "SerializationException"
+    assert answer.headers["x-amzn-requestid"]
+
+
+def test_a_fault_of_ours_is_an_internal_failure_with_its_traceback_in_the_log(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = gateway.send_operation(
+        "CreateTrainingJob", json.dumps({**REQUEST, "TrainingJobName": "job-that-breaks"}).encode()
+    )
+    assert answer.status == 500
+    assert answer.headers["x-amzn-errortype"] == "InternalFailure"
+    assert b"on fire" not in answer.body
+    assert "the store is on fire" in caplog.text
+
+
+@pytest.mark.parametrize(("name", "text"), [("FlyToTheMoon", "no operation"), ("CreateHub", "does not have")])
+def test_operations_that_nobody_answers(gateway: Gateway, name: str, text: str) -> None:
+    answer = gateway.send_operation(name, b"{}")
+    assert answer.status == 400
+    assert answer.headers["x-amzn-errortype"] == "UnknownOperationException"
+    assert text in json.loads(answer.body)["message"]
+
+
+def test_operations_of_moto_are_answered_by_moto(sagemaker: Any) -> None:
+    sagemaker.create_experiment(ExperimentName="moto-has-this")
+    names = [each["ExperimentName"] for each in sagemaker.list_experiments()["ExperimentSummaries"]]
+    assert names == ["moto-has-this"]
+
+
+def test_an_operation_that_the_model_lacks_stops_the_start(gateway: Gateway) -> None:
+    with pytest.raises(ValueError, match="FlyToTheMoon"):
+        SageMaker(gateway.jobs, "123456789012", {"FlyToTheMoon": lambda _request, _context: {}})

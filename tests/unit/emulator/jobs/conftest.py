@@ -1,0 +1,199 @@
+"""A whole job room on real local processes and a real S3: what trains is a few lines of Python."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from container_runtime.images import ImageCatalogue
+from container_runtime.local_process import LocalProcesses
+from emulator.jobs import TrainingJobs
+from emulator.jobs.store import JobStore
+from emulator.moto_services.logs import LogGroups
+from emulator.moto_services.s3 import ObjectStore
+from emulator.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+ENDED = {"Completed", "Failed", "Stopped"}
+
+# A rule container: reads its configuration, does what the parameter `behaviour` says.
+RULE_PROGRAM = """
+import json, os, pathlib, signal, sys, time
+c = json.load(open(os.environ["SMDEBUG_RULE_CONFIG_PATH"]))
+p = c["RuleParameters"]
+print("evaluating", c["RuleConfigurationName"], flush=True)
+def verdict(status, details):
+    path = pathlib.Path(c["VerdictPath"])
+    path.with_suffix(".tmp").write_text(json.dumps(
+        {"RuleEvaluationStatus": status, "StatusDetails": details, "Step": 3}))
+    path.with_suffix(".tmp").rename(path)
+pathlib.Path(c["OutputPath"], "report.txt").write_text(json.dumps(c))
+behaviour = p["behaviour"]
+if behaviour == "fire":
+    verdict("IssuesFound", "RuleEvaluationConditionMet: Evaluation of the rule X at step 3 resulted in ...")
+elif behaviour == "pass":
+    verdict("NoIssuesFound", "")
+elif behaviour == "die":
+    print("the last thing it said", flush=True); sys.exit(7)
+elif behaviour == "nonsense":
+    pathlib.Path(c["VerdictPath"]).write_text("{not json")
+elif behaviour == "wait":
+    time.sleep(600)
+"""
+
+
+class RecordingPublisher:
+    """Keeps events in the order in which they were published; delivers when told."""
+
+    def __init__(self, *, deliver: bool = True) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.deliver = deliver
+
+    def publish(self, event_id: str, region: str, event: dict[str, Any], on_delivered: Callable[[str], None]) -> None:
+        assert event_id == event["id"]
+        self.events.append(json.loads(json.dumps(event)))
+        if self.deliver:
+            on_delivered(event_id)
+
+
+@dataclass
+class Room:
+    """The room under test and what it works with."""
+
+    jobs: TrainingJobs
+    store: JobStore
+    runtime: LocalProcesses
+    publisher: RecordingPublisher
+    s3: ObjectStore
+    logs: LogGroups
+    settings: Settings
+    bucket: str
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def request(self, name: str = "job", script: str = "print('hello')", **members: Any) -> dict[str, Any]:
+        """A request whose container runs ``script``."""
+        request: dict[str, Any] = {
+            "TrainingJobName": name,
+            "AlgorithmSpecification": {
+                "TrainingImage": "tiny:1",
+                "TrainingInputMode": "File",
+                "ContainerEntrypoint": [sys.executable, "-I", "-S", "-c", _PRELUDE + script],
+            },
+            "RoleArn": "arn:aws:iam::123456789012:role/x",
+            "OutputDataConfig": {"S3OutputPath": f"s3://{self.bucket}/out"},
+            "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1},
+            "StoppingCondition": {"MaxRuntimeInSeconds": 600},
+        }
+        return request | members
+
+    def hook(self) -> dict[str, Any]:
+        return {"S3OutputPath": f"s3://{self.bucket}/tensors"}
+
+    def rule(self, name: str, behaviour: str, **members: Any) -> dict[str, Any]:
+        return {
+            "RuleConfigurationName": name,
+            "RuleEvaluatorImage": "rules:latest",
+            "RuleParameters": {"behaviour": behaviour},
+        } | members
+
+    def describe(self, name: str = "job") -> dict[str, Any]:
+        return self.jobs.describe(self.jobs.get(REGION, name))
+
+    def run(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.jobs.create(REGION, request)
+        return self.wait(request["TrainingJobName"])
+
+    def wait(self, name: str = "job") -> dict[str, Any]:
+        """Wait until the job and its rules have ended."""
+
+        def ended() -> bool:
+            found = self.describe(name)
+            rules = found.get("DebugRuleEvaluationStatuses", [])
+            running = [each for each in rules if each["RuleEvaluationStatus"] in {"InProgress", "Stopping"}]
+            return found["TrainingJobStatus"] in ENDED and not running
+
+        wait_until(ended, lambda: self.describe(name))
+        return self.describe(name)
+
+    def wait_for_stage(self, stage: str, name: str = "job") -> None:
+        wait_until(lambda: self.describe(name)["SecondaryStatus"] == stage, lambda: self.describe(name))
+
+    def stored(self, prefix: str = "") -> list[str]:
+        return [entry.key for entry in self.s3.list(self.bucket, prefix)]
+
+    def log(self, group: str, job: str) -> list[str]:
+        from moto.logs.models import logs_backends
+
+        streams = logs_backends[ACCOUNT][REGION].groups[group].streams
+        return [event.message for name, stream in streams.items() if name.startswith(job) for event in stream.events]
+
+
+_PRELUDE = "import os, pathlib, signal, sys, time, json\nml = pathlib.Path(os.environ['SAGEMAKER_BASE_DIR'])\n"
+
+
+def wait_until(true: Callable[[], bool], state: Callable[[], Any] = lambda: None, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"waited {seconds} s: {state()}"
+        time.sleep(0.005)
+
+
+@contextmanager
+def open_room(
+    tmp_path: Path, publisher: RecordingPublisher | None = None, bucket: str | None = None, **settings: Any
+) -> Iterator[Room]:
+    images = tmp_path / "images"
+    for name, entrypoint in (
+        ("tiny", []),
+        ("rules", ["python", "-I", "-S", "-c", RULE_PROGRAM]),
+    ):
+        (images / name).mkdir(parents=True, exist_ok=True)
+        (images / name / "image.toml").write_text(f'name = "{name}"\nentrypoint = {json.dumps(entrypoint)}\n')
+    chosen = Settings(state_dir=tmp_path / "state", **({"stop_grace_seconds": 2.0} | settings))
+    s3, logs = ObjectStore(ACCOUNT, REGION), LogGroups(ACCOUNT, REGION)
+    if bucket is None:
+        bucket = f"bucket-{uuid.uuid4().hex}"
+        s3.create_bucket(bucket)
+    store = JobStore(tmp_path / "state" / "jobs.sqlite")
+    runtime = LocalProcesses(tmp_path / "processes", ImageCatalogue(images))
+    publisher = publisher or RecordingPublisher()
+    jobs = TrainingJobs(
+        store,
+        runtime,
+        publisher,
+        lambda _region: s3,
+        lambda _region: logs,
+        chosen,
+        "http://127.0.0.1:1",
+        rule_stop_grace_seconds=0.3,
+    )
+    try:
+        yield Room(jobs, store, runtime, publisher, s3, logs, chosen, bucket)
+    finally:
+        jobs.close()
+        assert runtime.find({}) == []
+        store.close()
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    from moto.logs.models import logs_backends
+
+    logs_backends[ACCOUNT][REGION].groups.clear()
+    before = set(threading.enumerate())
+    with open_room(tmp_path) as opened:
+        yield opened
+    assert set(threading.enumerate()) <= before, "every thread of the room has ended"

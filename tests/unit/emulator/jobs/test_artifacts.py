@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import os
+import tarfile
+from typing import TYPE_CHECKING
+
+from emulator.jobs.artifacts import read_failure, write_archive
+from emulator.jobs.opt_ml import OptMl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_archive_holds_files_folders_and_links_only(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "a.bin").write_bytes(b"a")
+    (folder / "link").symlink_to("/etc/passwd")
+    os.mkfifo(folder / "pipe")
+    write_archive(folder, tmp_path / "model.tar.gz")
+    with tarfile.open(tmp_path / "model.tar.gz") as tar:
+        assert sorted(tar.getnames()) == ["link", "sub", "sub/a.bin"]
+        assert tar.getmember("link").issym(), "the link, never what it points to"
+        assert {entry.uname for entry in tar} == {"root"}
+
+
+def test_folder_that_is_gone_makes_an_empty_archive(tmp_path: Path) -> None:
+    write_archive(tmp_path / "gone", tmp_path / "x.tar.gz")
+    with tarfile.open(tmp_path / "x.tar.gz") as tar:
+        assert tar.getnames() == []
+
+
+def test_failure_is_cut_at_1024_characters_not_bytes(tmp_path: Path) -> None:
+    (tmp_path / "output").mkdir()
+    opt_ml = OptMl(tmp_path)
+    assert read_failure(opt_ml) == ""
+    opt_ml.failure.write_text("ü" * 2_000)
+    assert read_failure(opt_ml) == "ü" * 1024
+    opt_ml.failure.write_bytes(b"bad \xff byte")
+    assert read_failure(opt_ml) == "bad � byte"

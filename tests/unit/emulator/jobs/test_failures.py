@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from container_runtime.runtime import Exit
+from emulator.jobs.failures import describe_algorithm_error
+from emulator.jobs.instance_types import GIB, find_memory_bytes
+
+
+def test_failure_file_wins_over_the_log() -> None:
+    assert describe_algorithm_error(Exit(1), " why \n", ["a line"]) == "AlgorithmError: why, exit code: 1"
+
+
+def test_last_lines_stand_in_for_it_and_the_end_is_kept() -> None:
+    lines = ["Traceback", "", "x" * 3_000, "ValueError: the reason"]
+    text = describe_algorithm_error(Exit(1), "", lines)
+    assert text.endswith("ValueError: the reason, exit code: 1")
+    assert len(text) == 1024
+
+
+def test_memory_is_said_plainly_however_long_the_log() -> None:
+    text = describe_algorithm_error(Exit(137, out_of_memory=True), "", ["y" * 3_000])
+    assert text.startswith("AlgorithmError: The container ran out of memory and was killed.")
+    assert text.endswith("yyy, exit code: 137")
+    assert len(text) <= 1024
+
+
+def test_long_failure_file_leaves_room_for_the_exit_code() -> None:
+    text = describe_algorithm_error(Exit(255), "z" * 1024, [])
+    assert text.endswith("z, exit code: 255")
+    assert len(text) == 1024
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "gib"),
+    [
+        ("ml.t3.medium", 4),
+        ("ml.m5.large", 8),
+        ("ml.m5.24xlarge", 384),
+        ("ml.c5.xlarge", 8),
+        ("ml.r5.2xlarge", 64),
+        ("ml.p3.2xlarge", 61),
+        ("ml.g4dn.xlarge", 16),
+        ("ml.quantum.large", None),
+        ("ml.t3.huge", None),
+        ("local", None),
+        (None, None),
+    ],
+)
+def test_memory_of_instance_types(instance_type: str | None, gib: int | None) -> None:
+    assert find_memory_bytes(instance_type) == (None if gib is None else gib * GIB)
+
+
+def test_error_that_the_toolkit_does_not_name_is_taken_from_the_log() -> None:
+    failure = 'ExecuteUserScriptError:\nExitCode 1\nErrorMessage ""\nCommand "python train.py"'
+    log = ["Traceback", "RuntimeError: upside down", "", "... ERROR    Reporting training FAILURE", "ErrorMessage", "x"]
+    assert describe_algorithm_error(Exit(1), failure, log) == (
+        'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "RuntimeError: upside down"\n'
+        'Command "python train.py", exit code: 1'
+    )
+    assert describe_algorithm_error(Exit(1), failure, []) == f"AlgorithmError: {failure}, exit code: 1"

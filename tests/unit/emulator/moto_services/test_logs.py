@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from moto.logs.models import logs_backends
+
+from emulator.moto_services.logs import MAX_MESSAGE_BYTES, LogGroups
+
+ACCOUNT, REGION = "123456789012", "ap-south-1"
+
+
+def messages(group: str, stream: str) -> list[tuple[int, str]]:
+    events = logs_backends[ACCOUNT][REGION].groups[group].streams[stream].events
+    return [(event.timestamp, event.message) for event in events]
+
+
+def test_lines_arrive_in_their_order() -> None:
+    logs = LogGroups(ACCOUNT, REGION)
+    logs.ensure_stream("/a", "s")
+    logs.ensure_stream("/a", "s")
+    logs.put("/a", "s", [(1, "one"), (2, "two")])
+    logs.put("/a", "s", [(1, "a clock that went back")])
+    assert messages("/a", "s") == [(1, "one"), (2, "two"), (1, "a clock that went back")]
+
+
+def test_a_missing_stream_is_created() -> None:
+    LogGroups(ACCOUNT, REGION).put("/b", "s", [(1, "x")])
+    assert messages("/b", "s") == [(1, "x")]
+
+
+def test_nothing_to_put_creates_nothing() -> None:
+    LogGroups(ACCOUNT, REGION).put("/c", "s", [])
+    assert "/c" not in logs_backends[ACCOUNT][REGION].groups
+
+
+def test_a_line_that_is_too_long_is_cut_between_characters() -> None:
+    LogGroups(ACCOUNT, REGION).put("/d", "s", [(1, "ü" * MAX_MESSAGE_BYTES)])
+    assert messages("/d", "s") == [(1, "ü" * (MAX_MESSAGE_BYTES // 2))]

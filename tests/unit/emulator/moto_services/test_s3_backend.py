@@ -1,0 +1,215 @@
+"""S3 over a restart, as boto3 sees it: real HTTP in front of moto, closed and opened again on the same folder."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from emulator.exceptions import StartupError
+from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.moto_services.s3 import ObjectStore
+from emulator.moto_services.s3_backend import open_s3
+from emulator.moto_services.wsgi import MotoApplication
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Any]:
+    """S3 on ``folder``; a client of it."""
+    durable = open_s3(folder)
+    listener = Listener(LOOPBACK, 0)
+    listener.serve(MotoApplication())
+    try:
+        yield boto3.client(
+            "s3",
+            endpoint_url=f"http://127.0.0.1:{listener.port}",
+            region_name="us-east-1",
+            aws_access_key_id="key",
+            aws_secret_access_key="secret",
+        )
+    finally:
+        listener.close()
+        durable.close()
+
+
+def contents(folder: Path) -> list[Path]:
+    return [path for path in (folder / "contents").rglob("*") if path.is_file()]
+
+
+def test_objects_come_back(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.put_object(
+            Bucket="kept",
+            Key="a/ü",
+            Body=b"data",
+            ContentType="text/plain",
+            Metadata={"who": "me"},
+            Tagging="color=red",
+            StorageClass="STANDARD_IA",
+        )
+        before = s3.get_object(Bucket="kept", Key="a/ü")
+        assert before["Body"].read() == b"data"
+        created = s3.list_buckets()["Buckets"][0]["CreationDate"]
+    with running(tmp_path) as s3:
+        after = s3.get_object(Bucket="kept", Key="a/ü")
+        assert after["Body"].read() == b"data"
+        for name in ("ETag", "LastModified", "ContentType", "Metadata", "StorageClass", "ContentLength"):
+            assert after[name] == before[name], name
+        assert s3.get_object_tagging(Bucket="kept", Key="a/ü")["TagSet"] == [{"Key": "color", "Value": "red"}]
+        assert s3.list_buckets()["Buckets"][0]["CreationDate"] == created
+
+
+def test_what_the_emulator_itself_puts_comes_back(tmp_path: Path) -> None:
+    with running(tmp_path):
+        store = ObjectStore("123456789012", "eu-west-1")
+        store.create_bucket("kept")
+        store.put("kept", "tensor", b"bytes")
+    with running(tmp_path) as s3:
+        assert s3.get_object(Bucket="kept", Key="tensor")["Body"].read() == b"bytes"
+        assert s3.get_bucket_location(Bucket="kept")["LocationConstraint"] == "eu-west-1"
+
+
+def test_uploads_in_parts_and_copies_come_back(tmp_path: Path) -> None:
+    body = os.urandom(12 * 1024 * 1024)
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.upload_fileobj(io.BytesIO(body), "kept", "parts")
+        s3.copy_object(Bucket="kept", Key="copy", CopySource={"Bucket": "kept", "Key": "parts"})
+        etag = s3.head_object(Bucket="kept", Key="parts")["ETag"]
+    with running(tmp_path) as s3:
+        assert s3.head_object(Bucket="kept", Key="parts")["ETag"] == etag
+        for key in ("parts", "copy"):
+            assert s3.get_object(Bucket="kept", Key=key)["Body"].read() == body
+        part = s3.get_object(Bucket="kept", Key="copy", Range="bytes=5-9")
+        assert part["Body"].read() == body[5:10]
+
+
+def test_deletes_and_overwrites_are_kept_and_free_their_files(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.create_bucket(Bucket="gone")
+        for key in ("one", "two", "three", "four"):
+            s3.put_object(Bucket="kept", Key=key, Body=b"old")
+        s3.delete_object(Bucket="kept", Key="one")
+        s3.delete_objects(Bucket="kept", Delete={"Objects": [{"Key": "two"}, {"Key": "never"}]})
+        s3.put_object(Bucket="kept", Key="three", Body=b"new")
+        s3.delete_bucket(Bucket="gone")
+        assert len(contents(tmp_path)) == 2
+    with running(tmp_path) as s3:
+        assert [each["Key"] for each in s3.list_objects_v2(Bucket="kept")["Contents"]] == ["four", "three"]
+        assert s3.get_object(Bucket="kept", Key="three")["Body"].read() == b"new"
+        assert [each["Name"] for each in s3.list_buckets()["Buckets"]] == ["kept"]
+
+
+def test_versions_come_back(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
+        first = s3.put_object(Bucket="kept", Key="k", Body=b"first")["VersionId"]
+        second = s3.put_object(Bucket="kept", Key="k", Body=b"second")["VersionId"]
+        s3.delete_object(Bucket="kept", Key="k")
+    with running(tmp_path) as s3:
+        with pytest.raises(ClientError, match="NoSuchKey"):
+            s3.get_object(Bucket="kept", Key="k")
+        for version, body in ((first, b"first"), (second, b"second")):
+            assert s3.get_object(Bucket="kept", Key="k", VersionId=version)["Body"].read() == body
+        listed = s3.list_object_versions(Bucket="kept")
+        assert {each["VersionId"] for each in listed["Versions"]} == {first, second}
+        assert len(listed["DeleteMarkers"]) == 1
+        assert s3.get_bucket_versioning(Bucket="kept")["Status"] == "Enabled"
+
+
+def test_tags_and_settings_come_back(tmp_path: Path) -> None:
+    policy = '{"Version": "2012-10-17", "Statement": []}'
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.put_bucket_policy(Bucket="kept", Policy=policy)
+        s3.put_bucket_tagging(Bucket="kept", Tagging={"TagSet": [{"Key": "a", "Value": "b"}]})
+        s3.put_object(Bucket="kept", Key="k", Body=b"")
+        s3.put_object_tagging(Bucket="kept", Key="k", Tagging={"TagSet": [{"Key": "c", "Value": "d"}]})
+    with running(tmp_path) as s3:
+        assert s3.get_bucket_policy(Bucket="kept")["Policy"] == policy
+        assert s3.get_bucket_tagging(Bucket="kept")["TagSet"] == [{"Key": "a", "Value": "b"}]
+        assert s3.get_object_tagging(Bucket="kept", Key="k")["TagSet"] == [{"Key": "c", "Value": "d"}]
+        s3.delete_object_tagging(Bucket="kept", Key="k")
+        s3.delete_bucket_policy(Bucket="kept")
+    with running(tmp_path) as s3:
+        assert s3.get_object_tagging(Bucket="kept", Key="k")["TagSet"] == []
+        with pytest.raises(ClientError, match="NoSuchBucketPolicy"):
+            s3.get_bucket_policy(Bucket="kept")
+
+
+def test_a_failed_request_changes_nothing(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        with pytest.raises(ClientError):
+            s3.put_object(Bucket="nowhere", Key="k", Body=b"x")
+        with pytest.raises(ClientError):
+            s3.create_bucket(Bucket="x")
+    with running(tmp_path) as s3:
+        assert [each["Name"] for each in s3.list_buckets()["Buckets"]] == ["kept"]
+    assert contents(tmp_path) == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from emulator.moto_services.s3 import ObjectStore
+from emulator.moto_services.s3_backend import open_s3
+open_s3(Path(sys.argv[1]))
+store = ObjectStore("123456789012", "us-east-1")
+store.create_bucket("kept")
+for number in range(100):
+    store.put("kept", str(number), b"x" * number)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_everything_acknowledged_survives_kill_9(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    with running(tmp_path):
+        store = ObjectStore("123456789012", "us-east-1")
+        assert sorted(each.size for each in store.list("kept", "")) == list(range(100))
+        assert store.get("kept", "99") == b"x" * 99
+
+
+def test_files_that_a_crash_left_are_removed(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.put_object(Bucket="kept", Key="k", Body=b"v")
+    (tmp_path / "contents" / "ab").mkdir(exist_ok=True)
+    (tmp_path / "contents" / "ab" / "half-an-object").write_bytes(b"x")
+    with running(tmp_path) as s3:
+        assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"v"
+    assert len(contents(tmp_path)) == 1
+
+
+def test_an_index_of_another_version_is_refused(tmp_path: Path) -> None:
+    with running(tmp_path):
+        pass
+    index = sqlite3.connect(tmp_path / "index.sqlite")
+    index.execute("PRAGMA user_version = 99")
+    index.close()
+    with pytest.raises(StartupError, match=r"another version .* move its folder away"):
+        open_s3(tmp_path)
+
+
+def test_an_index_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "index.sqlite").write_bytes(b"not a database, but long enough to be read as one" * 20)
+    with pytest.raises(StartupError, match="move the folder away"):
+        open_s3(tmp_path)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import emulator.operations
+from emulator.operations import find_operations
+from emulator.operations.listing import build_page, read_filters
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_operations_that_there_are() -> None:
+    assert sorted(find_operations()) == [
+        "AddTags",
+        "CreateTrainingJob",
+        "DescribeProcessingJob",
+        "DescribeTrainingJob",
+        "ListProcessingJobs",
+        "ListTags",
+        "ListTrainingJobs",
+        "StopProcessingJob",
+        "StopTrainingJob",
+    ]
+
+
+@pytest.mark.parametrize(
+    "source", ["", "def other(request, context): ...", "def fly_home(): ...", "def fly_home(context, request): ..."]
+)
+def test_a_file_without_its_function_is_an_error(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fly_home.py").write_text(source)
+    monkeypatch.setattr(emulator.operations, "__path__", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "emulator.operations.fly_home", raising=False)
+    with pytest.raises(ValueError, match=r"fly_home\(request, context\)"):
+        find_operations()
+
+
+def test_a_new_file_is_a_new_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fly_home.py").write_text("def fly_home(request, context):\n    return {'Home': True}\n")
+    monkeypatch.setattr(emulator.operations, "__path__", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "emulator.operations.fly_home", raising=False)
+    operations = find_operations()
+    monkeypatch.delitem(sys.modules, "emulator.operations.fly_home")
+    assert list(operations) == ["FlyHome"]
+
+
+def test_filters_are_the_members_in_snake_case() -> None:
+    assert read_filters({"NameContains": "x", "MaxResults": 3}) == {"name_contains": "x", "max_results": 3}
+    assert read_filters({}) == {"max_results": 10}
+
+
+def test_a_page() -> None:
+    assert build_page("Summaries", [{}], None) == {"Summaries": [{}], "NextToken": None}

@@ -1,0 +1,194 @@
+"""The command, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+from click.testing import CliRunner
+
+from emulator.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Start = Callable[..., subprocess.Popen[str]]
+
+COMMAND = [sys.executable, "-m", "emulator"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: str, state_dir: Path = tmp_path / "state") -> subprocess.Popen[str]:
+        command = [*COMMAND, "start", "--runtime", "process", "--state-dir", str(state_dir), *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=30)
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_start_says_one_line_and_stops_cleanly(start: Start, tmp_path: Path, number: signal.Signals) -> None:
+    process = start("--port", "0")
+    line = first_line(process)
+    assert line.startswith("http://127.0.0.1:")
+    assert "Containers: process (asked for)" in line
+    assert f"State: {tmp_path / 'state'}" in line
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
+    state = str(tmp_path / "state")
+    process = start("--port", "0")
+    endpoint = first_line(process).split()[0]
+
+    exported = run("env", "--state-dir", state)
+    assert f"export AWS_ENDPOINT_URL={endpoint}\n" in exported.stdout
+    shell = subprocess.run(
+        ["/bin/sh", "-c", f"{exported.stdout}\nenv"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "/bin:/usr/bin"},
+    )
+    assert f"AWS_ENDPOINT_URL={endpoint}\n" in shell.stdout
+    assert "AWS_DEFAULT_REGION=us-east-1\n" in shell.stdout
+
+    status = json.loads(run("status", "--state-dir", state, "--json").stdout)
+    assert status["emulator"]["pid"] == process.pid
+    assert status["emulator"]["status"] == "running"
+    assert status["trainingJobs"] == []
+    assert "No training jobs yet." in run("status", "--state-dir", state).stdout
+
+    deployed = run("stop-handler", "deploy", "--state-dir", state, "--rule", "VanishingGradient")
+    assert deployed.returncode == 0, deployed.stderr
+    assert "function:smdebug-stop-training" in deployed.stdout
+
+    stopped = run("stop", "--state-dir", state)
+    assert stopped.stdout == f"Stopped the emulator at {endpoint}.\n"
+    assert process.wait(30) == 0
+
+
+def test_a_taken_port_is_one_line(start: Start) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        process = start("--port", str(port))
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, "")
+    assert err == (f"Port {port} of 127.0.0.1 is taken: stop what listens there, or give another port with --port.\n")
+
+
+def test_a_second_emulator_on_the_folder_is_one_line(start: Start) -> None:
+    first = start("--port", "0")
+    assert first_line(first)
+    second = start("--port", "0")
+    out, err = second.communicate(timeout=60)
+    assert (second.returncode, out) == (1, "")
+    assert err.startswith("Another emulator is using the state folder")
+    assert err.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    process = start("--port", "0", state_dir=tmp_path / "file" / "state")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, "")
+    assert "cannot be written" in err
+    assert err.count("\n") == 1
+
+
+def test_docker_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    started = subprocess.run(
+        [*COMMAND, "start", "--port", "0", "--runtime", "docker", "--state-dir", str(tmp_path / "state")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/nothing.sock"},
+    )
+    assert (started.returncode, started.stdout) == (1, "")
+    assert "--runtime process" in started.stderr
+    assert started.stderr.count("\n") == 1
+
+
+def test_auto_takes_processes_without_an_engine(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "start", "--port", "0", "--state-dir", str(tmp_path / "state")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/nothing.sock"},
+    )
+    assert "Containers: process (no Docker engine answers)" in first_line(process)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def test_s3_and_settings_survive_a_kill(start: Start) -> None:
+    def client(endpoint: str) -> object:
+        return boto3.client(
+            "s3",
+            endpoint_url=endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="key",
+            aws_secret_access_key="secret",
+        )
+
+    process = start("--port", "0")
+    s3 = client(first_line(process).split()[0])
+    s3.create_bucket(Bucket="kept")  # type: ignore[attr-defined]
+    s3.put_object(Bucket="kept", Key="k", Body=b"v")  # type: ignore[attr-defined]
+    process.kill()
+    process.wait(30)
+    s3 = client(first_line(start("--port", "0")).split()[0])
+    assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"v"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("command", [["env"], ["stop"], ["status"], ["stop-handler", "deploy"]])
+def test_without_an_emulator_the_commands_say_how_to_start_one(command: list[str], tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, [*command, "--state-dir", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "smdebug-emulator start" in result.output
+
+
+def test_a_variable_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMDEBUG_EMULATOR_PORT", "many")
+    result = CliRunner().invoke(main, ["env"])
+    assert result.exit_code == 1
+    assert result.output == "SMDEBUG_EMULATOR_PORT is 'many': give a number from 0 to 65535.\n"
+
+
+def test_help_teaches() -> None:
+    result = CliRunner().invoke(main, ["--help"])
+    assert 'eval "$(smdebug-emulator env)"' in result.output
+    for command in ("start", "env", "stop", "status", "stop-handler"):
+        assert command in result.output

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emulator.exceptions import StartupError
+from emulator.settings import default_state_dir, settings_from_environment
+
+
+def test_defaults() -> None:
+    settings = settings_from_environment({"XDG_STATE_HOME": "/x"})
+    assert settings.port == 4580
+    assert settings.runtime == "auto"
+    assert settings.state_dir == Path("/x/smdebug-emulator")
+    assert settings.endpoint_url == "http://127.0.0.1:4580"
+
+
+def test_every_variable() -> None:
+    settings = settings_from_environment(
+        {
+            "SMDEBUG_EMULATOR_PORT": "0",
+            "SMDEBUG_EMULATOR_RUNTIME": "docker",
+            "SMDEBUG_EMULATOR_STATE_DIR": "~/state",
+            "SMDEBUG_EMULATOR_REGION": "eu-west-1",
+            "SMDEBUG_EMULATOR_STOP_GRACE_SECONDS": "1.5",
+        }
+    )
+    assert (settings.port, settings.runtime, settings.region) == (0, "docker", "eu-west-1")
+    assert settings.state_dir == Path.home() / "state"
+    assert settings.stop_grace_seconds == 1.5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SMDEBUG_EMULATOR_PORT", "65536"),
+        ("SMDEBUG_EMULATOR_PORT", "-1"),
+        ("SMDEBUG_EMULATOR_PORT", "1.5"),
+        ("SMDEBUG_EMULATOR_PORT", "nan"),
+        ("SMDEBUG_EMULATOR_RUNTIME", "podman"),
+        ("SMDEBUG_EMULATOR_STOP_GRACE_SECONDS", "soon"),
+        ("SMDEBUG_EMULATOR_REGION", "moon"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
+    with pytest.raises(StartupError, match=f"{name} is '{value}'"):
+        settings_from_environment({name: value})
+
+
+def test_the_state_folder_of_a_user_without_xdg() -> None:
+    assert default_state_dir({}) == Path.home() / ".local" / "state" / "smdebug-emulator"

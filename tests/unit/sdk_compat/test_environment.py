@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sdk_compat.__main__ import main
+from sdk_compat.environment import EndpointError, default_folder, format_exports, prepare_environment
+
+URL = "http://127.0.0.1:4580"
+
+
+def test_variables_and_files(tmp_path: Path) -> None:
+    variables = prepare_environment(URL, {"AWS_DATA_PATH": "/my/models"}, region="eu-west-1", folder=tmp_path)
+    assert variables["AWS_ENDPOINT_URL"] == URL
+    assert variables["AWS_REGION"] == variables["AWS_DEFAULT_REGION"] == "eu-west-1"
+    assert variables["AWS_DATA_PATH"] == os.pathsep.join([str(tmp_path / "models"), "/my/models"])
+    config = json.loads(Path(variables["SAGEMAKER_USER_CONFIG_OVERRIDE"]).read_text())
+    modules = config["SageMaker"]["PythonSDK"]["Modules"]
+    assert modules == {"TelemetryOptOut": True, "Session": {"DefaultS3Bucket": "sagemaker-eu-west-1-123456789012"}}
+
+
+def test_preparing_again_adds_nothing(tmp_path: Path) -> None:
+    first = prepare_environment(URL, {}, folder=tmp_path)
+    files = sorted(tmp_path.rglob("*"))
+    assert prepare_environment(URL, first, folder=tmp_path) == first
+    assert sorted(tmp_path.rglob("*")) == files
+
+
+def test_each_endpoint_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    environment = {"XDG_CACHE_HOME": str(tmp_path)}
+    assert default_folder(URL, environment) == tmp_path / "smdebug-emulator/clients/127.0.0.1-4580"
+    assert default_folder("http://127.0.0.1:4581", environment) != default_folder(URL, environment)
+    assert default_folder(URL, {"HOME": str(tmp_path)}).is_relative_to(tmp_path / ".cache")
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:4580", "http://", "ftp://x", "http://x:port", "http://x/path"])
+def test_bad_endpoint_is_said(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(EndpointError):
+        prepare_environment(url, {}, folder=tmp_path)
+    assert main(["env", "--endpoint", url]) == 1
+    assert capsys.readouterr().err.startswith(f"{url!r} is no ")
+
+
+def test_role_of_an_emulator_that_does_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["env", "--endpoint", "http://127.0.0.1:9", "--role", "r"]) == 1
+    assert "Could not connect" in capsys.readouterr().err
+
+
+def test_exports_survive_the_shell(tmp_path: Path) -> None:
+    text = format_exports({"A": "it's $HOME; `x`"})
+    done = subprocess.run(["sh", "-c", f'{text}; printf %s "$A"'], capture_output=True, text=True, check=True)
+    assert done.stdout == "it's $HOME; `x`"
+
+
+@pytest.mark.parametrize("command", [[], ["--"]])
+def test_run_without_a_command(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", *command])
+    assert "run what?" in capsys.readouterr().err
+
+
+def test_run_of_a_command_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert main(["run", "--endpoint", URL, "--", "no-such-command"]) == 127
+    assert "no-such-command cannot be run" in capsys.readouterr().err

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from smdebug.analysis.utils import parse_bool, parse_list_from_str
+
+
+@pytest.mark.parametrize(
+    ("given", "value"), [(None, True), ("true", True), ("False", False), (0, False), (1, True), (True, True)]
+)
+def test_parse_bool(given: Any, value: bool) -> None:
+    assert parse_bool(given, True) is value
+
+
+@pytest.mark.parametrize("given", ["TRUE", "yes", "1", 2])
+def test_parse_bool_refuses(given: Any) -> None:
+    with pytest.raises(ValueError, match="neither true nor false"):
+        parse_bool(given, False)
+
+
+@pytest.mark.parametrize(("given", "value"), [(None, []), ("", []), ("a, b", ["a", "b"]), (["x"], ["x"])])
+def test_parse_list(given: Any, value: list[str]) -> None:
+    assert parse_list_from_str(given) == value

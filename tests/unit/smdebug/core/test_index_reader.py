@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from smdebug.core.index_reader import IndexReader, parse_index, parse_index_name
+from smdebug.core.modes import ModeKeys
+from smdebug.core.run_files import LocalRunFiles
+from smdebug.exceptions import IndexReaderException
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+META = {"mode": "TRAIN", "mode_step": 2, "event_file_name": "events/e"}
+
+
+def parse(content: Any) -> Any:
+    raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return parse_index(raw, 4, "worker_0", "index/here.json")
+
+
+def test_parses_what_is_there_and_ignores_the_rest() -> None:
+    index = parse(
+        {
+            "meta": {**META, "more": 1},
+            "tensor_payload": [{"tensorname": "a", "start_idx": "0", "length": 178, "crc32c": 7, "extra": None}],
+            "shape_payload": [{"tensorname": "b", "originalname": "o", "shape": [4, 3]}],
+        }
+    )
+    assert (index.mode, index.mode_step) == (ModeKeys.TRAIN, 2)
+    assert (index.tensors[0].start_idx, index.tensors[0].crc32c, index.tensors[0].true_dtype) == (0, 7, None)
+    assert index.shapes[0].shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b'{"meta": {',
+        b"[]",
+        {"tensor_payload": []},
+        {"meta": {}, "tensor_payload": []},
+        {"meta": META},
+        {"meta": {**META, "mode": "train"}, "tensor_payload": []},
+        {"meta": META, "shape_payload": [{"tensorname": "b", "shape": []}]},
+        {"meta": META, "tensor_payload": [{"tensorname": "b"}]},
+    ],
+)
+def test_damage_names_file_and_step(content: Any) -> None:
+    with pytest.raises(IndexReaderException, match=r"index/here\.json.*step 4"):
+        parse(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("index/000000001/000000001234_worker_0.json", (1234, "worker_0")),
+        (
+            "index/000000000/000000000002__job-worker_replica-0_device-GPU-1.json",
+            (2, "/job:worker/replica:0/device:GPU:1"),
+        ),
+        ("a__b/index/000000000/000000000002_algo-1.json", (2, "algo-1")),
+        ("index/000000000/000000000002_worker_0.json.tmp", None),
+        ("index/000000000/notes.json", None),
+    ],
+)
+def test_names(name: str, expected: tuple[int, str] | None) -> None:
+    assert parse_index_name(name) == expected
+
+
+class CountingFiles(LocalRunFiles):
+    """Notes which index files were read."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.read_names: list[str] = []
+        self.starts: list[str] = []
+
+    def read(self, names: Any) -> list[bytes]:
+        self.read_names += names
+        return super().read(names)
+
+    def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
+        self.starts.append(start_after)
+        return super().list_index_files(start_after)
+
+
+def read_steps(reader: IndexReader, awaited: int | None = None) -> list[int]:
+    steps: list[int] = []
+    reader.read_new(awaited, lambda index: steps.append(index.step))
+    return steps
+
+
+def test_reads_each_file_once(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    files = CountingFiles(tmp_path)
+    reader = IndexReader(files, None)
+    run.write_steps("a", {0: 1.0, 999: 1.0, 1000: 1.0})
+    assert read_steps(reader) == [0, 999, 1000]
+    run.write_steps("a", {1001: 1.0})
+    assert read_steps(reader) == [1001]
+    assert read_steps(reader) == []
+    assert len(files.read_names) == 4
+
+
+def test_looks_back_only_a_little_and_finds_late_files(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    files = CountingFiles(tmp_path)
+    reader = IndexReader(files, None)
+    run.write_steps("a", dict.fromkeys(range(0, 200, 2), 1.0))
+    assert len(read_steps(reader)) == 100
+    run.write_steps("a", {197: 1.0, 5: 1.0})
+    assert read_steps(reader) == [197]
+    assert files.starts[-1].endswith("000000000136_worker_0.json")
+    # A worker that is awaited at an old step makes the listing start there.
+    assert read_steps(reader, awaited=4) == [5]
+
+
+def test_range(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_steps("a", dict.fromkeys(range(10), 1.0))
+    assert read_steps(IndexReader(LocalRunFiles(tmp_path), (2, 5))) == [2, 3, 4]
+    assert read_steps(IndexReader(LocalRunFiles(tmp_path), (8, None))) == [8, 9]
+
+
+def test_damaged_file_is_passed_over_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = RunMaker(tmp_path)
+    run.write_steps("a", dict.fromkeys(range(3), 1.0))
+    (tmp_path / "index/000000000/000000000001_worker_0.json").write_bytes(b"{")
+    reader = IndexReader(LocalRunFiles(tmp_path), None)
+    assert read_steps(reader) == [0, 2]
+    assert read_steps(reader) == []

@@ -1,0 +1,184 @@
+"""FileWriter, StepWriter and what of a run surrounds them."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+from smdebug.core.claim import Claim
+from smdebug.core.collection_manager import CollectionManager
+from smdebug.core.locations import (
+    get_event_path,
+    get_index_path,
+    parse_step,
+    parse_worker,
+    parse_worker_of_collections_file,
+    serialize_tf_device,
+)
+from smdebug.core.modes import ModeKeys
+from smdebug.core.output import LocalOutput, split_s3_path
+from smdebug.core.run_writer import RunWriter, Worker
+from smdebug.core.step_counters import StepCounters
+from smdebug.core.step_writer import StepWriter
+from smdebug.core.tfevent import read_events
+from smdebug.core.writer import FileWriter
+from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
+
+
+def test_locations():
+    assert get_event_path(1234567, "worker_0") == "events/000001234567/000001234567_worker_0.tfevents"
+    assert get_index_path(1234567, "worker_0") == "index/000001234/000001234567_worker_0.json"
+    assert get_index_path(10**12, "w").endswith("/1000000000000_w.json")
+    assert parse_step("/a__b/index/000000001/000000001000_worker_0.json") == 1000
+    assert parse_worker("/a__b/index/000000001/000000001000_worker_0.json") == "worker_0"
+    device = "/job:worker/replica:0/task:1/device:GPU:0"
+    assert parse_worker(f"x/{get_event_path(3, serialize_tf_device(device))}") == device
+    assert parse_worker_of_collections_file("c/worker_12_collections.json") == "worker_12"
+    with pytest.raises(ValueError, match="collections"):
+        parse_worker_of_collections_file("collections.json")
+
+
+def test_file_writer(tmp_path):
+    with FileWriter(str(tmp_path), "algo-1", step=7, mode=ModeKeys.EVAL) as writer:
+        with pytest.raises(SMDebugRuntimeError):
+            writer.name()
+        writer.write_tensor(np.arange(3), "a", mode=ModeKeys.TRAIN, mode_step=5, timestamp=2.0)
+        writer.write_tensor(["x", "é"], "texts")
+        writer.write_tensor(np.zeros(20_000), "large")
+        writer.write_shape("s", (2, 3))
+        assert writer.name() == f"{tmp_path}/events/000000000007/000000000007_algo-1.tfevents"
+        assert not list(tmp_path.rglob("*.tfevents"))
+    index = json.loads((tmp_path / "index/000000000/000000000007_algo-1.json").read_text())
+    assert index["meta"] == {
+        "mode": "TRAIN",
+        "mode_step": 5,
+        "event_file_name": "events/000000000007/000000000007_algo-1.tfevents",
+    }
+    assert index["shape_payload"] == [{"tensorname": "s", "originalname": "s", "shape": [2, 3]}]
+    first, second, _ = read_events((tmp_path / index["meta"]["event_file_name"]).read_bytes())
+    assert (first.wall_time, first.step, first.values[0].mode_step) == (2.0, 7, 5)
+    assert second.values[0].tensor.tolist() == ["x", "é"]
+
+
+def test_file_writer_refuses_other_kinds(tmp_path):
+    with pytest.raises(SMDebugValueError):
+        FileWriter(str(tmp_path), "w", wtype="other")
+    with pytest.raises(SMDebugValueError):
+        FileWriter(str(tmp_path), "w").write_tensor(1, "a", mode="TRAIN")
+
+
+def test_a_tensor_may_change_after_it_was_added(tmp_path):
+    for size in (4, 100_000):
+        content = bytearray(size)
+        writer = StepWriter(str(tmp_path), "w", size)
+        writer.add_tensor("a", 4, (size,), memoryview(content))
+        content[:] = b"x" * size
+        writer.close()
+        (event,) = read_events((tmp_path / get_event_path(size, "w")).read_bytes())
+        assert not event.values[0].tensor.any()
+
+
+def test_an_aborted_step_leaves_nothing(tmp_path):
+    writer = StepWriter(str(tmp_path), "w", 0)
+    writer.add_tensor("a", 4, (100_000,), memoryview(bytearray(100_000)))
+    assert list(tmp_path.rglob("*.tmp"))
+    writer.abort()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_short_writes_are_carried_on(tmp_path, monkeypatch):
+    import os
+
+    real = os.writev
+    monkeypatch.setattr(os, "writev", lambda descriptor, buffers: real(descriptor, [memoryview(buffers[0])[:3]]))
+    output = LocalOutput(str(tmp_path / "f"))
+    output.write([b"abcdefgh", b"", b"ij"])
+    assert output.size == 10
+    output.commit()
+    assert (tmp_path / "f").read_bytes() == b"abcdefghij"
+
+
+def test_s3_paths():
+    assert split_s3_path("s3://b/a//c/") == ("b", "a/c")
+    assert split_s3_path("s3://b") == ("b", "")
+
+
+def test_only_one_holds_a_claim(tmp_path):
+    first, second = Claim(str(tmp_path)), Claim(str(tmp_path))
+    assert first.take()
+    assert first.take()
+    assert not second.take()
+    first.release()
+    assert second.take()
+    second.release()
+    assert not list(tmp_path.iterdir())
+
+
+def make_runs(tmp_path, count, *, all_workers):
+    runs = []
+    for rank in range(count):
+        run = RunWriter(str(tmp_path), all_workers=all_workers, dry_run=False)
+        run.start(Worker(f"worker_{rank}", is_chief=rank == 0, count=count))
+        runs.append(run)
+    return runs
+
+
+def test_the_job_ends_with_its_last_worker(tmp_path):
+    first, second = make_runs(tmp_path, 2, all_workers=True)
+    for run in (first, second):
+        run.export_collections(CollectionManager())
+    content = json.loads((tmp_path / "collections/000000000/worker_1_collections.json").read_text())
+    assert content["_meta"] == {"num_workers": 2}
+    first.end()
+    assert not (tmp_path / "training_job_end.ts").exists()
+    second.end()
+    assert (tmp_path / "training_job_end.ts").exists()
+
+
+def test_the_chief_alone_writes_by_default(tmp_path):
+    chief, other = make_runs(tmp_path, 2, all_workers=False)
+    assert chief.may_write
+    assert not other.may_write
+    other.export_collections(CollectionManager())
+    other.end()
+    assert not list(tmp_path.iterdir())
+    chief.end()
+    assert (tmp_path / "training_job_end.ts").exists()
+
+
+def test_steps_go_on_after_a_restart(tmp_path, monkeypatch):
+    checkpoints = tmp_path / "checkpoints"
+    checkpoints.mkdir()
+    config = tmp_path / "checkpointconfig.json"
+    config.write_text(json.dumps({"LocalPath": str(checkpoints)}))
+    monkeypatch.setenv("CHECKPOINT_CONFIG_FILE_PATH", str(config))
+    counters = StepCounters()
+    for _ in range(3):
+        counters.increment(ModeKeys.TRAIN)
+    counters.last_saved_step = 2
+    (checkpoints / "model.bin").write_bytes(b"x")
+    assert counters.increment(ModeKeys.TRAIN) == 3
+    assert json.loads((checkpoints / "metadata.json").read_text()) == [
+        {
+            "training-run": 0,
+            "latest-global-step-saved": 2,
+            "latest-global-step-seen": 2,
+            "latest-mode-step": {"GLOBAL": 2, "TRAIN": 2},
+        }
+    ]
+    restarted = StepCounters()
+    assert (restarted.training_run, restarted.last_saved_step) == (1, 2)
+    assert restarted.increment(ModeKeys.TRAIN) == 3
+    # A mode that the saved state does not know counts on from the global step.
+    assert restarted.increment(ModeKeys.EVAL) == 3
+    assert restarted.step == 4
+
+
+def test_no_writer_thread(tmp_path):
+    before = threading.active_count()
+    with FileWriter(str(tmp_path), "w") as writer:
+        writer.write_tensor(1, "a")
+        assert threading.active_count() == before

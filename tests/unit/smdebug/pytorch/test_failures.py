@@ -1,0 +1,160 @@
+"""Nothing that goes wrong while saving reaches the training."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import pytest
+import torch
+
+from smdebug.core import step_writer
+from smdebug.core.logger import DuplicateLogFilter, get_logger
+from smdebug.pytorch import ReductionConfig
+from smdebug.pytorch import hook as hook_module
+
+
+@pytest.fixture
+def said(caplog, monkeypatch):
+    logger = get_logger()
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(logger, "filters", [DuplicateLogFilter(1000)])
+    monkeypatch.setattr(logger, "disabled", False)
+    caplog.set_level(logging.INFO, logger="smdebug")
+    return caplog
+
+
+def test_a_tensor_that_cannot_be_saved_is_named_once_and_the_others_are_saved(make_hook, training, run, said, monkeypatch):
+    original = hook_module.get_storable
+
+    def fail(tensor):
+        if tensor.shape == (3, 4):
+            raise TypeError("no such memory")
+        return original(tensor)
+
+    monkeypatch.setattr(hook_module, "get_storable", fail)
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(training.model)
+    training.step(3)
+    assert run.steps == [0, 1, 2]
+    assert set(run.values(2)) == {"Net_fc2.weight"}
+    messages = [record.message for record in said.records if record.levelno == logging.ERROR]
+    assert len(messages) == 1
+    assert "Net_fc1.weight" in messages[0]
+    assert "no such memory" in messages[0]
+
+
+def test_a_full_disk_costs_the_step_and_leaves_no_half_of_it(make_hook, training, run, said, monkeypatch):
+    hook = make_hook(include_collections=["weights", "gradients"])
+    hook.register_module(training.model)
+    training.step()
+    original = step_writer.open_output
+
+    def fail(*arguments, **named):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(step_writer, "open_output", fail)
+    training.step(2)
+    monkeypatch.setattr(step_writer, "open_output", original)
+    training.step()
+    hook.close()
+    assert run.steps == [0, 3]
+    assert run.temp_files == []
+    assert len([record for record in said.records if "No space left" in record.message]) == 1
+    assert len(run.values(3)) == 6
+
+
+def test_an_integer_tensor_has_a_mean(make_hook, training, run):
+    # The labels of a loss under save_all: torch refuses the mean of integers.
+    hook = make_hook(save_all=True, reduction_config=ReductionConfig(reductions=["mean", "std", "max"]))
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step()
+    values = run.values(0)
+    assert values["smdebug/reductions/mean/CrossEntropyLoss_input_1"].dtype == "float64"
+    assert values["smdebug/reductions/max/CrossEntropyLoss_input_1"].dtype == "int64"
+
+
+def test_more_for_a_step_that_is_over_is_added_to_it(make_hook, training, run):
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(training.model)
+    training.step()
+    first = (run.path / run.index(0)["meta"]["event_file_name"]).read_bytes()
+    hook.save_scalar("accuracy", 0.5)
+    hook.close()
+    assert (run.path / run.index(0)["meta"]["event_file_name"]).read_bytes().startswith(first)
+    assert set(run.values(0)) == {"Net_fc1.weight", "Net_fc2.weight", "scalar/accuracy"}
+
+
+def test_a_forked_child_writes_nothing(make_hook, training, run):
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(training.model)
+    training.step()
+    child = os.fork()
+    if child == 0:
+        try:
+            with torch.no_grad():
+                training.model(torch.zeros(1, 4))
+            hook.save_scalar("child", 1)
+            hook.close()
+        finally:
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert run.steps == [0]
+    assert not run.has_ended
+    training.step()
+    assert run.steps == [0, 1]
+
+
+def test_a_second_hook_on_the_same_run_is_silent_while_the_first_lives(make_hook, training, run, said):
+    first = make_hook(include_collections=["weights"])
+    first.register_module(training.model)
+    training.step()
+    second = make_hook(include_collections=["weights"])
+    model = torch.nn.Linear(2, 2)
+    second.register_module(model)
+    model(torch.zeros(1, 2))
+    second.close()
+    assert not run.has_ended
+    assert any("Another process writes" in record.message for record in said.records)
+    training.step()
+    assert run.steps == [0, 1]
+    assert "Net_fc1.weight" in run.values(1)
+
+
+def test_a_claim_left_by_a_killed_job_does_not_silence_the_next(make_hook, training, run):
+    run.path.mkdir()
+    (run.path / "claim.smd").touch()
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(training.model)
+    training.step()
+    assert run.steps == [0]
+    hook.close()
+    assert not (run.path / "claim.smd").exists()
+
+
+KILLED = """
+import os, signal, sys, torch
+import smdebug.pytorch as smd
+model = torch.nn.Linear(300, 300)
+hook = smd.Hook(out_dir=sys.argv[1], save_config=smd.SaveConfig(save_interval=1), save_all=True)
+hook.register_module(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(10):
+    loss = model(torch.ones(2, 300)).sum()
+    loss.backward()
+    if step == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    optimizer.step()
+"""
+
+
+def test_a_killed_process_leaves_only_whole_steps(run_script, run):
+    done = run_script(KILLED, str(run.path))
+    assert done.returncode == -9
+    assert run.steps == [0, 1, 2]
+    for step in run.steps:
+        assert {"Linear_weight", "gradient/Linear_weight", "Linear_output_0"} <= set(run.values(step))
+    assert not run.has_ended
+    # What the next job finds there: a claim that nobody holds.
+    assert (run.path / "claim.smd").exists()

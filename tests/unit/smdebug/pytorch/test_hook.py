@@ -1,0 +1,381 @@
+"""What a hook saves, under which names, at which steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from crc32c import crc32c
+
+import smdebug.pytorch as smd
+from smdebug.core.tfevent import read_record
+from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugError, SMDebugRuntimeError, SMDebugValueError
+
+from .conftest import Net, Training
+
+
+def test_names_of_everything_there_is(make_hook, training, run):
+    hook = make_hook(save_all=True)
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step()
+    assert set(run.values(0)) == {
+        *(f"{kind}Net_{name}" for kind in ("", "gradient/") for name in ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias")),
+        *(f"{name}_{way}put_0" for name in ("fc1", "act", "fc2", "Net", "CrossEntropyLoss") for way in ("in", "out")),
+        "CrossEntropyLoss_input_1",
+    }
+
+
+def test_a_step_is_on_disk_when_its_optimizer_has_stepped(make_hook, training, run):
+    hook = make_hook(include_collections=["weights", "gradients"])
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    x, y = training.batch()
+    before = training.model.fc1.weight.detach().numpy().copy()
+    loss = training.loss(training.model(x), y)
+    loss.backward()
+    assert run.steps == []
+    training.optimizer.step()
+    assert run.steps == [0]
+    assert run.temp_files == []
+    values = run.values(0)
+    np.testing.assert_array_equal(values["Net_fc1.weight"], before)
+    np.testing.assert_array_equal(values["gradient/Net_fc1.weight"], training.model.fc1.weight.grad.numpy())
+    assert values["CrossEntropyLoss_output_0"].shape == ()
+    assert values["CrossEntropyLoss_output_0"] == loss.detach().numpy()
+    assert not run.has_ended
+    hook.close()
+    assert run.has_ended
+
+
+def test_only_what_is_due_is_watched(make_hook, training):
+    hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=2))
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    seen = []
+    training.model.fc1.register_forward_hook(lambda *_: seen.append(len(training.model.fc1._forward_hooks)))
+    training.step(3)
+    assert seen == [2, 1, 2]
+    assert not training.model.fc2._forward_hooks
+    assert not training.loss._forward_hooks
+    assert all(not parameter._backward_hooks for parameter in training.model.parameters())
+
+
+def test_save_steps_are_added_to_the_interval(make_hook, training, run):
+    hook = make_hook(save_config=smd.SaveConfig(save_interval=4, start_step=3, end_step=9, save_steps=[5]))
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step(10)
+    assert run.steps == [4, 5, 8]
+
+
+def test_steps_are_counted_for_each_mode(make_hook, training, run):
+    config = {smd.modes.TRAIN: smd.SaveConfigMode(save_interval=2), smd.modes.EVAL: smd.SaveConfigMode(save_interval=1)}
+    hook = make_hook(save_config=smd.SaveConfig(config), save_all=True)
+    hook.register_module(training.model)
+    for mode in (smd.modes.TRAIN, smd.modes.EVAL):
+        hook.set_mode(mode)
+        training.step(2)
+    hook.set_mode(smd.modes.TRAIN)
+    assert run.steps == [0, 2, 3]
+    assert [(run.index(step)["meta"]["mode"], run.index(step)["meta"]["mode_step"]) for step in run.steps] == [
+        ("TRAIN", 0),
+        ("EVAL", 0),
+        ("EVAL", 1),
+    ]
+    assert not any(name.startswith("gradient") for name in run.values(2))
+    assert hook.step == 3
+    assert hook.mode_steps == {smd.modes.GLOBAL: 3, smd.modes.TRAIN: 1, smd.modes.EVAL: 1}
+    # PREDICT was left open, so the default of 500 stands.
+    hook.set_mode(smd.modes.PREDICT)
+    training.step(2)
+    assert run.steps == [0, 2, 3, 4]
+
+
+def test_a_mode_must_be_one(make_hook):
+    with pytest.raises(SMDebugValueError, match=r"modes\.TRAIN"):
+        make_hook().set_mode("TRAIN")
+
+
+def test_a_module_called_twice_numbers_its_outputs_on(make_hook, run):
+    class Twice(Net):
+        def forward(self, x):
+            return self.fc2(self.act(self.fc1(x)) + self.act(self.fc1(-x)))
+
+    training = Training(Twice())
+    hook = make_hook(include_regex="^fc1_output")
+    hook.register_module(training.model)
+    training.step(2)
+    assert set(run.values(0)) == {"fc1_output_0", "fc1_output_1"} == set(run.values(1))
+
+
+def test_two_forward_passes_are_two_steps_and_gradients_belong_to_the_second(make_hook, training, run):
+    hook = make_hook(include_collections=["gradients", "weights"])
+    hook.register_module(training.model)
+    first, second = training.batch()[0], training.batch()[0]
+    (training.model(first).sum() + training.model(second).sum()).backward()
+    training.optimizer.step()
+    assert run.steps == [0, 1]
+    assert "gradient/Net_fc1.weight" not in run.values(0)
+    assert "gradient/Net_fc1.weight" in run.values(1)
+
+
+def test_shared_and_frozen_parameters(make_hook, run):
+    model = Net()
+    model.fc3 = torch.nn.Linear(4, 3)
+    model.fc3.weight = model.fc1.weight
+    model.fc1.bias.requires_grad_(False)  # noqa: FBT003
+    training = Training(model)
+    hook = make_hook(include_collections=["weights", "biases", "gradients"])
+    hook.register_module(model)
+    training.step()
+    values = run.values(0)
+    assert "Net_fc3.weight" not in values
+    assert "Net_fc1.bias" in values
+    assert "gradient/Net_fc1.bias" not in values
+
+
+def test_a_step_of_two_optimizers_ends_with_the_second(make_hook, training, run):
+    hook = make_hook(include_collections=["gradients"])
+    hook.register_module(training.model)
+    first = torch.optim.SGD(training.model.fc1.parameters(), lr=0.1)
+    second = torch.optim.SGD(training.model.fc2.parameters(), lr=0.1)
+    foreign = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+    training.model(training.batch()[0]).sum().backward()
+    foreign.step()
+    first.step()
+    assert run.steps == []
+    second.step()
+    assert run.steps == [0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "stored", "true_dtype"),
+    [
+        (torch.float64, "float64", None),
+        (torch.float16, "float16", None),
+        (torch.bfloat16, "float32", "bfloat16"),
+        (torch.int8, "int32", "int8"),
+        (torch.int16, "int32", "int16"),
+        (torch.uint8, "uint8", None),
+        (torch.bool, "bool", None),
+        (torch.complex64, "complex128", "complex64"),
+        (torch.float8_e4m3fn, "float32", "float8_e4m3fn"),
+    ],
+)
+def test_dtypes(make_hook, training, run, dtype, stored, true_dtype):
+    hook = make_hook()
+    hook.register_module(training.model)
+    training.model(training.batch()[0])
+    value = torch.tensor([[1, 0, 1], [0, 0, 1]]).to(dtype)
+    hook.save_tensor("it", value)
+    hook.close()
+    (entry,) = [entry for entry in run.index(0)["tensor_payload"] if entry["tensorname"] == "it"]
+    assert entry.get("dtype") == true_dtype
+    found = run.values(0)["it"]
+    assert found.dtype == stored
+    np.testing.assert_array_equal(found.real.astype(float), [[1, 0, 1], [0, 0, 1]])
+
+
+@pytest.mark.parametrize("value", [3, 2.5, True, "text", [1, 2], np.arange(3.0), torch.ones(2).t()])
+def test_save_tensor_takes_what_can_be_an_array(make_hook, training, run, value):
+    hook = make_hook()
+    hook.register_module(training.model)
+    training.model(training.batch()[0])
+    hook.save_tensor("it", value)
+    hook.close()
+    found = run.values(0)["it"]
+    np.testing.assert_array_equal(found, np.atleast_1d(np.asarray(value)))
+
+
+def test_save_tensor_between_steps_waits_for_the_next_and_keeps_the_value(make_hook, training, run):
+    hook = make_hook()
+    hook.register_module(training.model)
+    value = torch.zeros(2)
+    hook.save_tensor("before", value, collections_to_write=["mine", "other"])
+    value += 1
+    training.step()
+    hook.save_tensor("before", value)
+    training.step()
+    np.testing.assert_array_equal(run.values(0)["before"], [0, 0])
+    np.testing.assert_array_equal(run.values(1)["before"], [1, 1])
+    collections = run.collections()["collections"]
+    assert collections["mine"]["tensor_names"] == collections["other"]["tensor_names"] == ["before"]
+
+
+def test_scalars_are_saved_at_their_own_step_even_if_it_is_not_due(make_hook, training, run):
+    hook = make_hook(save_config=smd.SaveConfig(save_interval=100), include_collections=["weights"])
+    hook.register_module(training.model)
+    hook.save_scalar("early", 1)
+    for number in range(3):
+        training.step()
+        hook.save_scalar("late", number, timestamp=5.0)
+    hook.close()
+    assert run.steps == [0, 1, 2]
+    assert set(run.values(0)) == {"scalar/early", "scalar/late", "Net_fc1.weight", "Net_fc2.weight"}
+    assert [run.values(step)["scalar/late"].tolist() for step in run.steps] == [[0], [1], [2]]
+
+
+def test_a_hook_closed_before_any_step_keeps_its_scalars_and_its_collections(make_hook, run):
+    hook = make_hook()
+    hook.save_scalar("alone", 4)
+    hook.close()
+    assert run.values(0)["scalar/alone"].tolist() == [4]
+    assert run.collections()["_meta"] == {"num_workers": 1}
+    assert run.has_ended
+
+
+def test_record_tensor_value_is_a_loss_by_its_name(make_hook, training, run):
+    hook = make_hook()
+    hook.register_module(training.model)
+    x, y = training.batch()
+    loss = torch.nn.functional.cross_entropy(training.model(x), y)
+    hook.record_tensor_value("nll_loss", loss)
+    hook.record_tensor_value("other", loss)
+    hook.close()
+    assert set(run.values(0)) == {"nll_loss_output_0"}
+
+
+def test_losses_that_are_nan_or_not_scalar_are_saved_as_they_are(make_hook, run):
+    training = Training(loss=torch.nn.CrossEntropyLoss(reduction="none"))
+    hook = make_hook()
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    x, y = training.batch()
+    x[0] = float("nan")
+    training.loss(training.model(x), y)
+    hook.close()
+    loss = run.values(0)["CrossEntropyLoss_output_0"]
+    assert loss.shape == (5,)
+    assert np.isnan(loss[0])
+    assert not np.isnan(loss[1:]).any()
+
+
+def test_collections_have_their_own_steps_and_reductions(make_hook, training, run):
+    hook = make_hook(save_config=smd.SaveConfig(save_interval=2), include_collections=["weights", "relu", "layer"])
+    relu = hook.get_collection("relu")
+    relu.include("^act_output")
+    relu.save_config = {smd.modes.GLOBAL: smd.SaveConfigMode(save_interval=3)}
+    relu.reduction_config = smd.ReductionConfig(reductions=["max"], save_shape=True)
+    hook.get_collection("layer").add_module_tensors(training.model.fc2, inputs=True)
+    hook.register_module(training.model)
+    training.step(4)
+    assert run.steps == [0, 2, 3]
+    assert set(run.values(3)) == {"smdebug/reductions/max/act_output_0"}
+    assert run.index(3)["shape_payload"] == [
+        {"tensorname": "act_output_0", "originalname": "act_output_0", "shape": [5, 3]}
+    ]
+    assert set(run.values(2)) == {"Net_fc1.weight", "Net_fc2.weight", "fc2_input_0", "fc2_output_0"}
+    described = run.collections()["collections"]
+    assert described["relu"]["save_config"]["TRAIN"]["save_interval"] == 2
+    assert described["relu"]["tensor_names"] == ["act_output_0"]
+    assert described["losses"]["save_histogram"] is False
+
+
+def test_shapes_alone_need_no_event_file(make_hook, training, run):
+    hook = make_hook(reduction_config=smd.ReductionConfig(save_shape=True), include_collections=["weights"])
+    hook.register_module(training.model)
+    training.step()
+    assert run.index(0)["meta"] == {"mode": "GLOBAL", "mode_step": 0}
+    assert [entry["shape"] for entry in run.index(0)["shape_payload"]] == [[3, 4], [2, 3]]
+    assert not (run.path / "events").exists()
+
+
+def test_a_custom_collection_must_select_something(make_hook, training):
+    hook = make_hook(include_collections=["nothing"])
+    hook.register_module(training.model)
+    with pytest.raises(InvalidCollectionConfiguration, match="nothing"):
+        training.step()
+    hook.get_collection("nothing").include("x")
+    training.step()
+
+
+def test_index_entries_hold_the_checksum_of_the_payload(make_hook, training, run):
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(training.model)
+    hook.save_tensor("large", torch.arange(50_000))
+    training.step()
+    index = run.index(0)
+    data = (run.path / index["meta"]["event_file_name"]).read_bytes()
+    assert len(index["tensor_payload"]) == 3
+    for entry in index["tensor_payload"]:
+        payload, _ = read_record(data, entry["start_idx"])
+        assert entry["crc32c"] == crc32c(payload)
+
+
+def test_the_end_is_left_to_sagemaker(make_hook, training, run, monkeypatch):
+    monkeypatch.setenv("TRAINING_JOB_NAME", "job")
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(training.model)
+    training.step()
+    hook.close()
+    assert not run.has_ended
+    assert sorted(path.name for path in run.path.iterdir()) == ["collections", "events", "index"]
+
+
+def test_an_ended_run_and_no_run_are_refused(run):
+    run.path.mkdir()
+    (run.path / "training_job_end.ts").touch()
+    with pytest.raises(SMDebugRuntimeError, match="has ended"):
+        smd.Hook(out_dir=str(run.path))
+    with pytest.raises(SMDebugRuntimeError, match="out_dir"):
+        smd.Hook()
+
+
+def test_dry_run_writes_nothing_but_the_end(make_hook, training, run):
+    hook = make_hook(save_all=True, dry_run=True)
+    hook.register_module(training.model)
+    training.step()
+    hook.close()
+    assert [path.name for path in run.path.iterdir()] == ["training_job_end.ts"]
+
+
+def test_only_modules_and_losses_can_be_registered(make_hook, training):
+    hook = make_hook()
+    with pytest.raises(SMDebugError, match=r"nn\.Module"):
+        hook.register_module(lambda x: x)
+    with pytest.raises(SMDebugError, match="record_tensor_value"):
+        hook.register_loss(training.model)
+    hook.register_module(training.model)
+    hook.register_module(training.model)
+    assert hook.has_registered_module()
+    assert not hook.has_registered_loss_module()
+
+
+def test_what_is_due_can_be_asked(make_hook, training):
+    hook = make_hook(save_config=smd.SaveConfig(save_interval=2), include_collections=["weights"])
+    hook.register_module(training.model)
+    training.model(training.batch()[0])
+    assert hook.should_save_tensor_or_collection("x", "weights")
+    assert hook.should_save_tensor_or_collection("Net_fc1.weight", "none")
+    assert not hook.should_save_tensor_or_collection("x", "gradients")
+    training.model(training.batch()[0])
+    assert not hook.should_save_tensor_or_collection("Net_fc1.weight", "weights")
+    assert not hook.has_default_hook_configuration()
+
+
+def test_default_configuration_saves_losses(make_hook):
+    hook = make_hook()
+    assert hook.has_default_hook_configuration()
+    assert hook.include_collections == ["losses"]
+
+
+def test_get_hook(make_hook, monkeypatch, tmp_path):
+    smd.del_hook()
+    assert smd.get_hook() is None
+    monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(tmp_path / "missing.json"))
+    assert smd.get_hook(create_if_not_exists=True) is None
+    hook = make_hook()
+    assert smd.get_hook() is hook
+    monkeypatch.setenv("USE_SMDEBUG", "off")
+    assert smd.get_hook() is None
+
+
+def test_every_thousand_steps_have_an_index_folder_of_their_own(make_hook, training, run):
+    hook = make_hook(save_config=smd.SaveConfig(save_interval=10**9, save_steps=[1001]), include_collections=["weights"])
+    hook.register_module(training.model)
+    hook._counters.step = 1000
+    hook._counters.mode_steps[smd.modes.GLOBAL] = 1000
+    training.step()
+    assert (run.path / "index/000000001/000000001001_worker_0.json").exists()
+    assert (run.path / "events/000000001001/000000001001_worker_0.tfevents").exists()

@@ -1,0 +1,89 @@
+"""Saved reductions against numpy, and their place in the run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import smdebug.pytorch as smd
+from smdebug.core.reduction_config import ALLOWED_NORMS, ALLOWED_REDUCTIONS
+from smdebug.exceptions import SMDebugValueError
+from smdebug.pytorch.reductions import reduce_tensor
+
+OPERATIONS = [*ALLOWED_REDUCTIONS, *ALLOWED_NORMS]
+TENSORS = {
+    "matrix": torch.linspace(-3, 2, 24).reshape(4, 6),
+    "number": torch.tensor(-2.5),
+    "rank3": torch.linspace(-1, 1, 60).reshape(3, 4, 5),
+    "far_from_zero": torch.linspace(1000, 1001, 12),
+    "double": torch.linspace(-3, 2, 7, dtype=torch.float64),
+    "strided": torch.linspace(-3, 2, 24).reshape(4, 6).t()[::2],
+    "integers": torch.tensor([[3, -1], [2, 2]]),
+    "bytes": torch.tensor([3, 200], dtype=torch.uint8),
+    "truth": torch.tensor([True, False, True]),
+    "half": torch.tensor([1.5, -2.0, 3.0], dtype=torch.float16),
+    "bfloat16": torch.tensor([1.5, -2.0, 3.0], dtype=torch.bfloat16),
+}
+
+
+def expect(name: str, values: np.ndarray) -> float:
+    if name in ("l1", "l2"):
+        return np.linalg.norm(values.reshape(-1), int(name[1]))
+    if name in ("std", "variance"):
+        with np.errstate(all="ignore"):
+            variance = np.square(values - values.mean()).sum() / np.float64(values.size - 1)
+            return variance if name == "variance" else np.sqrt(variance)
+    return getattr(values, name)()
+
+
+@pytest.mark.parametrize("tensor", TENSORS.values(), ids=TENSORS)
+@pytest.mark.parametrize("is_abs", [False, True], ids=["plain", "abs"])
+def test_reductions_agree_with_numpy(tensor, is_abs):
+    numbers = reduce_tensor(tensor, [(operation, is_abs) for operation in OPERATIONS])
+    values = tensor.double().numpy()
+    values = np.abs(values) if is_abs else values
+    for operation, number in zip(OPERATIONS, numbers, strict=True):
+        assert number.shape == ()
+        # The variance of numbers far from zero has the rounding of its input.
+        np.testing.assert_allclose(number.item(), expect(operation, values), rtol=2e-4, err_msg=operation)
+
+
+def test_complex_numbers_have_no_smallest():
+    with pytest.raises(SMDebugValueError, match="min"):
+        reduce_tensor(torch.tensor([1j]), [("min", False)])
+    (number,) = reduce_tensor(torch.tensor([3 + 4j]), [("min", True)])
+    assert number.item() == 5
+
+
+def test_reductions_replace_the_values_of_all_but_losses(make_hook, training, run):
+    config = smd.ReductionConfig(reductions=["min"], abs_reductions=["mean"], norms=["l2"], abs_norms=["l1"])
+    hook = make_hook(reduction_config=config, include_collections=["weights", "gradients"])
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    weight = training.model.fc1.weight.detach().numpy().copy()
+    training.step()
+    values = run.values(0)
+    names = [f"{prefix}Net_fc{number}.weight" for prefix in ("", "gradient/") for number in (1, 2)]
+    names += [f"gradient/Net_fc{number}.bias" for number in (1, 2)]
+    assert set(values) == {
+        "CrossEntropyLoss_output_0",
+        *(f"smdebug/reductions/{kind}/{name}" for kind in ("min", "abs_mean", "l2", "abs_l1") for name in names),
+    }
+    assert values["smdebug/reductions/min/Net_fc1.weight"] == weight.min()
+    np.testing.assert_allclose(values["smdebug/reductions/abs_l1/Net_fc1.weight"], np.abs(weight).sum(), rtol=1e-6)
+
+
+def test_collections_due_together_add_up(make_hook, training, run):
+    hook = make_hook(include_collections=["one", "two"])
+    for name, config in (
+        ("one", smd.ReductionConfig(reductions=["min", "max"])),
+        ("two", smd.ReductionConfig(reductions=["max"], norms=["l1"], save_raw_tensor=True)),
+    ):
+        hook.get_collection(name).include("^Net_fc1.weight$")
+        hook.get_collection(name).reduction_config = config
+    hook.get_collection("two").save_config = smd.SaveConfig(save_interval=2)
+    hook.register_module(training.model)
+    training.step(2)
+    assert len(run.index(0)["tensor_payload"]) == 4
+    assert set(run.values(1)) == {f"smdebug/reductions/{kind}/Net_fc1.weight" for kind in ("min", "max")}

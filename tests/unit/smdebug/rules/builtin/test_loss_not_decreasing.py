@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.builtin.loss_not_decreasing import LossNotDecreasing, compute_fall_percent, describe_problem
+from smdebug.trials import create_trial
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRAIN, EVAL, GLOBAL = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.GLOBAL
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "percent"),
+    [(2, 1, 50), (1, 2, -100), (-1, -2, 100), (0, 0, 0), (0, 1, -math.inf), (0, -1, math.inf), (1, 1, 0)],
+)
+def test_fall(before: float, now: float, percent: float) -> None:
+    assert compute_fall_percent(before, now) == percent
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "problem"),
+    [
+        (1.0, 0.998, None),
+        (1.0, 0.9995, "fell by 0.05 %, and should have fallen by diff_percent 0.1"),
+        (1.0, 1.0, "fell by 0 %"),
+        (1.0, 1.03, "rose by 3 %, and should have fallen"),
+        (1.0, 1.06, "rose by 6 %, more than increase_threshold_percent 5"),
+        (1.0, math.nan, "no decrease"),
+    ],
+)
+def test_problem(before: float, now: float, problem: str | None) -> None:
+    found = describe_problem(before, now, 0.1, 5)
+    assert (found is None) == (problem is None)
+    assert problem is None or problem in str(found)
+
+
+def judge(folder: Path, losses: list[tuple[ModeKeys, int, Any]], **parameters: str) -> list[int]:
+    """Global steps at which the rule fires; losses are (mode, mode step, value), one a global step."""
+    run = RunMaker(folder)
+    for step, (mode, mode_step, value) in enumerate(losses):
+        run.write_step(mode_step if mode is GLOBAL else step, {"loss": value}, mode, mode_step)
+    run.end()
+    trial = create_trial(str(folder))
+    rule = LossNotDecreasing(trial, **parameters)
+    return [step for step in trial.steps() if rule.invoke_at_step(step)]
+
+
+def test_documented_schedule(tmp_path: Path) -> None:
+    """A loss saved every three steps is compared ten or more steps back, and next ten or more steps later."""
+    losses = [(GLOBAL, step, 1.0) for step in range(0, 60, 3)]
+    assert judge(tmp_path, losses) == [12, 24, 36, 48]
+
+
+def test_falling_loss_is_fine(tmp_path: Path) -> None:
+    assert judge(tmp_path, [(GLOBAL, step, 0.9**step) for step in range(40)]) == []
+
+
+def test_plateau_after_a_fall(tmp_path: Path) -> None:
+    losses = [(GLOBAL, step, max(10.0 - step, 4.0)) for step in range(40)]
+    assert judge(tmp_path, losses, num_steps="5") == [15, 20, 25, 30, 35]
+
+
+def test_threshold_can_be_the_only_condition(tmp_path: Path) -> None:
+    losses = [(GLOBAL, step, 1.0 + 0.01 * step) for step in range(12)]
+    assert judge(tmp_path / "a", losses, num_steps="3", diff_percent="-100", increase_threshold_percent="3.5") == []
+    assert judge(tmp_path / "b", losses, num_steps="4", diff_percent="-100", increase_threshold_percent="3.5") == [4, 8]
+
+
+ALTERNATING = [
+    (mode, number, value) for number in range(8) for mode, value in ((TRAIN, 1.0), (EVAL, 1.0 / (number + 1)))
+]
+
+
+def test_eval_comes_before_train(tmp_path: Path) -> None:
+    """TRAIN stands still and EVAL falls: judged by EVAL once there is some."""
+    assert judge(tmp_path, ALTERNATING, num_steps="2") == []
+
+
+def test_mode_that_is_asked_for(tmp_path: Path) -> None:
+    assert judge(tmp_path, ALTERNATING, num_steps="2", mode="train") == [4, 8, 12]
+
+
+def test_train_before_global(tmp_path: Path) -> None:
+    losses = [(TRAIN, step, 1.0) for step in range(6)]
+    assert judge(tmp_path, losses, num_steps="5") == [5]
+
+
+def test_mean_of_elements_and_workers(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path, workers=2)
+    for step, (first, second) in enumerate([(1.0, 3.0), (3.0, 1.0)]):
+        run.write_step(step, {"loss": np.array([first, first])})
+        run.write_step(step, {"loss": np.array(second)}, worker="worker_1")
+    run.end()
+    rule = LossNotDecreasing(create_trial(str(tmp_path)), num_steps=1)
+    assert rule.invoke_at_step(1)
+    assert rule.finding is not None
+    assert rule.finding.value == 0
+    assert "2 after 2 at GLOBAL step 0" in str(rule.finding)
+
+
+def test_other_tensors(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    for step in range(3):
+        run.write_step(step, {"loss": 1.0 / (step + 1), "metric": 1.0})
+    run.end()
+    trial = create_trial(str(tmp_path))
+    rule = LossNotDecreasing(trial, tensor_regex="^metric$", use_losses_collection="False", num_steps="2")
+    assert rule.invoke_at_step(2)
+    assert not LossNotDecreasing(trial, num_steps="2").invoke_at_step(2)
+    with pytest.raises(SMDebugValueError, match="collection_names or tensor_regex"):
+        LossNotDecreasing(trial, use_losses_collection="False")

@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from smdebug.analysis.utils import no_refresh, refresh
+from smdebug.core.modes import ModeKeys
+from smdebug.core.step_table import StepState
+from smdebug.core.writer import FileWriter
+from smdebug.exceptions import (
+    MissingCollectionFiles,
+    NoMoreData,
+    SMDebugNotImplementedError,
+    SMDebugValueError,
+    StepNotYetAvailable,
+    StepUnavailable,
+    TensorUnavailable,
+    TensorUnavailableForStep,
+)
+from smdebug.trials import LocalTrial, create_trial
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from smdebug.trials import Trial
+
+POLL_S = 0.002
+
+
+def open_run(path: Path, **options: object) -> Trial:
+    return create_trial(str(path), poll_interval_s=POLL_S, **options)  # type: ignore[arg-type]
+
+
+def later(*actions: Callable[[], None]) -> threading.Thread:
+    """Does these things in another thread, one after the other."""
+    thread = threading.Thread(target=lambda: [action() for action in actions])
+    thread.start()
+    return thread
+
+
+def test_names_and_identity(tmp_path: Path) -> None:
+    RunMaker(tmp_path / "run").end()
+    trial = open_run(tmp_path / "run")
+    assert isinstance(trial, LocalTrial)
+    assert trial.name == "run"
+    assert create_trial(f"  {tmp_path}/run/ ").name == ""
+    assert trial == open_run(tmp_path / "run")
+    assert len({trial, open_run(tmp_path / "run"), open_run(tmp_path / "run", name="other")}) == 2
+
+
+def test_running_trial_sees_new_steps_and_names(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"loss": 1.0})
+    trial = open_run(tmp_path)
+    assert trial.steps() == [0]
+    assert not trial.has_tensor("late")
+    with pytest.raises(TensorUnavailable, match="late"):
+        trial.tensor("late")
+    run.write_step(5, {"loss": 0.5, "late": 2.0})
+    assert trial.has_tensor("late")
+    assert trial.tensor("loss").steps() == [0, 5]
+    with pytest.raises(StepNotYetAvailable, match="6"):
+        trial.tensor("loss").value(6)
+    with pytest.raises(StepUnavailable, match="3"):
+        trial.tensor("loss").value(3)
+    with pytest.raises(TensorUnavailableForStep, match=r"late.*step 0"):
+        trial.tensor("late").value(0)
+    run.end()
+    with pytest.raises(StepUnavailable):
+        trial.tensor("loss").value(6)
+    assert trial.loaded_all_steps
+
+
+def test_tensor_names_in_all_combinations(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"loss": 1.0, "fc.weight": 1.0}, ModeKeys.TRAIN, 0)
+    run.write_step(1, {"loss": 1.0, "smdebug/reductions/mean/gradient/fc": 1.0}, ModeKeys.EVAL, 0)
+    run.end()
+    trial = open_run(tmp_path)
+    assert trial.tensor_names() == ["fc.weight", "gradient/fc", "loss"]
+    assert trial.tensor_names(step=0) == ["fc.weight", "loss"]
+    assert trial.tensor_names(mode=ModeKeys.EVAL) == ["gradient/fc", "loss"]
+    assert trial.tensor_names(step=0, mode=ModeKeys.EVAL, regex="^grad") == ["gradient/fc"]
+    assert trial.tensor_names(regex=["weight$", "^gr"]) == ["fc.weight", "gradient/fc"]
+    assert trial.tensor_names(collection="gradients") == ["gradient/fc"]
+    assert trial.tensor_names(collection=trial.collection("weights"), step=1) == []
+    assert trial.tensor_names(collection="new") == []
+    assert "new" in trial.collections()
+    assert "smdebug/reductions/mean/gradient/fc" in trial.tensor_names(show_prefixed_tensors=True)
+    assert trial.tensor_names(step=7) == []
+    with pytest.raises(KeyError, match="EVAL"):
+        trial.tensor_names(step=7, mode=ModeKeys.EVAL)
+    with pytest.raises(KeyError, match="PREDICT"):
+        trial.tensor_names(mode=ModeKeys.PREDICT)
+    with pytest.raises(ValueError, match="not both"):
+        trial.tensor_names(regex="a", collection="gradients")
+    with pytest.raises(TypeError):
+        trial.tensor_names(collection=3)  # type: ignore[arg-type]
+
+
+def test_values_shapes_reductions(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    weight = np.arange(6, dtype=np.float32).reshape(2, 3)
+    reductions = {"smdebug/reductions/abs_mean/w": np.float32(9)}
+    run.write_step(0, {"w": weight, **reductions}, shapes={"w": (2, 3)})
+    run.write_step(1, reductions, shapes={"w": (2, 3)})
+    run.write_step(2, {"w": weight * 2})
+    run.end()
+    tensor = open_run(tmp_path).tensor("w")
+    np.testing.assert_array_equal(tensor.value(0), weight)
+    assert tensor.original_name == "w"
+    assert tensor.shapes() == {0: (2, 3), 1: (2, 3), 2: (2, 3)}
+    assert tensor.reduction_value(0, "mean", abs=True) == 9
+    assert tensor.reduction_value(0, "mean") == weight.mean()
+    assert tensor.reduction_values(1) == {("mean", True): 9}
+    assert tensor.reduction_values(2) == {}
+    with pytest.raises(TensorUnavailableForStep, match=r"w.*step 1.*reduction_value") as caught:
+        tensor.value(1)
+    assert caught.value.has_reductions
+    with pytest.raises(TensorUnavailableForStep, match="mean of w"):
+        tensor.reduction_value(1, "mean")
+    with pytest.raises(SMDebugValueError, match="median"):
+        tensor.reduction_value(0, "median")
+    assert tensor.prev_steps(1, 5) == [0, 1]
+    assert tensor.prev_steps(2, 2) == [1, 2]
+    assert tensor.prev_steps(2) == [0, 1, 2]
+    with pytest.raises(SMDebugNotImplementedError):
+        tensor.step(0)
+
+
+def test_values_of_a_mode_and_a_worker(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path, workers=2)
+    for step, mode in enumerate([ModeKeys.TRAIN, ModeKeys.EVAL]):
+        for rank in range(2):
+            run.write_step(step, {"t": 10 * step + rank}, mode, 0, f"worker_{rank}")
+    run.end()
+    tensor = open_run(tmp_path).tensor("t")
+    assert {step: value.item() for step, value in tensor.values().items()} == {0: 0, 1: 10}
+    assert {step: value.item() for step, value in tensor.values(ModeKeys.EVAL, "worker_1").items()} == {0: 11}
+    assert tensor.workers(0, ModeKeys.EVAL) == ["worker_0", "worker_1"]
+    with pytest.raises(TensorUnavailableForStep):
+        tensor.workers(9)
+
+
+def test_cache_gives_copies(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"t": np.ones(3)})
+    run.end()
+    tensor = open_run(tmp_path, cache=True).tensor("t")
+    tensor.value(0)[:] = 5
+    (tmp_path / "events/000000000000/000000000000_worker_0.tfevents").unlink()
+    assert tensor.value(0).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("bad", [(3, 2), (-1, None), (1,), ("0", None)])
+def test_wrong_range(tmp_path: Path, bad: tuple[int, ...]) -> None:
+    RunMaker(tmp_path)
+    with pytest.raises(AssertionError, match="range_steps"):
+        open_run(tmp_path, range_steps=bad)
+
+
+def test_range(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_steps("t", dict.fromkeys(range(6), 1.0))
+    run.end()
+    assert open_run(tmp_path, range_steps=[2, 4]).steps() == [2, 3]
+
+
+def test_damaged_event_file_leaves_the_rest_readable(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_steps("t", {0: 1.0, 1: 2.0})
+    run.end()
+    event_file = tmp_path / "events/000000000001/000000000001_worker_0.tfevents"
+    event_file.write_bytes(event_file.read_bytes()[:-8])
+    tensor = open_run(tmp_path).tensor("t")
+    with pytest.raises(TensorUnavailableForStep, match=rf"Tensor t .*step 1.*{event_file}"):
+        tensor.value(1)
+    assert tensor.value(0) == 1
+
+
+def test_missing_event_file_of_a_running_job_is_waited_for(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_steps("t", {0: 1.0})
+    event_file = tmp_path / "events/000000000000/000000000000_worker_0.tfevents"
+    content = event_file.read_bytes()
+    event_file.unlink()
+    trial = open_run(tmp_path)
+    thread = later(lambda: time.sleep(4 * POLL_S), lambda: event_file.write_bytes(content) and None)
+    assert trial.tensor("t").value(0) == 1
+    thread.join()
+
+
+def test_missing_event_file_of_an_ended_job_is_lost_at_once(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_steps("t", {0: 1.0})
+    run.end()
+    event_file = tmp_path / "events/000000000000/000000000000_worker_0.tfevents"
+    event_file.unlink()
+    with pytest.raises(TensorUnavailableForStep, match=rf"{event_file} is missing"):
+        create_trial(str(tmp_path), poll_interval_s=60).tensor("t").value(0)
+
+
+def test_waits_for_collections(tmp_path: Path) -> None:
+    thread = later(lambda: time.sleep(4 * POLL_S), lambda: RunMaker(tmp_path, workers=2) and None)
+    assert open_run(tmp_path).workers() == ["worker_0", "worker_1"]
+    thread.join()
+
+
+def test_ended_without_collections(tmp_path: Path) -> None:
+    RunMaker(tmp_path, with_collections=False).end()
+    with pytest.raises(MissingCollectionFiles, match=str(tmp_path)):
+        open_run(tmp_path)
+
+
+def test_collections_that_grow_and_ones_of_the_reader(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"odd": 1.0})
+    trial = open_run(tmp_path)
+    trial.collection("mine").include("^o")
+    assert trial.tensor_names(collection="late") == []
+    run.write_collections({"late": {"later"}})
+    run.write_step(1, {"later": 1.0})
+    assert trial.tensor_names(collection="late") == ["later"]
+    assert trial.tensor_names(collection="mine") == ["odd"]
+
+
+def test_wait_for_steps_leaves_refreshing_as_it_was(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_steps("t", {0: 1.0})
+    trial = open_run(tmp_path)
+    thread = later(lambda: time.sleep(4 * POLL_S), lambda: run.write_steps("t", {1: 1.0, 3: 1.0}))
+    trial.wait_for_steps([0, 3])
+    thread.join()
+    assert trial.dynamic_refresh
+    with pytest.raises(StepUnavailable):
+        trial.wait_for_steps([2])
+    run.end()
+    with no_refresh(trial):
+        with pytest.raises(NoMoreData, match=r"4.*3"):
+            trial.wait_for_steps([4])
+        assert not trial.dynamic_refresh
+    with pytest.raises(StepUnavailable):
+        trial.wait_for_steps([2])
+
+
+def test_next_step_needs_no_poll_per_absent_number(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_steps("t", {0: 1.0, 500_000: 1.0})
+    trial = create_trial(str(tmp_path), poll_interval_s=60)
+    assert trial.wait_for_next_step(1) == 500_000
+    assert trial.wait_for_next_step(1, end=400) is None
+    run.end()
+    assert trial.wait_for_next_step(500_001) is None
+
+
+def test_no_refresh_and_refresh_nest_and_survive_errors(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    trial = open_run(tmp_path)
+    with no_refresh([trial]):
+        run.write_steps("t", {0: 1.0})
+        assert trial.steps() == []
+        with refresh(trial):
+            assert trial.steps() == [0]
+        assert not trial.dynamic_refresh
+    with pytest.raises(RuntimeError), no_refresh(trial):
+        raise RuntimeError
+    assert trial.dynamic_refresh
+
+
+def test_no_wait_at_the_end_where_nothing_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RunMaker(tmp_path)
+    run.write_steps("t", {0: 1.0})
+    run.end()
+    trial = open_run(tmp_path)
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail(f"slept {seconds} s"))
+    assert trial.steps() == [0]
+    assert trial.loaded_all_steps
+
+
+def test_files_of_slower_workers_are_waited_for_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "30")
+    run = RunMaker(tmp_path, workers=2)
+    run.write_step(0, {"t": 1.0})
+    run.end()
+    trial = open_run(tmp_path)
+    thread = later(lambda: time.sleep(4 * POLL_S), lambda: run.write_step(0, {"t": 2.0}, worker="worker_1"))
+    assert trial.has_passed_step(0) is StepState.AVAILABLE
+    thread.join()
+    assert trial.tensor("t").workers(0) == ["worker_0", "worker_1"]
+
+
+def test_missing_worker_at_the_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
+    run = RunMaker(tmp_path, workers=2)
+    run.write_step(0, {"t": 1.0})
+    run.end()
+    assert open_run(tmp_path).steps() == [0]
+
+
+def test_underscores_in_the_path(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path / "my__run")
+    run.write_step(0, {"t": 1.0})
+    tensor = open_run(tmp_path / "my__run").tensor("t")
+    assert tensor.workers(0) == ["worker_0"]
+    assert tensor.value(0, worker="worker_0") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"path": "  "}, SMDebugValueError, "path"),
+        ({"path": "s3://"}, SMDebugValueError, "s3://bucket/prefix"),
+        ({"path": "x", "profiler": True}, SMDebugNotImplementedError, "profiler"),
+        ({"path": "x", "index_mode": False}, SMDebugValueError, "index_mode"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, object], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        create_trial(**arguments)  # type: ignore[arg-type]
+
+
+def test_writer_of_another_thread_is_followed(tmp_path: Path) -> None:
+    """A reader that polls while steps are written sees each of them once, whole and in order."""
+    run = RunMaker(tmp_path)
+    trial = open_run(tmp_path)
+    steps = range(0, 60, 3)
+
+    def write() -> None:
+        for step in steps:
+            with FileWriter(str(tmp_path), "worker_0", step) as writer:
+                writer.write_tensor(np.full(1000, step), "t")
+        run.end()
+
+    thread = later(write)
+    seen = []
+    step = trial.wait_for_next_step(0)
+    while step is not None:
+        seen.append(int(trial.tensor("t").value(step).mean()))
+        step = trial.wait_for_next_step(step + 1)
+    thread.join()
+    assert seen == list(steps)

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from smdebug.core.s3 import S3Objects, S3RunFiles
+from smdebug.exceptions import MissingCollectionFiles, SMDebugError, TensorUnavailableForStep
+from smdebug.trials import S3Trial, create_trial
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.object_storage import Storage
+
+RUN = "s3://runs/job-1/debug-output"
+
+
+def gradients(step: int, count: int = 20) -> dict[str, np.ndarray]:
+    return {f"gradient/{number}": np.full(100, step + number, np.float32) for number in range(count)}
+
+
+def test_reads_what_was_written(storage: Storage) -> None:
+    run = RunMaker(RUN)
+    run.write_step(0, gradients(0))
+    run.end()
+    trial = create_trial(RUN)
+    assert isinstance(trial, S3Trial)
+    assert trial.name == "debug-output"
+    assert trial.last_index_token == "job-1/debug-output/index/000000000/000000000000_worker_0.json"
+    assert trial.steps() == [0]
+    assert trial.loaded_all_steps
+    assert trial.tensor("gradient/3").value(0).tolist() == [3.0] * 100
+    assert trial.tensor("gradient/3").value(0).flags.writeable
+
+
+def test_refresh_is_one_list(storage: Storage) -> None:
+    run = RunMaker(RUN)
+    run.write_step(0, gradients(0))
+    trial = create_trial(RUN)
+    storage.requests.clear()
+    assert trial.steps() == [0]
+    assert trial.steps() == [0]
+    assert storage.requests == {"ListObjectsV2": 2}
+    run.write_step(1, gradients(1))
+    storage.requests.clear()
+    assert trial.steps() == [0, 1]
+    assert storage.requests == {"ListObjectsV2": 1, "GetObject": 1}
+
+
+def test_ended_run_is_not_asked_again(storage: Storage) -> None:
+    run = RunMaker(RUN)
+    run.write_step(0, gradients(0))
+    run.end()
+    trial = create_trial(RUN)
+    trial.steps()
+    storage.requests.clear()
+    trial.steps()
+    trial.tensor_names()
+    assert not storage.requests
+
+
+def test_tensors_of_a_step_come_with_one_request(storage: Storage) -> None:
+    run = RunMaker(RUN)
+    run.write_step(0, gradients(0))
+    run.end()
+    trial = create_trial(RUN)
+    names = trial.tensor_names(collection="gradients")
+    assert len(names) == 20
+    storage.requests.clear()
+    for name in names:
+        trial.tensor(name).value(0)
+    assert storage.requests == {"GetObject": 1}
+
+
+def test_prefetch_covers_near_ranges_and_not_far_ones(storage: Storage) -> None:
+    storage.put("job-1/debug-output/e", bytes(range(256)) * 20_000)
+    files = S3RunFiles(RUN)
+    files.prefetch({"e": [(0, 10), (600_000, 10), (4_000_000, 10)]})
+    assert storage.requests == {"GetObject": 2}
+    assert files.read_range("e", 600_000, 4).tolist() == list((bytes(range(256)) * 3)[192:196])[:4]
+    assert files.read_range("e", 4_000_000, 10).nbytes == 10
+    assert storage.requests == {"GetObject": 2}
+
+
+def test_values_over_steps_are_fetched_together(storage: Storage) -> None:
+    run = RunMaker(RUN)
+    for step in range(5):
+        run.write_step(step, gradients(step, 2))
+    run.end()
+    trial = create_trial(RUN)
+    trial.steps()
+    storage.requests.clear()
+    values = trial.tensor("gradient/1").values()
+    assert [value[0] for value in values.values()] == [1, 2, 3, 4, 5]
+    assert storage.requests == {"GetObject": 5}
+
+
+def test_other_runs_and_tensorboard_are_left_alone(storage: Storage) -> None:
+    run = RunMaker("s3://runs/run1")
+    run.write_step(0, {"t": 1.0})
+    RunMaker("s3://runs/run10").write_step(5, {"t": 1.0})
+    storage.put("run1/tensorboard/TRAIN/1.tfevents", b"")
+    trial = create_trial("s3://runs/run1/")
+    assert trial.steps() == [0]
+    run.write_step(1, {"t": 1.0})
+    assert trial.steps() == [0, 1]
+    run.end()
+    assert trial.steps() == [0, 1]
+    assert trial.loaded_all_steps
+
+
+def test_cut_and_missing_objects(storage: Storage) -> None:
+    run = RunMaker(RUN)
+    for step in range(3):
+        run.write_step(step, {"t": np.ones(10)})
+    run.end()
+    name = "job-1/debug-output/events/{0:012}/{0:012}_worker_0.tfevents"
+    storage.put(name.format(1), b"")
+    storage.delete(name.format(2))
+    tensor = create_trial(RUN).tensor("t")
+    assert tensor.value(0).sum() == 10
+    with pytest.raises(TensorUnavailableForStep, match=r"step 1.*damaged"):
+        tensor.value(1)
+    with pytest.raises(TensorUnavailableForStep, match=r"step 2.*missing"):
+        tensor.value(2)
+
+
+class PagingClient:
+    """Lists in pages of two."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self.keys = keys
+
+    def list_objects_v2(self, **request: Any) -> dict[str, Any]:
+        start = int(request.get("ContinuationToken", 0))
+        page = [{"Key": key} for key in self.keys if key.startswith(request["Prefix"])][start : start + 2]
+        more = start + 2 < len(self.keys)
+        return {"Contents": page, "IsTruncated": more, **({"NextContinuationToken": str(start + 2)} if more else {})}
+
+
+def test_pages_of_a_long_listing() -> None:
+    objects = S3Objects("s3://runs/p", PagingClient([f"p/{number}" for number in range(5)]))
+    assert objects.list_keys("/") == ["/0", "/1", "/2", "/3", "/4"]
+
+
+def test_ended_without_collections(storage: Storage) -> None:
+    RunMaker(RUN, with_collections=False).end()
+    with pytest.raises(MissingCollectionFiles, match=RUN):
+        create_trial(RUN)
+
+
+def test_no_such_bucket_says_what_to_check(storage: Storage) -> None:
+    with pytest.raises(SMDebugError, match=r"s3://nowhere/run.*AWS_ENDPOINT_URL"):
+        create_trial("s3://nowhere/run")
+
+
+def test_run_at_the_root_of_a_bucket(storage: Storage) -> None:
+    run = RunMaker("s3://runs")
+    run.write_step(0, {"t": 1.0})
+    run.end()
+    assert create_trial("s3://runs").tensor("t").value(0) == 1
