@@ -7,10 +7,9 @@ import io
 import json
 import shutil
 import tarfile
+import tomllib
 import zipfile
 from typing import IO, TYPE_CHECKING
-
-import tomllib
 
 from container_runtime.wheelhouse import build_project_wheel
 

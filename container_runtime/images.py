@@ -7,11 +7,10 @@ with which environment; the Docker images are built from it and the process back
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import tomllib
 
 from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, ResolvedImage
 

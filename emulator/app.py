@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import sys
+import threading
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import StartupError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from wsgiref.types import WSGIApplication
 
-    from container_runtime.runtime import ContainerRuntime
+    from container_runtime.selection import Selection
     from emulator.gateway.sagemaker import SageMaker
     from emulator.jobs import TrainingJobs
     from emulator.jobs.store import JobStore
@@ -32,14 +32,6 @@ logger = logging.getLogger(__name__)
 _DRAIN_SECONDS = 5.0
 # While rooms are imported, requests that could be answered get their turn ten times as often as Python's default.
 _SWITCH_SECONDS = 0.0005
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenRuntime:
-    """A container back end, and why it was chosen."""
-
-    runtime: ContainerRuntime
-    reason: str
 
 
 class Emulator:
@@ -65,11 +57,12 @@ class Emulator:
         self._invoke: Future[WSGIApplication] = Future()
         self._moto: Future[WSGIApplication] = Future()
         self._store: JobStore | None = None
+        self._listeners: list[Listener] = []
         with ExitStack() as closers, _short_turns():
             instance = Instance(settings.state_dir)
             closers.callback(instance.close)
-            listener = Listener(LOOPBACK, settings.port)
-            closers.callback(listener.close)
+            closers.callback(self._close_listeners)
+            listener = self._open_listener(LOOPBACK, settings.port)
             self.settings = replace(settings, port=listener.port)
 
             gateway = self._build_gateway()
@@ -77,11 +70,12 @@ class Emulator:
             self._moto.set_result(self._build_moto(closers))
             self.chosen = choose_runtime(self.settings)
             closers.callback(self.chosen.runtime.close)
-            self._listen_for_containers(gateway, closers)
+            self._listen_for_containers(gateway)
             self._build_rooms(closers)
 
             instance.announce(self.settings.endpoint_url, settings.region)
             self._closers = closers.pop_all()
+        threading.Thread(target=self._sagemaker.result().preload, name="preload", daemon=True).start()
 
     def close(self) -> None:
         """Stop every job, wait for its end, and give everything back. No container is left."""
@@ -111,14 +105,24 @@ class Emulator:
         moto.preload()
         return moto
 
-    def _listen_for_containers(self, gateway: WSGIApplication, closers: ExitStack) -> None:
+    def _open_listener(self, address: str, port: int) -> Listener:
+        listener = Listener(address, port)
+        self._listeners.append(listener)
+        return listener
+
+    def _close_listeners(self) -> None:
+        # Where the start failed, requests may still wait for rooms that will never be.
+        for room in (self._sagemaker, self._invoke, self._moto):
+            room.cancel()
+        for listener in self._listeners:
+            listener.close()
+
+    def _listen_for_containers(self, gateway: WSGIApplication) -> None:
         """Containers of a Docker network reach this machine at the network's gateway."""
         address = self.chosen.runtime.host_address
         self._own_hosts.add(address)
         if address != LOOPBACK:
-            listener = Listener(address, self.settings.port)
-            closers.callback(listener.close)
-            listener.serve(gateway)
+            self._open_listener(address, self.settings.port).serve(gateway)
 
     def _build_rooms(self, closers: ExitStack) -> None:
         from emulator.events.invoke_api import InvokeApplication
@@ -136,6 +140,8 @@ class Emulator:
 
         self._store = store = JobStore(settings.state_dir / "jobs.sqlite")
         closers.callback(store.close)
+        # The jobs' containers and functions still ask while they end; after them nobody is to write any more.
+        closers.callback(self._close_listeners)
         functions = LambdaRuntime(runtime, endpoint_url, settings.state_dir / "lambda", settings.container_credentials)
         closers.callback(functions.close)
         publisher = Publisher(account_id, functions)
@@ -194,39 +200,21 @@ def _short_turns() -> Iterator[None]:
         sys.setswitchinterval(default)
 
 
-def choose_runtime(settings: Settings) -> ChosenRuntime:
+def choose_runtime(settings: Settings) -> Selection:
     """Open the container back end that the settings ask for.
 
     Raises:
-        StartupError: Docker was asked for and does not answer, or the back end cannot be opened.
+        StartupError: Docker was asked for and does not answer or lacks our images, or the back end cannot be opened.
     """
     from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+    from container_runtime.selection import select_runtime
 
     try:
-        if settings.runtime == "process":
-            return ChosenRuntime(_open_processes(settings), "asked for")
-        try:
-            return ChosenRuntime(_open_docker(settings), "asked for" if settings.runtime == "docker" else "it answers")
-        except EngineUnavailableError as error:
-            if settings.runtime == "docker":
-                raise StartupError(f"{error} Start an engine, or use --runtime process.") from error
-            logger.info("No Docker engine: %s", error)
-            return ChosenRuntime(_open_processes(settings), "no Docker engine answers")
+        return select_runtime(settings.runtime, settings.state_dir)
+    except EngineUnavailableError as error:
+        raise StartupError(f"{error} Start an engine, or use --runtime process.") from error
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error
-
-
-def _open_docker(settings: Settings) -> ContainerRuntime:
-    from container_runtime.docker_engine import DockerEngine
-
-    # The same after a restart on the same folder, so that the containers of the last run are found.
-    return DockerEngine(hashlib.sha256(str(settings.state_dir.resolve()).encode()).hexdigest()[:12])
-
-
-def _open_processes(settings: Settings) -> ContainerRuntime:
-    from container_runtime.local_process import LocalProcesses
-
-    return LocalProcesses(settings.state_dir / "containers")
 
 
 def read_version() -> str:

@@ -86,11 +86,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> None:
     except StartupError as error:
         _fail(str(error))
     try:
-        chosen = emulator.chosen
-        click.echo(
-            f"{emulator.settings.endpoint_url} answers. Containers: {chosen.runtime.name} ({chosen.reason}). "
-            f"State: {settings.state_dir}"
-        )
+        click.echo(f"{emulator.settings.endpoint_url} answers. {emulator.chosen.reason} State: {settings.state_dir}")
         sys.stdout.flush()
         stopping.wait()
     finally:

@@ -1,20 +1,20 @@
 """Every error that leaves the emulator, as AWS spells it.
 
-    AwsError                      code, message, HTTP status; encoded in one place (gateway.protocol)
-    ├── ValidationException       a request that breaks the model, an unknown job, a job in the wrong state
-    ├── ResourceInUse             a name that is taken
-    ├── ResourceNotFound          a tag's resource that does not exist
-    ├── ResourceLimitExceeded     more rules than a job may have
-    ├── AccessDeniedException     a Host or Origin that is not ours
-    ├── MissingAuthenticationToken
-    ├── UnknownOperationException
-    ├── SerializationException    a body that is not JSON of the operation's shape
-    └── InternalFailure
-    ObjectStoreError              S3 as the jobs see it
-    ├── NoSuchBucket
-    └── NoSuchKey
-    StartupError                  the emulator cannot start; its text is the one line the user sees
-"""  # noqa: D208 - the tree is indented
+AwsError                      code, message, HTTP status; encoded in one place (gateway.protocol)
+├── ValidationException       a request that breaks the model, an unknown job, a job in the wrong state
+├── ResourceInUse             a name that is taken
+├── ResourceNotFound          a tag's resource that does not exist
+├── ResourceLimitExceeded     more rules than a job may have
+├── AccessDeniedException     a Host or Origin that is not ours
+├── MissingAuthenticationToken
+├── UnknownOperationException
+├── SerializationException    a body that is not JSON of the operation's shape
+└── InternalFailure
+ObjectStoreError              S3 as the jobs see it
+├── NoSuchBucket
+└── NoSuchKey
+StartupError                  the emulator cannot start; its text is the one line the user sees
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from emulator.exceptions import StartupError
 
@@ -70,7 +70,7 @@ def settings_from_environment(environment: Mapping[str, str] | None = None) -> S
     state_dir = env.get("SMDEBUG_EMULATOR_STATE_DIR")
     return Settings(
         port=_read_port(env),
-        runtime=cast("RuntimeChoice", runtime),
+        runtime=runtime,
         state_dir=Path(state_dir).expanduser() if state_dir else default_state_dir(env),
         region=_read_region(env),
         stop_grace_seconds=_read_number(env, "SMDEBUG_EMULATOR_STOP_GRACE_SECONDS", 120.0),

@@ -10,6 +10,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from container_runtime.engine import describe_engine
 from sdk_compat.emulator_process import EmulatorProcess
 
 if TYPE_CHECKING:
@@ -24,16 +25,7 @@ BACK_ENDS = [
 
 @cache
 def docker_engine_answers() -> bool:
-    import docker
-    from docker.errors import DockerException
-
-    try:
-        client = docker.from_env(timeout=10)
-        client.ping()
-    except DockerException:
-        return False
-    client.close()
-    return True
+    return describe_engine() is not None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

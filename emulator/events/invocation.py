@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class WorkerFailure(Exception):  # noqa: N818 - a failed invocation, which becom
 def build_timeout(request_id: str, timeout_s: float) -> WorkerFailure:
     """The function took longer than its Timeout."""
     text = f"Task timed out after {timeout_s:.2f} seconds"
-    moment = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
     return WorkerFailure(
         {"errorType": "Sandbox.Timedout", "errorMessage": f"RequestId: {request_id} Error: {text}"},
         f"{moment} {request_id} {text}",

@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class WorkerLog:
 
     def __init__(self, sink: LogSink, function_name: str, version: str) -> None:
         self.group = f"/aws/lambda/{function_name}"
-        day = datetime.now(timezone.utc).strftime("%Y/%m/%d")
+        day = datetime.now(UTC).strftime("%Y/%m/%d")
         self.stream = f"{day}/[{version}]{uuid.uuid4().hex}"
         self._sink = sink
         self._changed = threading.Condition()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -57,15 +57,23 @@ class Operation:
         request = _parse(body)
         if self._input is None:
             return request
-        if self._validator is None:
-            self._validator = build_validator(self._input)
-        raise_violations(self._validator.iter_errors(request), request, list(self._input.members))
+        raise_violations(self._load_validator(self._input).iter_errors(request), request, list(self._input.members))
         return cast("dict[str, Any]", _decode_times(self._input, request))
+
+    def preload(self) -> None:
+        """Compile the schema now."""
+        if self._input is not None:
+            self._load_validator(self._input)
 
     def encode(self, answer: dict[str, Any]) -> WireAnswer:
         """``answer`` cut to the output shape; nulls are left out, datetimes become epoch seconds."""
         body = b"" if self._output is None else dump_json(_cut(self._output, answer))
         return WireAnswer(200, {"Content-Type": CONTENT_TYPE}, body)
+
+    def _load_validator(self, shape: StructureShape) -> Validator:
+        if self._validator is None:
+            self._validator = build_validator(shape)
+        return self._validator
 
 
 @lru_cache(maxsize=512)
@@ -127,7 +135,7 @@ def _decode_times(shape: Shape, value: Any) -> Any:
 
 def _decode_time(seconds: float) -> datetime:
     try:
-        return datetime.fromtimestamp(seconds, tz=timezone.utc)
+        return datetime.fromtimestamp(seconds, tz=UTC)
     except (ValueError, OverflowError, OSError):
         raise SerializationException(f"{seconds} is no time: send seconds since 1970-01-01.") from None
 

@@ -50,6 +50,12 @@ class SageMaker:
         """Whether the operation is answered here."""
         return name in self._operations
 
+    def preload(self) -> None:
+        """Compile every schema, so that the first request of a kind need not wait for it."""
+        load_regions()
+        for name in self._operations:
+            load_operation(name).preload()
+
     def answer(self, name: str, environ: WSGIEnvironment, read_body: Callable[[], bytes]) -> WireAnswer:
         """Run one operation. Whatever goes wrong becomes an answer; what is our fault is logged too."""
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from emulator.jobs.descriptions import describe_processing_job, describe_training_job
@@ -81,7 +81,7 @@ def _build_envelope(
         "detail-type": detail_type,
         "source": "aws.sagemaker",
         "account": account_id,
-        "time": datetime.fromtimestamp(now_ms // 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": datetime.fromtimestamp(now_ms // 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "region": region,
         "resources": [arn],
         "detail": detail,

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # What sagemaker-training logs before it repeats the failure file.
 _TOOLKIT_REPORT = "Reporting training FAILURE"
+# What it writes for a script that was killed while the toolkit itself lived on: exit code 1, no word of memory.
+_TOOLKIT_KILLED = f"ExitCode -{signal.SIGKILL.value}"
 
 
 class RequestFailure(Exception):  # noqa: N818 - an outcome of the job, not a defect
@@ -30,13 +32,15 @@ def describe_algorithm_error(exit_status: Exit, failure_text: str, last_lines: S
 
     Args:
         exit_status: how it ended.
-        failure_text: /opt/ml/output/failure, which wins where it says something.
+        failure_text: /opt/ml/output/failure; it wins where it says something, but lack of memory is said first.
         last_lines: the end of its log, oldest first.
     """
     suffix = f", exit code: {exit_status.code}"
     room = MAX_FAILURE_REASON - len("AlgorithmError: ") - len(suffix)
     if failure_text.strip():
-        return f"AlgorithmError: {_fill_error_message(failure_text.strip(), last_lines)[:room]}{suffix}"
+        memory = _describe_lack_of_memory(exit_status, failure_text)
+        text = f"{memory} {failure_text}" if memory else _fill_error_message(failure_text, last_lines)
+        return f"AlgorithmError: {text.strip()[:room]}{suffix}"
     cause = _describe_death(exit_status)
     said = "\n".join(line for line in last_lines if line.strip())
     if not said:
@@ -62,15 +66,22 @@ def _fill_error_message(failure_text: str, last_lines: Sequence[str]) -> str:
     return failure_text.replace('ErrorMessage ""', f'ErrorMessage "{said[-1]}"') if said else failure_text
 
 
-def _describe_death(exit_status: Exit) -> str:
+def _describe_lack_of_memory(exit_status: Exit, failure_text: str) -> str:
     if exit_status.out_of_memory:
         return (
             "The container ran out of memory and was killed. Use a smaller batch or model, or an instance type "
             "with more memory."
         )
+    if exit_status.code == 128 + signal.SIGKILL or _TOOLKIT_KILLED in failure_text.splitlines():
+        return "The training was killed by signal SIGKILL, as the kernel does when memory runs out."
+    return ""
+
+
+def _describe_death(exit_status: Exit) -> str:
+    memory = _describe_lack_of_memory(exit_status, "")
+    if memory:
+        return memory
     number = exit_status.code - 128
-    if exit_status.code == 128 + signal.SIGKILL:
-        return "The container was killed by signal SIGKILL, as the kernel does when the machine runs out of memory."
     if 0 < number < signal.NSIG and number in set(signal.Signals):
         return f"The container was ended by signal {signal.Signals(number).name}."
     return ""

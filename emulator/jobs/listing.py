@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from emulator.exceptions import ValidationException
@@ -91,6 +91,6 @@ def parse_token(token: str) -> Page:
 
 def _to_ms(moment: datetime | float) -> int:
     if isinstance(moment, datetime):
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return round(aware.timestamp() * 1000)
     return round(moment * 1000)

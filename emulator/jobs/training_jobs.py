@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from threading import RLock, Thread
 from typing import TYPE_CHECKING, Any
 
-from emulator.exceptions import InternalFailure, ResourceLimitExceeded, ResourceNotFound, ValidationException
+from emulator.exceptions import ResourceLimitExceeded, ResourceNotFound, ValidationException
 from emulator.jobs.collaborators import Collaborators
 from emulator.jobs.descriptions import describe_processing_job, describe_training_job
 from emulator.jobs.job_uploads import salvage_tensors
@@ -17,13 +16,11 @@ from emulator.jobs.listing import encode_token, parse_list_query
 from emulator.jobs.logs import LogWriter
 from emulator.jobs.recovery import describe_lost_evaluation, describe_lost_job, find_left_over
 from emulator.jobs.rule_evaluation import RuleEvaluation, new_rule_evaluation
-from emulator.jobs.rule_runner import STOP_GRACE_SECONDS, RuleRun, begin_stopping, run_rule_evaluation
+from emulator.jobs.rule_runner import STOP_GRACE_SECONDS, begin_stopping
+from emulator.jobs.running_jobs import RunningJobs, begin_stop
 from emulator.jobs.training_job import TrainingJob, new_training_job
-from emulator.jobs.training_run import TrainingRun
-from emulator.jobs.training_runner import run_training_job
 
 if TYPE_CHECKING:
-    import builtins
     from collections.abc import Callable, Mapping, Sequence
 
     from container_runtime.runtime import ContainerRuntime
@@ -34,19 +31,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_TAGS = 50
-# Who ends the emulator waits: jobs get this long between SIGTERM and SIGKILL then, not StopTrainingJob's grace.
-CLOSE_GRACE_SECONDS = 5.0
 
 _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
-_Key = tuple[str, str]
 
 
 class TrainingJobs:
-    """Every job of this emulator. Thread safe.
-
-    Each running job and each running rule evaluation has one thread that drives it; all of them are gone after
-    ``close``.
-    """
+    """Every job of this emulator. Thread safe; no thread and no container of it is left after ``close``."""
 
     def __init__(
         self,
@@ -75,13 +65,8 @@ class TrainingJobs:
         self._journal = Journal(store, publisher)
         self._log_writer = LogWriter(log_groups_for)
         self._settings = settings
-        self._rule_stop_grace_seconds = rule_stop_grace_seconds
         self._with = Collaborators(self._journal, runtime, object_store_for, self._log_writer, settings, endpoint_url)
-        self._lock = RLock()
-        self._closing = False
-        self._runs: dict[_Key, TrainingRun] = {}
-        self._rule_runs: dict[_Key, RuleRun] = {}
-        self._threads: builtins.list[Thread] = []
+        self._running = RunningJobs(self._with, rule_stop_grace_seconds)
 
     def create(self, region: str, request: Mapping[str, Any]) -> TrainingJob:
         """Store a job and start it.
@@ -103,11 +88,7 @@ class TrainingJobs:
             )
             for position, configuration in enumerate(request.get("DebugRuleConfigurations") or ())
         ]
-        with self._lock:
-            if self._closing:
-                raise InternalFailure("The emulator is shutting down and starts no more jobs.")
-            self._journal.create_training_job(job, evaluations, request.get("Tags") or ())
-            self._start(TrainingRun(job, self._with, self._start_rules))
+        self._running.create_job(job, evaluations, request.get("Tags") or ())
         return job
 
     def get(self, region: str, name: str) -> TrainingJob:
@@ -142,12 +123,10 @@ class TrainingJobs:
                 raise ValidationException(
                     f"The request was rejected because the training job is in status {job.status}."
                 )
-            return _begin_stop(job, now_ms)
+            return begin_stop(job, now_ms)
 
-        with self._lock:
-            job = self._journal.change_training_job(region, name, begin)
-            if (run := self._runs.get((region, name))) is not None:
-                run.ask_stop(self._settings.stop_grace_seconds)
+        job = self._journal.change_training_job(region, name, begin)
+        self._running.ask_stop(job)
         return job
 
     def get_processing_job(self, region: str, name: str) -> RuleEvaluation:
@@ -185,13 +164,8 @@ class TrainingJobs:
                 )
             return begin_stopping(evaluation, now_ms)
 
-        with self._lock:
-            evaluation = self._journal.change_rule_evaluation(region, name, begin)
-            if (run := self._rule_runs.get((region, name))) is not None:
-                run.ask_stop(self._settings.stop_grace_seconds)
-            elif evaluation.start_ms is None:
-                evaluation = self._journal.change_rule_evaluation(region, name, _stop_unstarted)
-        return evaluation
+        evaluation = self._journal.change_rule_evaluation(region, name, begin)
+        return self._running.ask_stop_rule(evaluation)
 
     def add_tags(self, arn: str, tags: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
         """Set tags and return all of the resource's.
@@ -231,90 +205,21 @@ class TrainingJobs:
                 len(left.lost_jobs),
                 published,
             )
-        with self._lock:
-            for lost in left.lost_jobs:
-                self._lose(lost)
-            for evaluation in left.lost_evaluations:
-                self._journal.change_rule_evaluation(evaluation.region, evaluation.name, _lose_evaluation)
-            for evaluation, container_id in left.evaluations:
-                job = self.get(evaluation.region, evaluation.training_job_name)
-                rule_run = RuleRun(evaluation, job, self._with, container_id)
-                if job.ended and job.status != "Completed":
-                    rule_run.limit(self._rule_stop_grace_seconds)
-                self._start_rule(rule_run)
-            # After the rules that run: a job taken up again starts those that do not.
-            for job, container_id in left.jobs:
-                self._start(TrainingRun(job, self._with, self._start_rules, container_id))
+        for lost in left.lost_jobs:
+            self._lose(lost)
+        for evaluation in left.lost_evaluations:
+            self._journal.change_rule_evaluation(evaluation.region, evaluation.name, _lose_evaluation)
+        for evaluation, container_id in left.evaluations:
+            job = self.get(evaluation.region, evaluation.training_job_name)
+            self._running.take_up_rule(evaluation, job, container_id)
+        # After the rules that run: a job taken up again starts those that do not.
+        for job, container_id in left.jobs:
+            self._running.start_job(job, container_id)
 
     def close(self) -> None:
         """Stop every job and wait for its end: no container, thread or process is left."""
-        grace = min(CLOSE_GRACE_SECONDS, self._settings.stop_grace_seconds)
-        with self._lock:
-            self._closing = True
-            for run in self._runs.values():
-                self._journal.change_training_job(run.region, run.name, _begin_stop)
-                run.ask_stop(grace)
-            for rule_run in self._rule_runs.values():
-                self._journal.change_rule_evaluation(rule_run.region, rule_run.name, begin_stopping)
-                rule_run.ask_stop(grace, "The emulator was shut down before the evaluation ended.")
-            threads, self._threads = self._threads, []
-        # Nothing starts a thread any more: ``create`` and ``_start_rules`` refuse.
-        for thread in threads:
-            thread.join()
+        self._running.close()
         self._log_writer.close()
-
-    def _start(self, run: TrainingRun) -> None:
-        self._runs[run.region, run.name] = run
-        self._start_thread(f"training-job-{run.name}", lambda: self._drive(run))
-
-    def _drive(self, run: TrainingRun) -> None:
-        try:
-            run_training_job(run)
-        except Exception:  # the store itself failed: there is nowhere left to say it but here
-            log.exception("The state of the training job %s could not be stored", run.name)
-        finally:
-            with self._lock:
-                del self._runs[run.region, run.name]
-                self._end_rules(run)
-
-    def _start_rules(self, job: TrainingJob) -> None:
-        """Start each rule evaluation of ``job`` that waits for its training."""
-        with self._lock:
-            if self._closing:
-                return
-            for evaluation in self._store.list_rule_evaluations_of(job):
-                running = (evaluation.region, evaluation.name) in self._rule_runs
-                if evaluation.status == "InProgress" and evaluation.start_ms is None and not running:
-                    self._start_rule(RuleRun(evaluation, job, self._with))
-
-    def _start_rule(self, run: RuleRun) -> None:
-        self._rule_runs[run.region, run.name] = run
-        self._start_thread(f"rule-{run.name}", lambda: self._drive_rule(run))
-
-    def _drive_rule(self, run: RuleRun) -> None:
-        try:
-            run_rule_evaluation(run)
-        except Exception:  # as in _drive
-            log.exception("The state of the rule evaluation %s could not be stored", run.name)
-        finally:
-            with self._lock:
-                del self._rule_runs[run.region, run.name]
-
-    def _start_thread(self, name: str, target: Callable[[], None]) -> None:
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
-        thread = Thread(target=target, name=name)
-        self._threads.append(thread)
-        thread.start()
-
-    def _end_rules(self, run: TrainingRun) -> None:
-        """After the training's end: rules that never started stop, those that run finish what was saved."""
-        job = self.get(run.region, run.name)
-        for evaluation in self._store.list_rule_evaluations_of(job):
-            rule_run = self._rule_runs.get((evaluation.region, evaluation.name))
-            if rule_run is None:
-                self._journal.change_rule_evaluation(evaluation.region, evaluation.name, _stop_unstarted)
-            elif job.status == "Stopped" or not run.tensors_ended:
-                rule_run.limit(self._rule_stop_grace_seconds)
 
     def _lose(self, job: TrainingJob) -> None:
         reason = describe_lost_job(job)
@@ -335,18 +240,6 @@ def _check_name(name: str) -> None:
             f"1 validation error detected: Value '{name}' at 'trainingJobName' failed to satisfy constraint: Member "
             f"must satisfy regular expression pattern: {_JOB_NAME.pattern}"
         )
-
-
-def _begin_stop(job: TrainingJob, now_ms: int) -> TrainingJob:
-    if job.ended or job.status == "Stopping":
-        return job
-    return job.transition("Stopping", now_ms, stop_cause="StopTrainingJob")
-
-
-def _stop_unstarted(evaluation: RuleEvaluation, now_ms: int) -> RuleEvaluation:
-    if evaluation.ended:
-        return evaluation
-    return evaluation.transition("Stopped", now_ms, status_details="The evaluation ended before its container started.")
 
 
 def _lose_evaluation(evaluation: RuleEvaluation, now_ms: int) -> RuleEvaluation:

@@ -14,7 +14,7 @@ import json
 import time
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from emulator.moto_services.locks import service_lock
@@ -281,7 +281,7 @@ def _normalised(event: Mapping[str, Any]) -> dict[str, Any]:
     moment = event.get("time")
     if not isinstance(moment, str) or not moment:
         seconds = float(moment or time.time())
-        moment = datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     rest = {key: value for key, value in event.items() if key != "ingestion-time"}
     copied: dict[str, Any] = json.loads(json.dumps({**rest, "time": moment}))
     return copied

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moto.s3.exceptions import MissingBucket
@@ -140,7 +140,7 @@ class ObjectStore:
             keys = self._bucket(bucket).keys
             found = [keys[name] for name in list(keys) if name.startswith(prefix)]
             summaries = [
-                ObjectSummary(entry.name, entry.size, entry.last_modified.replace(tzinfo=timezone.utc))
+                ObjectSummary(entry.name, entry.size, entry.last_modified.replace(tzinfo=UTC))
                 for entry in found
                 if not _is_delete_marker(entry)
             ]

@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from moto.s3 import notifications
@@ -266,7 +266,7 @@ def _describe_object(bucket_name: str, key: str) -> Sequence[ObjectRow]:
 
 
 def _describe_version(bucket_name: str, key: str, position: int, version: Any) -> ObjectRow:
-    modified = version.last_modified.replace(tzinfo=timezone.utc).timestamp()
+    modified = version.last_modified.replace(tzinfo=UTC).timestamp()
     if isinstance(version, FakeDeleteMarker):
         attributes = json.dumps({"_version_id": version.version_id})
         return ObjectRow(bucket_name, key, position, None, 0, modified, attributes, "{}", "")
@@ -289,7 +289,7 @@ def _backend_of(owned: Any) -> Any:
 def _restore_bucket(row: BucketRow) -> None:
     backend = s3_backends[row.account_id][get_partition(row.region)]
     bucket = backend.create_bucket(row.name, row.region)
-    bucket.creation_date = datetime.fromtimestamp(row.created, tz=timezone.utc)
+    bucket.creation_date = datetime.fromtimestamp(row.created, tz=UTC)
     for setting, value in json.loads(row.settings).items():
         setattr(bucket, setting, value.encode() if setting in _DOCUMENTS else value)
     if row.tags:
@@ -311,7 +311,7 @@ def _restore_object(journal: S3Journal, row: ObjectRow) -> None:
         entry.set_metadata(json.loads(row.metadata))
     for name, value in attributes.items():
         setattr(entry, name, value)
-    entry.last_modified = datetime.fromtimestamp(row.modified, tz=timezone.utc).replace(tzinfo=None)
+    entry.last_modified = datetime.fromtimestamp(row.modified, tz=UTC).replace(tzinfo=None)
     if row.tags:
         tagger = _backend_of(entry).tagger
         tagger.tag_resource(entry.arn, tagger.convert_dict_to_tags_input(json.loads(row.tags)))

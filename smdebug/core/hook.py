@@ -29,8 +29,7 @@ from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugTypeError,
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from typing_extensions import Self
+    from typing import Self
 
     from smdebug.core.step_writer import StepWriter
 
@@ -415,8 +414,8 @@ class BaseHook:
             self._saving_plan = SavingPlan(self.collection_manager.collections.values(), self.include_collections)
         return self._saving_plan
 
-    def _prepare_collections(self) -> None:
-        """Fill in what collections left to the hook.
+    def _prepare_collections(self, *, check: bool = True) -> None:
+        """Fill in what collections left to the hook, and check that each selects something.
 
         Raises:
             InvalidCollectionConfiguration: a collection of the script's own selects nothing.
@@ -426,7 +425,7 @@ class BaseHook:
         for collection in self.collection_manager.collections.values():
             self._prepare_collection(collection)
             selects_nothing = not collection.include_regex and not collection.tensor_names
-            if selects_nothing and collection.name not in self.default_collections:
+            if check and selects_nothing and collection.name not in self.default_collections:
                 self._refuse_collection(collection)
             if collection.save_config is None:
                 collection.save_config = self.save_config
@@ -462,7 +461,7 @@ class BaseHook:
         self._end_step()
         self._closed = True
         if writes and (self._counters.step >= 0 or not self._runs.has_collections_file):
-            self._get_saving_plan()
+            self._prepare_collections(check=False)
             self._runs.export_collections(self.collection_manager)
         self._runs.end()
 

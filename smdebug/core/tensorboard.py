@@ -79,6 +79,7 @@ class TensorboardWriter:
         self._folder = folder.rstrip("/")
         self._output: Output | None = None
         self._target: tuple[str, int] | None = None
+        self._last_target: tuple[str, int] | None = None
 
     def add_tensor(
         self, name: str, array: NDArray[Any], collections: Iterable[Collection], mode: ModeKeys, step: int
@@ -101,7 +102,7 @@ class TensorboardWriter:
         """Make the step's file visible."""
         if self._output:
             output, self._output = self._output, None
-            self._target = None
+            self._last_target, self._target = self._target, None
             output.commit()
 
     def _write(self, value: bytes, mode: ModeKeys, step: int) -> None:
@@ -109,7 +110,8 @@ class TensorboardWriter:
         if self._target != target:
             self.close()
             path = get_tensorboard_path(mode.name, step, os.getpid(), socket.gethostname())
-            self._output = open_output(f"{self._folder}/{path}")
+            # What comes for a step that was over is added to its file.
+            self._output = open_output(f"{self._folder}/{path}", append=target == self._last_target)
             self._target = target
         assert self._output
         summary = protobuf.encode_bytes(5, protobuf.encode_bytes(1, value))

@@ -12,8 +12,7 @@ from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-    from typing_extensions import Self
+    from typing import Self
 
 
 def write_value(writer: StepWriter, name: str, value: object) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
-from sdk_compat.sagemaker_v2 import local_session
 
 from examples.digits.job import BUCKET, HEALTHY, ROLE_ARN, SICK, build_request
+from sdk_compat.sagemaker_v2 import local_session
 
 if TYPE_CHECKING:
     from tests.conftest import RunningEmulator

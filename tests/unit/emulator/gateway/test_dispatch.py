@@ -104,6 +104,14 @@ def test_a_large_body(gateway: Gateway) -> None:
     assert s3.get_object(Bucket="large", Key="k")["Body"].read() == body
 
 
+def test_an_empty_object(gateway: Gateway) -> None:
+    """Its request says that it expects a 100 before a body of no bytes."""
+    s3 = gateway.client("s3", read_timeout=10)
+    s3.create_bucket(Bucket="empty")
+    s3.put_object(Bucket="empty", Key="training_job_end.ts", Body=b"")
+    assert s3.head_object(Bucket="empty", Key="training_job_end.ts")["ContentLength"] == 0
+
+
 def test_an_upload_in_parts(gateway: Gateway) -> None:
     s3 = gateway.client("s3")
     s3.create_bucket(Bucket="parts")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -201,7 +201,7 @@ def test_an_empty_body_is_an_empty_request() -> None:
 
 def test_timestamps_become_aware_datetimes() -> None:
     decoded = load_operation("ListTrainingJobs").decode(b'{"CreationTimeAfter": 1700000000.25}')
-    assert decoded["CreationTimeAfter"] == datetime(2023, 11, 14, 22, 13, 20, 250000, tzinfo=timezone.utc)
+    assert decoded["CreationTimeAfter"] == datetime(2023, 11, 14, 22, 13, 20, 250000, tzinfo=UTC)
 
 
 def test_a_time_beyond_all_calendars_is_refused() -> None:
@@ -215,7 +215,7 @@ def test_answers_are_cut_to_the_output_shape() -> None:
             "TrainingJobName": "j",
             "Invented": 1,
             "FailureReason": None,
-            "CreationTime": datetime(2023, 11, 14, 22, 13, 20, 250400, tzinfo=timezone.utc),
+            "CreationTime": datetime(2023, 11, 14, 22, 13, 20, 250400, tzinfo=UTC),
             "LastModifiedTime": 1700000000.5,
             "ResourceConfig": {"InstanceCount": 1, "Invented": 2},
             "HyperParameters": {"any": "key"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,7 +37,7 @@ def test_create_and_describe(sagemaker: Any) -> None:
     assert len(created["ResponseMetadata"]["RequestId"]) == 36
     described = sagemaker.describe_training_job(TrainingJobName="job-1")
     assert {name: described[name] for name in REQUEST} == REQUEST
-    assert described["CreationTime"] == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=timezone.utc)
+    assert described["CreationTime"] == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=UTC)
     assert "FailureReason" not in described
     assert "Internal" not in described
 
@@ -64,7 +64,7 @@ def test_an_unknown_job(sagemaker: Any) -> None:
 
 def test_lists_pass_their_filters_on(gateway: Gateway, sagemaker: Any) -> None:
     sagemaker.create_training_job(**REQUEST)
-    after = datetime(2025, 1, 1, tzinfo=timezone.utc)
+    after = datetime(2025, 1, 1, tzinfo=UTC)
     answer = sagemaker.list_training_jobs(
         NameContains="job", StatusEquals="InProgress", CreationTimeAfter=after, SortBy="Name", NextToken="t"
     )

@@ -59,3 +59,12 @@ def test_error_that_the_toolkit_does_not_name_is_taken_from_the_log() -> None:
         'Command "python train.py", exit code: 1'
     )
     assert describe_algorithm_error(Exit(1), failure, []) == f"AlgorithmError: {failure}, exit code: 1"
+
+
+def test_script_killed_below_the_toolkit_is_said_plainly() -> None:
+    failure = 'ExecuteUserScriptError:\nExitCode -9\nErrorMessage ""\nCommand "python train.py"'
+    text = describe_algorithm_error(Exit(1), failure, ["15"])
+    assert text.startswith("AlgorithmError: The training was killed by signal SIGKILL, as the kernel does when memory")
+    assert failure in text
+    by_engine = describe_algorithm_error(Exit(1, out_of_memory=True), failure, ["15"])
+    assert by_engine.startswith("AlgorithmError: The container ran out of memory and was killed.")

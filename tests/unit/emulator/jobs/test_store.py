@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -113,7 +113,7 @@ def test_filters(store: JobStore) -> None:
 
     assert names(name_contains="a%") == ["beta%"]
     assert names(status_equals="Failed") == ["gamma"]
-    assert names(creation_time_after=datetime.fromtimestamp(1, tz=timezone.utc)) == ["beta%", "gamma"]
+    assert names(creation_time_after=datetime.fromtimestamp(1, tz=UTC)) == ["beta%", "gamma"]
     assert names(creation_time_before=2) == ["alpha"]
     assert names(last_modified_time_after=8) == ["gamma"]
     assert names(sort_by="Status") == ["gamma", "alpha", "beta%"]

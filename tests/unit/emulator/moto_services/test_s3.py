@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,7 +81,7 @@ def test_list(store: ObjectStore) -> None:
         store.put("bucket", key, b"123")
     listed = store.list("bucket", "b/")
     assert [(each.key, each.size) for each in listed] == [("b/10", 3), ("b/2", 3)]
-    assert abs((datetime.now(timezone.utc) - listed[0].last_modified).total_seconds()) < 60
+    assert abs((datetime.now(UTC) - listed[0].last_modified).total_seconds()) < 60
 
 
 def test_delete(store: ObjectStore) -> None:

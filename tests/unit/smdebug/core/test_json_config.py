@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
 from smdebug.core import singleton
-from smdebug.core.collection import Collection
 from smdebug.core.hook import BaseHook
 from smdebug.core.json_config import create_hook_from_json_config, parse_bool, parse_switch
 from smdebug.core.run_writer import Worker
+
+if TYPE_CHECKING:
+    from smdebug.core.collection import Collection
 
 CASES = json.loads(
     (Path(__file__).parents[3] / "interop_data/json_config_cases/expected.json").read_text(encoding="utf-8")

@@ -66,7 +66,11 @@ def test_records_of_the_original_are_read_and_written_again(case):
             # The same fields in another order.
             assert len(record) == entry["length"]
             (again,) = decode_event(read_record(record)[0]).values
-            assert (again.mode, again.mode_step, again.tensor.dtype) == (value.mode, value.mode_step, value.tensor.dtype)
+            assert (again.mode, again.mode_step, again.tensor.dtype) == (
+                value.mode,
+                value.mode_step,
+                value.tensor.dtype,
+            )
             assert again.tensor.shape == value.tensor.shape
             assert again.tensor.tobytes() == value.tensor.tobytes()
             count += 1

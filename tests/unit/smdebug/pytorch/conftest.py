@@ -6,14 +6,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 import torch
 
 import smdebug.pytorch as smd
 from smdebug.core.tfevent import decode_event, read_record
+
+if TYPE_CHECKING:
+    import numpy as np
 
 ROOT = Path(__file__).parents[4]
 

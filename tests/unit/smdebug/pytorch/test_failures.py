@@ -24,7 +24,9 @@ def said(caplog, monkeypatch):
     return caplog
 
 
-def test_a_tensor_that_cannot_be_saved_is_named_once_and_the_others_are_saved(make_hook, training, run, said, monkeypatch):
+def test_a_tensor_that_cannot_be_saved_is_named_once_and_the_others_are_saved(
+    make_hook, training, run, said, monkeypatch
+):
     original = hook_module.get_storable
 
     def fail(tensor):

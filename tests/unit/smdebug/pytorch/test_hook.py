@@ -20,7 +20,11 @@ def test_names_of_everything_there_is(make_hook, training, run):
     hook.register_loss(training.loss)
     training.step()
     assert set(run.values(0)) == {
-        *(f"{kind}Net_{name}" for kind in ("", "gradient/") for name in ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias")),
+        *(
+            f"{kind}Net_{name}"
+            for kind in ("", "gradient/")
+            for name in ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias")
+        ),
         *(f"{name}_{way}put_0" for name in ("fc1", "act", "fc2", "Net", "CrossEntropyLoss") for way in ("in", "out")),
         "CrossEntropyLoss_input_1",
     }
@@ -124,7 +128,7 @@ def test_shared_and_frozen_parameters(make_hook, run):
     model = Net()
     model.fc3 = torch.nn.Linear(4, 3)
     model.fc3.weight = model.fc1.weight
-    model.fc1.bias.requires_grad_(False)  # noqa: FBT003
+    model.fc1.bias.requires_grad_(False)
     training = Training(model)
     hook = make_hook(include_collections=["weights", "biases", "gradients"])
     hook.register_module(model)
@@ -372,7 +376,9 @@ def test_get_hook(make_hook, monkeypatch, tmp_path):
 
 
 def test_every_thousand_steps_have_an_index_folder_of_their_own(make_hook, training, run):
-    hook = make_hook(save_config=smd.SaveConfig(save_interval=10**9, save_steps=[1001]), include_collections=["weights"])
+    hook = make_hook(
+        save_config=smd.SaveConfig(save_interval=10**9, save_steps=[1001]), include_collections=["weights"]
+    )
     hook.register_module(training.model)
     hook._counters.step = 1000
     hook._counters.mode_steps[smd.modes.GLOBAL] = 1000

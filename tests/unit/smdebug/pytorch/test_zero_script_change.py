@@ -82,7 +82,11 @@ def test_nothing_happens(run_script, run, config, environment):
     path = config()
     if environment.get("USE_SMDEBUG"):
         environment = {**environment, "SMDEBUG_CONFIG_FILE_PATH": path}
-    text = START + "import sys\n" + SCRIPT.replace("sys.exit(3)", "print(sorted(m for m in sys.modules if 'smdebug.p' in m))")
+    text = (
+        START
+        + "import sys\n"
+        + SCRIPT.replace("sys.exit(3)", "print(sorted(m for m in sys.modules if 'smdebug.p' in m))")
+    )
     done = run_script(text, **environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
@@ -130,7 +134,9 @@ def test_a_script_that_only_asks_for_the_hook_leaves_its_model_to_it(run_script,
     asking = SCRIPT.replace(
         "optimizer.step()",
         "optimizer.step(); hook.save_scalar('mine', epoch)",
-    ).replace("optimizer = ", "import smdebug.pytorch as smd\nhook = smd.get_hook(create_if_not_exists=True)\noptimizer = ")
+    ).replace(
+        "optimizer = ", "import smdebug.pytorch as smd\nhook = smd.get_hook(create_if_not_exists=True)\noptimizer = "
+    )
     done = run_script(START + asking, SMDEBUG_CONFIG_FILE_PATH=config())
     assert done.returncode == 3, done.stderr
     assert {"scalar/mine", "CrossEntropyLoss_output_0"} <= set(run.values(0))
@@ -175,7 +181,8 @@ def test_importing_smdebug_imports_nothing_else(run_script):
         "import sys, threading\nbefore = set(sys.modules)\nimport smdebug\n"
         "added = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
         "print(sorted(added - sys.stdlib_module_names), threading.active_count())\n"
-        "from smdebug import modes, SaveConfig\nprint(modes.TRAIN.value, 'numpy' in sys.modules, 'torch' in sys.modules)"
+        "from smdebug import modes, SaveConfig\n"
+        "print(modes.TRAIN.value, 'numpy' in sys.modules, 'torch' in sys.modules)"
     )
     done = run_script(text)
     assert done.stdout == "['smdebug'] 1\n1 False False\n", done.stdout + done.stderr

@@ -1,0 +1,105 @@
+"""Several workers, and TensorBoard's own files."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import numpy as np
+import pytest
+import torch
+
+import smdebug.pytorch as smd
+from smdebug.core.run_writer import Worker
+from smdebug.core.tfevent import get_footer, masked_crc32c, read_events, read_record
+from smdebug.pytorch import hook as hook_module
+from smdebug.pytorch.workers import get_worker
+
+
+def test_names_come_from_torch_distributed(monkeypatch):
+    assert get_worker() == Worker("worker_0", is_chief=True, count=1)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 2)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 4)
+    assert get_worker() == Worker("worker_2", is_chief=False, count=4)
+
+
+@pytest.mark.parametrize("include", ["one", "all"])
+def test_which_workers_write(make_hook, training, run, monkeypatch, include):
+    monkeypatch.setattr(hook_module, "get_worker", lambda: Worker("worker_1", is_chief=False, count=2))
+    hook = make_hook(include_collections=["weights"], include_workers=include)
+    hook.register_module(training.model)
+    training.step(2)
+    assert hook.step == 1
+    hook.close()
+    if include == "one":
+        assert not run.path.exists()
+    else:
+        assert set(run.values(1, "worker_1")) == {"Net_fc1.weight", "Net_fc2.weight"}
+        assert run.collections("worker_1")["_meta"] == {"num_workers": 2}
+        assert not run.has_ended
+
+
+DISTRIBUTED = """
+import os, sys, torch
+import torch.distributed as dist
+import smdebug.pytorch as smd
+
+def train(rank, path, port):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+    hook = smd.Hook(out_dir=path, include_workers="all", include_collections=["weights", "gradients"],
+                    save_config=smd.SaveConfig(save_interval=1))
+    hook.register_module(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        model(torch.ones(1, 2) * rank).sum().backward()
+        optimizer.step()
+    hook.close()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    import torch.multiprocessing as mp
+    mp.spawn(train, (sys.argv[1], sys.argv[2]), nprocs=2)
+"""
+
+
+def test_distributed_data_parallel(run_script, run):
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    done = run_script(DISTRIBUTED, str(run.path), port)
+    assert done.returncode == 0, done.stderr
+    for worker in ("worker_0", "worker_1"):
+        assert run.collections(worker)["_meta"] == {"num_workers": 2}
+        name = "DistributedDataParallel_module.weight"
+        assert {name, f"gradient/{name}"} <= set(run.values(1, worker))
+    assert run.has_ended
+    assert not (run.path / "claim.smd").exists()
+
+
+def test_tensorboard_files(make_hook, training, run):
+    hook = make_hook(export_tensorboard=True, include_collections=["weights"])
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    hook.set_mode(smd.modes.TRAIN)
+    training.step()
+    hook.save_scalar("a b", 2)
+    hook.close()
+    files = sorted((run.path / "tensorboard/TRAIN").iterdir())
+    assert all(path.name.startswith("000000000000_") for path in files)
+    data = files[0].read_bytes()
+    payload, end = read_record(data)
+    assert get_footer(data, end) == masked_crc32c(payload)
+    values = {value.tag: value for event in read_events(data) for value in event.values}
+    assert {"weights/Net_fc1.weight", "weights/Net_fc2.weight"} <= set(values)
+    histogram = values["weights/Net_fc1.weight"].histogram
+    weight = run.values(0)["Net_fc1.weight"]
+    # The first field of a HistogramProto: the smallest value.
+    assert histogram[0] == 0x09
+    np.testing.assert_allclose(struct.unpack("<d", histogram[1:9]), weight.min())
+    index = json.dumps(run.index(0))
+    assert "histogram" not in index
