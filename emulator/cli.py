@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _STOP_SECONDS = 180.0
 # What the sagemaker SDK's compatibility layer may leave in the state folder, for ``env`` to point at.
-_SDK_CONFIG_NAME = "sagemaker-sdk-config.yaml"
 
 _state_dir_option = click.option(
     "--state-dir",
@@ -95,24 +95,13 @@ def _serve(settings: Settings, stopping: threading.Event) -> None:
 
 @main.command()
 @_state_dir_option
-def env(state_dir: Path | None) -> None:
+@click.option("--role", metavar="NAME", help="Sign as this IAM role, for sagemaker.get_execution_role().")
+def env(state_dir: Path | None, role: str | None) -> None:
     """Print what a shell has to export so that AWS clients talk to the emulator: eval "$(smdebug-emulator env)"."""
-    settings = _read_settings(state_dir)
-    record = _find(settings)
-    variables = {
-        "AWS_ENDPOINT_URL": record.endpoint_url,
-        **settings.container_credentials,
-        "AWS_DEFAULT_REGION": record.region,
-        "AWS_REGION": record.region,
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
-    sdk_config = settings.state_dir / _SDK_CONFIG_NAME
-    if sdk_config.is_file():
-        variables["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(sdk_config)
-    for name, value in variables.items():
-        click.echo(f"export {name}={value}")
-    click.echo("unset AWS_PROFILE AWS_SESSION_TOKEN")
-    click.echo("# S3: the endpoint is an IP address, so clients use path-style URLs by themselves.")
+    record = _find(_read_settings(state_dir))
+    # What clients need is known on their side of HTTP: nothing of sdk_compat is imported here.
+    command = [sys.executable, "-m", "sdk_compat", "env", "--endpoint", record.endpoint_url, "--region", record.region]
+    sys.exit(subprocess.run([*command, *(["--role", role] if role else [])], check=False).returncode)
 
 
 @main.command()

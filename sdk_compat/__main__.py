@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from sdk_compat.environment import (
     DEFAULT_ENDPOINT_URL,
     DEFAULT_REGION,
+    OVERRULING_VARIABLES,
     EndpointError,
     format_exports,
     prepare_environment,
@@ -37,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.action == "env":
         sys.stdout.write(format_exports(variables) + "\n")
         return 0
-    return _run(options.command, {**os.environ, **variables})
+    inherited = {name: value for name, value in os.environ.items() if name not in OVERRULING_VARIABLES}
+    return _run(options.command, {**inherited, **variables})
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> int:

@@ -71,15 +71,14 @@ class EmulatorProcess:
         try:
             return self.process.wait(timeout=_STOP_SECONDS)
         finally:
-            if self.process.poll() is None:
-                self.kill()
-            if self.process.stdout is not None:
-                self.process.stdout.close()
+            self.kill()
 
     def kill(self) -> None:
         """End it with SIGKILL, as a crash would."""
         self.process.kill()
         self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
     def __enter__(self) -> Self:
         return self

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 DEFAULT_ENDPOINT_URL = "http://127.0.0.1:4580"
 DEFAULT_REGION = "us-east-1"
 DEFAULT_ACCOUNT_ID = "123456789012"
+OVERRULING_VARIABLES = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
+"""A profile or a token of the user's real account, which clients would put beside the emulator's credentials."""
 
 
 class EndpointError(ValueError):
@@ -62,8 +64,10 @@ def prepare_environment(
 
 
 def format_exports(variables: Mapping[str, str]) -> str:
-    """Shell code for ``eval``."""
-    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items()))
+    """Shell code for ``eval``: sets ``variables`` and takes away those that would win over them."""
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
+    overruling = [name for name in OVERRULING_VARIABLES if name not in variables]
+    return "\n".join([*exports, f"unset {' '.join(overruling)}"])
 
 
 def _parse_endpoint(endpoint_url: str) -> str:

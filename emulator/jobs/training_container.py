@@ -9,7 +9,7 @@ from emulator.jobs.channels import check_channels
 from emulator.jobs.failures import RequestFailure
 from emulator.jobs.instance_types import GIB, find_memory_bytes
 from emulator.jobs.job_container import JOB_LABEL, STORE_LABEL
-from emulator.jobs.opt_ml import build_environment
+from emulator.jobs.opt_ml import HOST, build_environment
 
 if TYPE_CHECKING:
     from emulator.jobs.collaborators import Collaborators
@@ -52,6 +52,7 @@ def build_training_spec(job: TrainingJob, opt_ml: OptMl, collaborators: Collabor
             opt_ml, job, collaborators.settings, collaborators.endpoint_url, collaborators.runtime.path_in_container
         ),
         mounts=(opt_ml.mount,),
+        hostname=HOST,
         labels={STORE_LABEL: collaborators.journal.store.id, JOB_LABEL: job.arn},
         memory_bytes=find_memory_bytes((job.request.get("ResourceConfig") or {}).get("InstanceType")),
         shm_bytes=_SHM_BYTES,

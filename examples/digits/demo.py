@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 console = Console(highlight=False, soft_wrap=True)
 TIME_LIMIT_SECONDS = 600
+LOG_SECONDS = 10  # a function's log lines appear a moment after they are printed
 
 
 @dataclass
@@ -101,9 +102,8 @@ def run_demo(endpoint: str, output: Path) -> int:
 
     for name in jobs:
         download_tensors(s3, name, output / "tensors" / name)
-    stops = count_stops_by_handler(client("logs"), "digits-sick")
     print_table(sagemaker, observed, output)
-    return judge(sagemaker, stops)
+    return judge(sagemaker, by_handler=handler_stopped(client("logs"), "digits-sick"))
 
 
 def watch_events(sqs: Any, events: Any) -> str:
@@ -151,13 +151,18 @@ def download_tensors(s3: Any, job: str, folder: Path) -> None:
             s3.download_file(BUCKET, item["Key"], str(path))
 
 
-def count_stops_by_handler(logs: Any, job: str) -> int:
-    """How often the Lambda function said that it stopped ``job``: proof that nobody else did."""
-    groups = logs.describe_log_groups(logGroupNamePrefix="/aws/lambda/")["logGroups"]
-    return sum(
-        len(logs.filter_log_events(logGroupName=group["logGroupName"], filterPattern=f'"Stopped {job}"')["events"])
-        for group in groups
-    )
+def handler_stopped(logs: Any, job: str) -> bool:
+    """Whether the Lambda function's log says that it stopped ``job``: proof that nobody else did."""
+    deadline = time.monotonic() + LOG_SECONDS
+    while True:
+        groups = logs.describe_log_groups(logGroupNamePrefix="/aws/lambda/")["logGroups"]
+        for group in groups:
+            query = {"logGroupName": group["logGroupName"], "filterPattern": f'"Stopped {job}"'}
+            if logs.filter_log_events(**query)["events"]:
+                return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
 
 
 def print_table(sagemaker: Any, observed: dict[str, Observed], output: Path) -> None:
@@ -191,14 +196,14 @@ def find_step(rule: dict[str, Any]) -> str:
     return found.group(1) if found else "-"
 
 
-def judge(sagemaker: Any, stops_by_handler: int) -> int:
+def judge(sagemaker: Any, *, by_handler: bool) -> int:
     sick = sagemaker.describe_training_job(TrainingJobName="digits-sick")
     healthy = sagemaker.describe_training_job(TrainingJobName="digits-healthy")
     rules = {r["RuleConfigurationName"]: r["RuleEvaluationStatus"] for r in sick["DebugRuleEvaluationStatuses"]}
     checks = {
         "the sick job was Stopped": sick["TrainingJobStatus"] == "Stopped",
         "VanishingGradient found it": rules["VanishingGradient"] == "IssuesFound",
-        "the handler was who stopped it": stops_by_handler >= 1,
+        "the handler was who stopped it": by_handler,
         "the healthy job Completed": healthy["TrainingJobStatus"] == "Completed",
         "no rule found anything in it": all(
             rule["RuleEvaluationStatus"] == "NoIssuesFound" for rule in healthy["DebugRuleEvaluationStatuses"]

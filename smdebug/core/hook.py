@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from smdebug.core.arrays import make_numpy_array
 from smdebug.core.barrier import LossReport, guarded
 from smdebug.core.collection import Collection, CollectionKeys
-from smdebug.core.collection_keys import NON_REDUCTION_COLLECTIONS
 from smdebug.core.collection_manager import CollectionManager
+from smdebug.core.collection_setup import fill_in, include_tensors, selects_nothing
 from smdebug.core.json_config import create_hook_from_json_config
 from smdebug.core.modes import ModeKeys
 from smdebug.core.reduction_config import ReductionConfig
-from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name
 from smdebug.core.run_writer import RunWriter, Worker, check_out_dir
 from smdebug.core.save_config import SaveConfig
 from smdebug.core.saving_plan import SavingPlan, Selection, StepPlan
 from smdebug.core.singleton import set_hook
 from smdebug.core.step_counters import StepCounters
 from smdebug.core.tensorboard import TensorboardWriter, get_tensorboard_dir
-from smdebug.core.writer import write_value
+from smdebug.core.writer import write_selected, write_value
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugTypeError, SMDebugValueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
+
+    import numpy as np
 
     from smdebug.core.step_writer import StepWriter
 
@@ -96,7 +94,13 @@ class BaseHook:
         self.collection_manager = self.manager_class()
         for name, patterns in self.default_collections.items():
             self.collection_manager.get(name).include(patterns)
-        self.include_collections = self._get_included(include_collections)
+        self.include_collections = include_tensors(
+            self.collection_manager,
+            include_collections or (),
+            self.always_saved,
+            save_all=save_all,
+            include_regex=self.include_regex or (),
+        )
         self.mode = ModeKeys.GLOBAL
 
         self._counters = StepCounters()
@@ -112,9 +116,6 @@ class BaseHook:
         self._saves_late = False
         self._waiting_scalars: list[tuple[str, Any, float | None]] = []
         self._waiting_tensors: list[tuple[str, Any, tuple[str, ...]]] = []
-        # The process whose steps these are; settled by the first one.
-        self._pid: int | None = None
-        self._created_by = os.getpid()
         self._closed = False
         set_hook(self)
         atexit.register(self._cleanup)
@@ -268,18 +269,10 @@ class BaseHook:
     def _write_value(self, name: str, value: Any, selection: Selection) -> None:
         """Write what is selected of one tensor into the present step."""
         array = self._to_array(value)
-        if array.nbytes == 0:
-            return
-        writer = self._get_step_writer()
-        if selection.raw:
-            write_value(writer, name, array)
-            self._write_summary(name, array, selection)
-        if selection.shape:
-            writer.add_shape(name, array.shape)
-        if array.dtype.kind in "biufc":
-            for operation, is_abs in selection.operations:
-                number = get_numpy_reduction(operation, array, is_abs)
-                write_value(writer, get_reduction_tensor_name(name, operation, is_abs), np.asarray(number))
+        if array.nbytes:
+            write_selected(self._get_step_writer(), name, array, selection)
+            if selection.raw:
+                self._write_summary(name, array, selection)
 
     def _write_summary(self, name: str, array: np.ndarray[Any, Any], selection: Selection) -> None:
         if self._tensorboard:
@@ -398,16 +391,6 @@ class BaseHook:
     def _get_mode_step(self) -> int:
         return max(self._counters.mode_steps.get(self.mode, self._counters.init_step), 0)
 
-    def _get_included(self, include_collections: Iterable[str] | None) -> list[str]:
-        names = dict.fromkeys(include_collections or ())
-        if self.save_all:
-            self.collection_manager.get(CollectionKeys.ALL).include(".*")
-            names[CollectionKeys.ALL] = None
-        if self.include_regex:
-            self.collection_manager.get(CollectionKeys.DEFAULT).include(self.include_regex)
-            names[CollectionKeys.DEFAULT] = None
-        return list(names | dict.fromkeys(self.always_saved))
-
     def _get_saving_plan(self) -> SavingPlan:
         if self._saving_plan is None:
             self._prepare_collections()
@@ -424,35 +407,20 @@ class BaseHook:
             self.collection_manager.get(name)
         for collection in self.collection_manager.collections.values():
             self._prepare_collection(collection)
-            selects_nothing = not collection.include_regex and not collection.tensor_names
-            if check and selects_nothing and collection.name not in self.default_collections:
+            if check and selects_nothing(collection) and collection.name not in self.default_collections:
                 self._refuse_collection(collection)
-            if collection.save_config is None:
-                collection.save_config = self.save_config
-            else:
-                collection.save_config = collection.save_config.filled_from(self.save_config)
-            if collection.name in NON_REDUCTION_COLLECTIONS:
-                collection.reduction_config = ReductionConfig(save_raw_tensor=True)
-            elif collection.reduction_config is None:
-                collection.reduction_config = self.reduction_config
+            fill_in(collection, self.save_config, self.reduction_config)
 
     def _refuse_collection(self, collection: Collection) -> None:
         raise InvalidCollectionConfiguration(collection.name)
 
     def _is_writing_process(self) -> bool:
         """Tell whether this process writes; a child forked after the first step never does."""
-        pid = os.getpid()
-        if self._pid is None:
-            self._pid = pid
-        if pid != self._pid:
-            return False
-        if not self._runs.has_started:
-            self._runs.start(self._get_worker())
-        return self._runs.may_write
+        return self._runs.may_write_here(self._get_worker)
 
     @guarded("the end of the run")
     def _cleanup(self) -> None:
-        if self._closed or os.getpid() != (self._pid or self._created_by):
+        if self._closed or not self._runs.is_own_process:
             return
         self._detach()
         writes = self._is_writing_process()

@@ -140,7 +140,12 @@ def path_exists(path: str) -> bool:
     if not is_s3_path(path):
         return Path(path).exists()
     bucket, key = split_s3_path(path)
-    found = _get_s3_client(os.getpid()).list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
+    client = _get_s3_client(os.getpid())
+    try:
+        found = client.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
+    except client.exceptions.NoSuchBucket:
+        # It is made with the first object.
+        return False
     return any(item["Key"] == key for item in found.get("Contents", ()))
 
 

@@ -16,6 +16,8 @@ from smdebug.core.step_writer import HeadCache, StepWriter
 from smdebug.exceptions import SMDebugRuntimeError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from smdebug.core.collection_manager import CollectionManager
     from smdebug.core.modes import ModeKeys
 
@@ -65,14 +67,28 @@ class RunWriter:
         self._heads = HeadCache()
         self._claim: Claim | None = None
         self._worker: Worker | None = None
+        self._made_by = os.getpid()
+        # The process whose steps these are; settled by the first one.
+        self._pid: int | None = None
         self.may_write = False
         self._exported: str | None = None
         self._last: StepWriter | None = None
 
     @property
-    def has_started(self) -> bool:
-        """Whether `start` has settled who this worker is."""
-        return self._worker is not None
+    def is_own_process(self) -> bool:
+        """Whether this is the process of the first step, or, before any, the one that made this."""
+        return os.getpid() == (self._pid or self._made_by)
+
+    def may_write_here(self, get_worker: Callable[[], Worker]) -> bool:
+        """Tell whether this process writes, and settle that with the first call; a child forked later does not."""
+        pid = os.getpid()
+        if self._pid is None:
+            self._pid = pid
+        if pid != self._pid:
+            return False
+        if self._worker is None:
+            self.start(get_worker())
+        return self.may_write
 
     def start(self, worker: Worker) -> None:
         """Settle which worker this process is, at its first step, and with it whether `may_write`."""

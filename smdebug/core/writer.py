@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from smdebug.core.arrays import get_content, get_texts, make_numpy_array
 from smdebug.core.modes import ModeKeys
+from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name
 from smdebug.core.step_writer import StepWriter
 from smdebug.core.tfevent import DATA_TYPE_NUMBERS, get_storable_array
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
@@ -13,6 +16,10 @@ from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
+
+    from numpy.typing import NDArray
+
+    from smdebug.core.saving_plan import Selection
 
 
 def write_value(writer: StepWriter, name: str, value: object) -> None:
@@ -24,6 +31,18 @@ def write_value(writer: StepWriter, name: str, value: object) -> None:
         return
     storable, true_dtype = get_storable_array(array)
     writer.add_tensor(name, DATA_TYPE_NUMBERS[storable.dtype.name], storable.shape, get_content(storable), true_dtype)
+
+
+def write_selected(writer: StepWriter, name: str, array: NDArray[Any], selection: Selection) -> None:
+    """Append what is selected of one array: its values, its shape, numbers computed by numpy."""
+    if selection.raw:
+        write_value(writer, name, array)
+    if selection.shape:
+        writer.add_shape(name, array.shape)
+    if array.dtype.kind in "biufc":
+        for operation, is_abs in selection.operations:
+            number = np.asarray(get_numpy_reduction(operation, array, is_abs))
+            write_value(writer, get_reduction_tensor_name(name, operation, is_abs), number)
 
 
 class FileWriter:

@@ -159,6 +159,11 @@ class Hook(BaseHook):
         super()._end_step()
 
     def _detach(self) -> None:
+        if self._root_handles and self.step < 0:
+            get_logger().warning(
+                "Nothing was saved: no registered model was called. If it was compiled, register what torch.compile "
+                "returned, not the model inside it."
+            )
         self._step_end.stop()
         for handle in self._root_handles:
             handle.remove()

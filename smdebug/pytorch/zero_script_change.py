@@ -78,6 +78,8 @@ class ZeroScriptChange:
 
     @guarded("everything")
     def _on_first_calls(self, module: nn.Module, inputs: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
         hook = get_current_hook()
         if hook is not None and not (isinstance(hook, Hook) and not hook.has_registered_module()):
             # The script has a hook of its own, and registers what it wants captured.

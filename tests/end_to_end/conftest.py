@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 ENDED = {"Completed", "Failed", "Stopped"}
 
 
+def wait_until(true: Callable[[], bool], what: str, seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+        time.sleep(0.1)
+
+
 @pytest.fixture(scope="session")
 def staged(emulator: RunningEmulator) -> RunningEmulator:
     """The emulator with the digits in S3 and the stop handler deployed."""

@@ -35,7 +35,12 @@ def build_script_request(emulator: RunningEmulator, name: str, script: str) -> d
 def read_log(emulator: RunningEmulator, name: str) -> str:
     logs = emulator.client("logs")
     group = "/aws/sagemaker/TrainingJobs"
-    streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")["logStreams"]
+    try:
+        streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")["logStreams"]
+    except logs.exceptions.ResourceNotFoundException:
+        return ""
+    if not streams:
+        return ""
     events = logs.get_log_events(logGroupName=group, logStreamName=streams[0]["logStreamName"], startFromHead=True)
     return "\n".join(event["message"] for event in events["events"])
 

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from examples.digits.job import BUCKET, stage_inputs
 from tests.conftest import BACK_ENDS
-from tests.end_to_end.test_failures import build_script_request
+from tests.end_to_end.conftest import wait_until
+from tests.end_to_end.test_failures import build_script_request, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from tests.conftest import RunningEmulator
-
-
-def wait_until(true: Callable[[], bool], what: str, seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.1)
 
 
 def list_processes_naming(text: str) -> list[str]:
@@ -60,9 +52,8 @@ def test_killed_emulator_takes_its_jobs_up_again(
         description: dict[str, Any] = emulator.client("sagemaker").describe_training_job(TrainingJobName="survivor")
         return description
 
-    wait_until(lambda: status(first)["SecondaryStatus"] == "Training", "training to start")
-    first.process.send_signal(signal.SIGKILL)
-    first.process.wait()
+    wait_until(lambda: "alive" in read_log(first, "survivor"), "the script to run")
+    first.kill()
 
     second = start_emulator(runtime, state_dir=tmp_path / "state", port=first.port)
     wait_until(lambda: status(second)["TrainingJobStatus"] != "InProgress", "the job to end")
@@ -84,10 +75,7 @@ def test_stopped_emulator_leaves_nothing_behind(
     script = "import time\nprint('alive', flush=True)\ntime.sleep(600)"
     sagemaker = emulator.client("sagemaker")
     sagemaker.create_training_job(**build_script_request(emulator, "left-behind", script))
-    wait_until(
-        lambda: sagemaker.describe_training_job(TrainingJobName="left-behind")["SecondaryStatus"] == "Training",
-        "training to start",
-    )
+    wait_until(lambda: "alive" in read_log(emulator, "left-behind"), "the script to run")
     assert emulator.stop() == 0
     assert list_processes_naming(str(tmp_path)) == []
     if runtime == "docker":

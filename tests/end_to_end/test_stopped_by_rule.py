@@ -9,11 +9,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import boto3
-import pytest
-
-from examples.digits.job import BUCKET, HEALTHY, ROLE_ARN, SICK, build_request
-from sdk_compat.sagemaker_v2 import local_session
+from examples.digits.job import BUCKET, HEALTHY, SICK, build_request
+from sdk_compat.environment import prepare_environment
+from tests.end_to_end.conftest import wait_until
 
 if TYPE_CHECKING:
     from tests.conftest import RunningEmulator
@@ -33,10 +31,8 @@ def check_stopped_by_handler(emulator: RunningEmulator, description: dict[str, A
     assert stages[-1] == "Stopped"
     assert "Stopping" in stages
 
-    events = emulator.client("logs").filter_log_events(
-        logGroupName="/aws/lambda/smdebug-stop-training", filterPattern=f'"Stopped {name}"'
-    )["events"]
-    assert events, "the handler is who stops the job"
+    # The proof that the handler stopped it; log lines of a function appear a moment after they are printed.
+    wait_until(lambda: bool(find_handler_lines(emulator, f"Stopped {name}")), f"the handler's word on {name}")
 
     s3 = emulator.client("s3")
     keys = [k["Key"] for k in s3.list_objects_v2(Bucket=BUCKET, Prefix=tensor_prefix(description))["Contents"]]
@@ -44,6 +40,12 @@ def check_stopped_by_handler(emulator: RunningEmulator, description: dict[str, A
     indexes = {key.rsplit("/", 1)[1].removesuffix(".json") for key in keys if "/index/" in key}
     events_saved = {key.rsplit("/", 1)[1].removesuffix(".tfevents") for key in keys if "/events/" in key}
     assert indexes == events_saved != set()
+
+
+def find_handler_lines(emulator: RunningEmulator, text: str) -> list[str]:
+    group = "/aws/lambda/smdebug-stop-training"
+    found = emulator.client("logs").filter_log_events(logGroupName=group, filterPattern=f'"{text}"')
+    return [event["message"] for event in found["events"]]
 
 
 def tensor_prefix(description: dict[str, Any]) -> str:
@@ -81,48 +83,26 @@ def test_cli_job_is_stopped_by_its_rule(
     check_stopped_by_handler(staged, wait_for_job(job_name))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::PendingDeprecationWarning")
 def test_sdk_estimator_is_stopped_by_its_rule(
-    staged: RunningEmulator,
-    job_name: str,
-    wait_for_job: WaitForJob,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path
 ) -> None:
-    from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, Rule, rule_configs
-    from sagemaker.pytorch import PyTorch
-
-    session = local_session(staged.endpoint_url, config_dir=tmp_path)
-    source = Path(__file__).parents[2] / "examples" / "digits"
-    estimator = PyTorch(
-        entry_point="train.py",
-        source_dir=str(source),
-        role=ROLE_ARN,
-        instance_count=1,
-        instance_type="ml.m5.large",
-        framework_version="2.3.0",
-        py_version="py311",
-        hyperparameters=SICK,
-        output_path=f"s3://{BUCKET}/output",
-        sagemaker_session=session,
-        debugger_hook_config=DebuggerHookConfig(
-            s3_output_path=f"s3://{BUCKET}/tensors",
-            hook_parameters={"save_interval": "25"},
-            collection_configs=[CollectionConfig("gradients"), CollectionConfig("losses")],
-        ),
-        rules=[
-            Rule.sagemaker(rule_configs.vanishing_gradient(), rule_parameters={"threshold": "1e-7"}),
-            Rule.sagemaker(
-                rule_configs.loss_not_decreasing(),
-                rule_parameters={"collection_names": "losses", "num_steps": "100", "diff_percent": "0.1"},
-            ),
-        ],
+    """An ordinary SDK script, with nothing but the variables that `smdebug-emulator env` prints."""
+    home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    variables = prepare_environment(staged.endpoint_url, home)
+    script = Path(__file__).parents[2] / "examples" / "digits" / "estimator.py"
+    ran = subprocess.run(
+        [sys.executable, str(script), BUCKET, job_name],
+        env={**home, **variables},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
     )
-    # A job that was stopped is a warning to the SDK, not an error: fit() returns.
-    estimator.fit({"training": f"s3://{BUCKET}/data/"}, wait=True, logs="All", job_name=job_name)
+    assert ran.returncode == 0, ran.stderr
     check_stopped_by_handler(staged, wait_for_job(job_name))
-    assert "step=0 train_loss=" in capsys.readouterr().out, "the job's log reaches fit()"
+    assert "step=0 train_loss=" in ran.stdout, "the job's log reaches fit()"
+    assert f"Tensors: s3://{BUCKET}/tensors/{job_name}/debug-output" in ran.stdout
+    assert "VanishingGradient IssuesFound" in ran.stdout
 
 
 def test_healthy_job_completes_with_no_issues(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
@@ -136,4 +116,3 @@ def test_healthy_job_completes_with_no_issues(staged: RunningEmulator, job_name:
     model = description["ModelArtifacts"]["S3ModelArtifacts"]
     assert model == f"s3://{BUCKET}/output/{job_name}/output/model.tar.gz"
     staged.client("s3").head_object(Bucket=BUCKET, Key=model.removeprefix(f"s3://{BUCKET}/"))
-    assert boto3.__version__

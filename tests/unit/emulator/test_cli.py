@@ -56,7 +56,7 @@ def test_start_says_one_line_and_stops_cleanly(start: Start, tmp_path: Path, num
     process = start("--port", "0")
     line = first_line(process)
     assert line.startswith("http://127.0.0.1:")
-    assert "Containers: process (asked for)" in line
+    assert "Containers run as local processes, as asked for." in line
     assert f"State: {tmp_path / 'state'}" in line
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
@@ -147,7 +147,7 @@ def test_auto_takes_processes_without_an_engine(tmp_path: Path) -> None:
         text=True,
         env={**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/nothing.sock"},
     )
-    assert "Containers: process (no Docker engine answers)" in first_line(process)
+    assert "No Docker engine answers: containers run as local processes." in first_line(process)
     process.terminate()
     process.communicate(timeout=60)
     assert process.returncode == 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import threading
 
+import boto3
 import numpy as np
 import pytest
+from moto import mock_aws
 
 from smdebug.core.claim import Claim
 from smdebug.core.collection_manager import CollectionManager
@@ -20,11 +22,11 @@ from smdebug.core.locations import (
 )
 from smdebug.core.modes import ModeKeys
 from smdebug.core.output import LocalOutput, split_s3_path
-from smdebug.core.run_writer import RunWriter, Worker
+from smdebug.core.run_writer import RunWriter, Worker, check_out_dir
 from smdebug.core.step_counters import StepCounters
 from smdebug.core.step_writer import StepWriter
 from smdebug.core.tfevent import read_events
-from smdebug.core.writer import FileWriter
+from smdebug.core.writer import FileWriter, write_value
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
 
 
@@ -182,3 +184,32 @@ def test_no_writer_thread(tmp_path):
     with FileWriter(str(tmp_path), "w") as writer:
         writer.write_tensor(1, "a")
         assert threading.active_count() == before
+
+
+def test_a_run_on_s3(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    with mock_aws():
+        root = check_out_dir("s3://bucket/run")
+        run = RunWriter(root, all_workers=False, dry_run=False)
+        run.start(Worker("worker_0", is_chief=True, count=1))
+        writer = run.open_step(0, ModeKeys.GLOBAL, 0)
+        write_value(writer, "a", 1)
+        writer.close()
+        write_value(run.open_step(0, ModeKeys.GLOBAL, 0), "b", 2)
+        writer.close()
+        run.export_collections(CollectionManager())
+        run.end()
+        client = boto3.client("s3", region_name="us-east-1")
+        keys = [item["Key"] for item in client.list_objects_v2(Bucket="bucket")["Contents"]]
+        assert keys == [
+            "run/collections/000000000/worker_0_collections.json",
+            f"run/{get_event_path(0, 'worker_0')}",
+            f"run/{get_index_path(0, 'worker_0')}",
+            "run/training_job_end.ts",
+        ]
+        event = client.get_object(Bucket="bucket", Key=keys[1])["Body"].read()
+        assert [event.values[0].tag for event in read_events(event)] == ["a", "b"]
+        with pytest.raises(SMDebugRuntimeError, match="has ended"):
+            check_out_dir("s3://bucket/run")

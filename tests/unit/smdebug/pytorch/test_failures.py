@@ -160,3 +160,10 @@ def test_a_killed_process_leaves_only_whole_steps(run_script, run):
     assert not run.has_ended
     # What the next job finds there: a claim that nobody holds.
     assert (run.path / "claim.smd").exists()
+
+
+def test_a_registered_model_that_is_never_called_is_said(make_hook, training, said):
+    hook = make_hook()
+    hook.register_module(training.model)
+    hook.close()
+    assert any("torch.compile" in record.message for record in said.records)
