@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 _TOOLKIT_REPORT = "Reporting training FAILURE"
 # What it writes for a script that was killed while the toolkit itself lived on: exit code 1, no word of memory.
 _TOOLKIT_KILLED = f"ExitCode -{signal.SIGKILL.value}"
+
+_TRACEBACK = "Traceback (most recent call last):"
+# `module.ErrorName: text` or the name alone, at the start of the line.
+_EXCEPTION_LINE = re.compile(r"[A-Za-z_][\w.]*(: .*)?$")
 
 
 class RequestFailure(Exception):  # noqa: N818 - an outcome of the job, not a defect
@@ -56,14 +61,28 @@ def describe_algorithm_error(exit_status: Exit, failure_text: str, last_lines: S
 
 
 def _fill_error_message(failure_text: str, last_lines: Sequence[str]) -> str:
-    """The failure file with the script's own last line where the toolkit names none.
+    """The failure file with the script's own error where the toolkit names none.
 
     AWS's training images capture the script's error for this place; the toolkit by itself leaves it empty, and the
     reason would be in the log only.
     """
     before_report = takewhile(lambda line: _TOOLKIT_REPORT not in line, last_lines)
-    said = [line.strip() for line in before_report if line.strip()]
-    return failure_text.replace('ErrorMessage ""', f'ErrorMessage "{said[-1]}"') if said else failure_text
+    said = [line.rstrip() for line in before_report if line.strip()]
+    if not said:
+        return failure_text
+    return failure_text.replace('ErrorMessage ""', f'ErrorMessage "{_find_exception(said) or said[-1].strip()}"')
+
+
+def _find_exception(lines: Sequence[str]) -> str | None:
+    """The line that names the exception of the last Python traceback, None where there is no traceback.
+
+    Not simply the last line: an engine passes standard output and standard error on in separate streams, so that what
+    was printed before the traceback may come after it.
+    """
+    starts = [number for number, line in enumerate(lines) if line.startswith(_TRACEBACK)]
+    if not starts:
+        return None
+    return next((line for line in lines[starts[-1] + 1 :] if _EXCEPTION_LINE.match(line)), None)
 
 
 def _describe_lack_of_memory(exit_status: Exit, failure_text: str) -> str:

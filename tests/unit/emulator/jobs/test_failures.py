@@ -68,3 +68,17 @@ def test_script_killed_below_the_toolkit_is_said_plainly() -> None:
     assert failure in text
     by_engine = describe_algorithm_error(Exit(1, out_of_memory=True), failure, ["15"])
     assert by_engine.startswith("AlgorithmError: The container ran out of memory and was killed.")
+
+
+def test_exception_is_named_though_other_output_comes_after_it() -> None:
+    """Standard output and standard error are separate streams of an engine: their order is not kept."""
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/opt/ml/code/train.py", line 10, in <module>',
+        '    raise RuntimeError("the labels are upside down")',
+        "RuntimeError: the labels are upside down",
+        "before the end",
+        "2026-01-01 ERROR    Reporting training FAILURE",
+    ]
+    reason = describe_algorithm_error(Exit(1), 'ExitCode 1\nErrorMessage ""', lines)
+    assert 'ErrorMessage "RuntimeError: the labels are upside down"' in reason

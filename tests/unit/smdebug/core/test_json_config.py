@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from smdebug.core.collection import Collection
 
 CASES = json.loads(
-    (Path(__file__).parents[3] / "interop_data/json_config_cases/expected.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[3] / "interop_data/json_config_cases/cases.json").read_text(encoding="utf-8")
 )["cases"]
 
 

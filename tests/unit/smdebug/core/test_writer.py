@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from moto import mock_aws
 
+from smdebug.core import output
 from smdebug.core.claim import Claim
 from smdebug.core.collection_manager import CollectionManager
 from smdebug.core.locations import (
@@ -96,10 +97,10 @@ def test_short_writes_are_carried_on(tmp_path, monkeypatch):
 
     real = os.writev
     monkeypatch.setattr(os, "writev", lambda descriptor, buffers: real(descriptor, [memoryview(buffers[0])[:3]]))
-    output = LocalOutput(str(tmp_path / "f"))
-    output.write([b"abcdefgh", b"", b"ij"])
-    assert output.size == 10
-    output.commit()
+    file = LocalOutput(str(tmp_path / "f"))
+    file.write([b"abcdefgh", b"", b"ij"])
+    assert file.size == 10
+    file.commit()
     assert (tmp_path / "f").read_bytes() == b"abcdefghij"
 
 
@@ -186,6 +187,14 @@ def test_no_writer_thread(tmp_path):
         assert threading.active_count() == before
 
 
+@pytest.fixture
+def no_s3_client_kept():
+    output._get_s3_client.cache_clear()
+    yield
+    output._get_s3_client.cache_clear()
+
+
+@pytest.mark.usefixtures("no_s3_client_kept")
 def test_a_run_on_s3(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
