@@ -1,10 +1,16 @@
 # Every target sets up what it needs: the virtual environment in .venv, and the images when a Docker engine answers.
+SHELL := /bin/bash -o pipefail
 PYTHON ?= python3
 BIN := .venv/bin
 # Wheels that are built here because their index holds only sources.
 WHEELS := .cache/wheels/built
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --find-links $(WHEELS)
 PYTEST_ARGS ?=
+
+# Pip's own words go to .venv/install.log; the terminal sees a count, and the log's end if something went wrong.
+pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
+	awk '/^ *(Collecting|Processing) / { printf "\r  %d packages", ++n; fflush() } END { if (n) print "" }' || \
+	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check images engine bench lint types arrows clean
@@ -13,18 +19,17 @@ help: ## say what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 .venv/.runs: pyproject.toml constraints.txt
-	@echo "Setting up .venv with what the emulator and its training scripts need (the first time: about two minutes) ..."
+	@echo "Setting up .venv with what the emulator and its training scripts need (the first time: a minute or two) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(PIP) --quiet hatchling setuptools wheel
-	@$(BIN)/python -m container_runtime.wheelhouse training-toolkit --into $(WHEELS)
-	@$(PIP) --progress-bar on --no-build-isolation --editable '.[emulator,training]' | grep --line-buffered -v '^Requirement already' || true
-	@$(BIN)/python -c "import emulator, torch, sagemaker_training"
+	@mkdir -p $(WHEELS)
+	@$(call pip_install,hatchling editables setuptools wheel)
+	@$(BIN)/python -m container_runtime.wheelhouse training-toolkit --into $(WHEELS) >> .venv/install.log
+	@$(call pip_install,--no-build-isolation --editable '.[emulator,training]')
 	@touch $@
 
 .venv/.tests: .venv/.runs
 	@echo "Adding what the tests need ..."
-	@$(PIP) --progress-bar on --no-build-isolation --editable '.[emulator,training,dev]' | grep --line-buffered -v '^Requirement already' || true
-	@$(BIN)/python -c "import pytest, sagemaker, mypy"
+	@$(call pip_install,--no-build-isolation --editable '.[emulator,training,dev]')
 	@touch $@
 
 setup: .venv/.runs ## only set up .venv

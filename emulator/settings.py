@@ -46,6 +46,10 @@ class Settings:
     stop_grace_seconds: float = 120.0
     tensor_poll_seconds: float = 0.05
 
+    def __post_init__(self) -> None:
+        """Folders are mounted into containers and named to other processes, so the state folder is absolute."""
+        object.__setattr__(self, "state_dir", Path(self.state_dir).expanduser().absolute())
+
     @property
     def endpoint_url(self) -> str:
         """Where clients on this machine reach the emulator."""
@@ -71,7 +75,7 @@ def settings_from_environment(environment: Mapping[str, str] | None = None) -> S
     return Settings(
         port=_read_port(env),
         runtime=runtime,
-        state_dir=Path(state_dir).expanduser() if state_dir else default_state_dir(env),
+        state_dir=Path(state_dir) if state_dir else default_state_dir(env),
         region=_read_region(env),
         stop_grace_seconds=_read_number(env, "SMDEBUG_EMULATOR_STOP_GRACE_SECONDS", 120.0),
     )

@@ -160,7 +160,13 @@ class LambdaRuntime:
     def _serve(self, function: Function, payload: bytes | None, future: Future[InvocationResult]) -> None:
         """What a lane does with one entry; a payload of None only warms up."""
         if payload is None:
-            self._pool.warm(function)
+            try:
+                self._pool.warm(function)
+            except Exception:
+                # The invocation that warming was for meets the same error and reports it; the lane has to outlive it.
+                logger.exception(
+                    "No worker of the function %s could be started ahead of its first event", function.name
+                )
         elif future.set_running_or_notify_cancel():
             try:
                 result = self._invoke_with_retries(function, payload)

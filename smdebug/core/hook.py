@@ -116,6 +116,7 @@ class BaseHook:
         self._saves_late = False
         self._waiting_scalars: list[tuple[str, Any, float | None]] = []
         self._waiting_tensors: list[tuple[str, Any, tuple[str, ...]]] = []
+        self._described_extent = (0, 0)
         self._closed = False
         set_hook(self)
         atexit.register(self._cleanup)
@@ -308,11 +309,19 @@ class BaseHook:
             return
         if not writer.closed:
             # Whoever sees an index must find the collections that its tensors are in.
-            self._runs.export_collections(self.collection_manager)
+            self._describe_collections()
         writer.close()
         if self._tensorboard:
             self._tensorboard.close()
         self._counters.last_saved_step = writer.step
+
+    def _describe_collections(self) -> None:
+        """Write the collections file where a tensor or a collection is new since it was written last."""
+        collections = self.collection_manager.collections.values()
+        extent = (len(collections), sum(len(collection.tensor_names) for collection in collections))
+        if extent != self._described_extent:
+            self._runs.export_collections(self.collection_manager)
+            self._described_extent = extent
 
     def _get_step_writer(self) -> StepWriter:
         """Return the writer of the present step, reopened where the step was over already."""

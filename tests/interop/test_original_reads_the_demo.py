@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -25,10 +26,11 @@ class Demo:
 
 @pytest.fixture(scope="module", params=BACK_ENDS)
 def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    output = tmp_path_factory.mktemp("demo") / "output"
+    # A path relative to the checkout, as the default that `make demo` uses.
+    output = Path(os.path.relpath(tmp_path_factory.mktemp("demo") / "output", CHECKOUT))
     command = [sys.executable, "-m", "examples.digits.demo", "--runtime", request.param, "--output", str(output)]
     ran = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=280, check=False)
-    return Demo(output, ran.returncode, ran.stdout + ran.stderr)
+    return Demo(CHECKOUT / output, ran.returncode, ran.stdout + ran.stderr)
 
 
 def test_demo_ends_well(demo: Demo) -> None:

@@ -50,3 +50,10 @@ def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
 
 def test_the_state_folder_of_a_user_without_xdg() -> None:
     assert default_state_dir({}) == Path.home() / ".local" / "state" / "smdebug-emulator"
+
+
+def test_state_folder_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Containers mount folders below it, and an engine takes absolute paths only."""
+    monkeypatch.chdir(tmp_path)
+    settings = settings_from_environment({"SMDEBUG_EMULATOR_STATE_DIR": "state"})
+    assert settings.state_dir == tmp_path / "state"

@@ -256,6 +256,19 @@ def test_concurrent_invocations_get_a_worker_each(emulator: Emulator) -> None:
     assert len(set(pids)) == 3
 
 
+def test_failed_warming_does_not_end_the_lane(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    emulator.create_function("def handler(event, context): return 'served'")
+    function = get_function(ACCOUNT, REGION, "fn")
+
+    def fail(_: object) -> None:
+        raise ValueError("no room for a worker")
+
+    monkeypatch.setattr(emulator.runtime._pool, "warm", fail)
+    emulator.runtime.warm(function)
+    answer = emulator.runtime.invoke_async(function, b"{}").result(timeout=30)
+    assert json.loads(answer.payload) == "served"
+
+
 def test_async_failure_is_tried_three_times(emulator: Emulator) -> None:
     emulator.create_function("def handler(e, c):\n    print('attempt')\n    raise RuntimeError('always')")
     future = emulator.runtime.invoke_async(get_function(ACCOUNT, REGION, "fn"), b"{}")
