@@ -6,6 +6,8 @@ BIN := .venv/bin
 WHEELS := .cache/wheels/built
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --find-links $(WHEELS)
 PYTEST_ARGS ?=
+TO_RUN := --no-build-isolation --editable '.[emulator,training]'
+TO_TEST := --no-build-isolation --editable '.[emulator,training,dev]'
 
 # Pip's own words go to .venv/install.log; the terminal sees a count, and the log's end if something went wrong.
 pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
@@ -24,12 +26,12 @@ help: ## say what can be made
 	@mkdir -p $(WHEELS)
 	@$(call pip_install,hatchling editables setuptools wheel)
 	@$(BIN)/python -m container_runtime.wheelhouse training-toolkit --into $(WHEELS) >> .venv/install.log
-	@$(call pip_install,--no-build-isolation --editable '.[emulator,training]')
+	@$(call pip_install,$(TO_RUN))
 	@touch $@
 
 .venv/.tests: .venv/.runs
 	@echo "Adding what the tests need ..."
-	@$(call pip_install,--no-build-isolation --editable '.[emulator,training,dev]')
+	@$(call pip_install,$(TO_TEST))
 	@touch $@
 
 setup: .venv/.runs ## only set up .venv
