@@ -6,10 +6,7 @@ import io
 import json
 import tarfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3.client import S3Client
+from typing import Any
 
 BUCKET = "digits-demo"
 ROLE_ARN = "arn:aws:iam::123456789012:role/DigitsTraining"
@@ -22,7 +19,7 @@ SICK = {"depth": 10, "activation": "sigmoid", "steps": 60_000, "learning-rate": 
 HEALTHY = {"depth": 2, "activation": "relu", "steps": 300, "learning-rate": 0.003}
 
 
-def stage_inputs(s3: S3Client) -> None:
+def stage_inputs(s3: Any) -> None:
     """Put scikit-learn's handwritten digits (1,797 images of 8 x 8) and the training script into S3."""
     import numpy as np
     from sklearn.datasets import load_digits
