@@ -1,7 +1,8 @@
 """Start-up until the first answer, beside moto_server. Goal: not slower.
 
-Each is started five times in turn; the time is from fork to the first HTTP answer of any status. The emulator runs with
-``--runtime process`` (no engine to ask) and with Docker where one answers.
+Each is started seven times in turn. "S3" is from fork to the first ListBuckets answered with 200, which both can do;
+"SageMaker" to the first ListTrainingJobs, which in moto_server finds an empty table and in the emulator the whole
+service: state folder locked and read, back end chosen, jobs recovered.
 """
 
 from __future__ import annotations
@@ -13,15 +14,40 @@ import subprocess
 import sys
 import tempfile
 import time
+from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks._engine import back_ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROUNDS = 5
+ROUNDS = 7
+# Neither checks the signature; both read the service's name in it.
+SIGNED = "AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=0"
+
+
+class Request(NamedTuple):
+    """One HTTP request."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes | None = None
+
+
+LIST_BUCKETS = Request("GET", "/", {"Authorization": SIGNED.format("s3")})
+LIST_TRAINING_JOBS = Request(
+    "POST",
+    "/",
+    {
+        "Authorization": SIGNED.format("sagemaker"),
+        "X-Amz-Target": "SageMaker.ListTrainingJobs",
+        "Content-Type": "application/x-amz-json-1.1",
+    },
+    b"{}",
+)
 
 
 def find_free_port() -> int:
@@ -30,35 +56,44 @@ def find_free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def answers(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+def answers(port: int, request: Request = LIST_BUCKETS) -> bool:
+    """Whether ``request`` is answered with 200."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
-        connection.request("GET", "/")
-        connection.getresponse().read()
+        connection.request(request.method, request.path, body=request.body, headers=request.headers)
+        answer = connection.getresponse()
+        answer.read()
     except OSError:
         return False
     else:
-        return True
+        return answer.status == HTTPStatus.OK
     finally:
         connection.close()
 
 
-def time_start(command: list[str], port: int) -> float:
+def time_start(command: list[str], port: int) -> tuple[float, float]:
+    """Seconds to the first answer of S3, and of SageMaker."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        while not answers(port):
-            if process.poll() is not None:
-                raise RuntimeError(f"{command} ended with {process.returncode}")
-            time.sleep(0.005)
-        return time.perf_counter() - began
+        times = []
+        for request in (LIST_BUCKETS, LIST_TRAINING_JOBS):
+            while not answers(port, request):
+                if process.poll() is not None:
+                    raise RuntimeError(f"{command} ended with {process.returncode}")
+                time.sleep(0.005)
+            times.append(time.perf_counter() - began)
+        return times[0], times[1]
     finally:
         process.terminate()
         process.wait()
 
 
 def measure() -> Iterator[str]:
-    peers: dict[str, list[float]] = {"moto_server": [], **{f"emulator ({name})": [] for name in back_ends()}}
+    peers: dict[str, list[tuple[float, float]]] = {
+        "moto_server": [],
+        **{f"emulator ({name})": [] for name in back_ends()},
+    }
     for _ in range(ROUNDS):
         for name, times in peers.items():
             port = find_free_port()
@@ -70,7 +105,8 @@ def measure() -> Iterator[str]:
                     command = [sys.executable, "-m", "emulator", "start", "--port", str(port)]
                     command += ["--runtime", runtime, "--state-dir", f"{folder}/state"]
                 times.append(time_start(command, port))
-    reference = statistics.median(peers["moto_server"])
-    for name, times in peers.items():
-        median = statistics.median(times)
-        yield f"{name:<20} {median:6.2f} s   {median / reference:5.2f} x moto_server"
+    for column, service in enumerate(("S3", "SageMaker")):
+        reference = statistics.median(times[column] for times in peers["moto_server"])
+        for name, times in peers.items():
+            median = statistics.median(each[column] for each in times)
+            yield f"{service:<10} {name:<20} {median:6.2f} s   {median / reference:5.2f} x moto_server"
