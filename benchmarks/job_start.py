@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from benchmarks._engine import back_ends
+from benchmarks._logs import find_line
 from examples.digits.job import BUCKET, ROLE_ARN, TRAINING_IMAGE
 from sdk_compat.emulator_process import EmulatorProcess
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 ROUNDS = 7
 PRINT_CLOCK = "import time; print('clock', time.time(), flush=True)"
-LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 
 
 def time_job(sagemaker: Any, logs: Any) -> float:
@@ -50,8 +50,7 @@ def time_job(sagemaker: Any, logs: Any) -> float:
         time.sleep(0.02)
     if described["TrainingJobStatus"] != "Completed":
         raise RuntimeError(f"{name}: {described.get('FailureReason')}")
-    events = logs.filter_log_events(logGroupName=LOG_GROUP, logStreamNamePrefix=f"{name}/", filterPattern="clock")
-    return float(events["events"][0]["message"].split()[1]) - began
+    return float(find_line(logs, name, "clock").split()[1]) - began
 
 
 def time_plain(runtime: str, image: str | None) -> float:

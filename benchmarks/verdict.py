@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from benchmarks._engine import back_ends
+from benchmarks._logs import find_line
 from examples.digits.job import BUCKET, RULES_IMAGE, build_request
 from sdk_compat.emulator_process import EmulatorProcess
 
@@ -83,10 +84,7 @@ def time_verdict(clients: dict[str, Any]) -> tuple[float, float]:
         time.sleep(0.05)
     if described["TrainingJobStatus"] != "Stopped":
         raise RuntimeError(f"{name}: {described}")
-    events = clients["logs"].filter_log_events(
-        logGroupName="/aws/sagemaker/TrainingJobs", logStreamNamePrefix=f"{name}/", filterPattern="violated"
-    )["events"]
-    on_disk = float(events[0]["message"].split()[1])
+    on_disk = float(find_line(clients["logs"], name, "violated").split()[1])
     found = described["DebugRuleEvaluationStatuses"][0]["LastModifiedTime"].timestamp()
     stopping = next(t for t in described["SecondaryStatusTransitions"] if t["Status"] == "Stopping")
     return found - on_disk, stopping["StartTime"].timestamp() - on_disk
