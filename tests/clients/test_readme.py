@@ -1,0 +1,69 @@
+"""Every command of the README runs, against a running emulator."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sdk_compat.environment import prepare_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import RunningEmulator
+
+CHECKOUT = Path(__file__).parents[2]
+BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```", (CHECKOUT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+# Run by other tests, or not at an end until somebody ends them.
+ELSEWHERE = ("make ", ".venv/bin/smdebug-emulator start", "python examples/digits/estimator.py")
+
+
+@pytest.fixture(scope="module")
+def readme_emulator(
+    start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pytest.TempPathFactory
+) -> RunningEmulator:
+    emulator = start_emulator("process", state_dir=tmp_path_factory.mktemp("readme") / "state")
+    s3 = emulator.client("s3")
+    s3.create_bucket(Bucket="digits-demo")
+    run = CHECKOUT / "tests" / "interop_data" / "pt_save_all" / "run"
+    for path in run.rglob("*"):
+        if path.is_file():
+            key = f"tensors/digits-sick/debug-output/{path.relative_to(run)}"
+            s3.put_object(Bucket="digits-demo", Key=key, Body=path.read_bytes())
+    return emulator
+
+
+def test_readme_has_its_blocks() -> None:
+    assert [kind for kind, _ in BLOCKS] == ["sh", "sh", "sh", "python", "sh", "python", "python", "python"]
+
+
+@pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[f"{n}-{kind}" for n, (kind, _) in enumerate(BLOCKS, 1)])
+def test_readme_block_runs(kind: str, text: str, readme_emulator: RunningEmulator, tmp_path: Path) -> None:
+    home = {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "SMDEBUG_EMULATOR_STATE_DIR": str(readme_emulator.state_dir),
+        "SMDEBUG_LOG_LEVEL": "error",
+    }
+    if kind == "sh":
+        # The README names .venv/bin, which is where this interpreter lives in a checkout set up by make.
+        lines = [line.replace(".venv/bin/", "") for line in text.splitlines() if not line.startswith(ELSEWHERE)]
+        command = ["bash", "-euc", "\n".join(lines)]
+    else:
+        command = [sys.executable, "-W", "ignore", "-c", text]
+        home |= prepare_environment(readme_emulator.endpoint_url, home)
+    ran = subprocess.run(command, cwd=CHECKOUT, env=home, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, f"{text}\n{ran.stdout}\n{ran.stderr}"
+
+
+def test_every_target_of_the_readme_exists() -> None:
+    named = set(re.findall(r"(?:^|`)make ([a-z]+)", (CHECKOUT / "README.md").read_text(), re.MULTILINE))
+    makefile = (CHECKOUT / "Makefile").read_text()
+    assert named <= set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    assert os.access(CHECKOUT / ".ci" / "run", os.X_OK)
