@@ -211,13 +211,11 @@ def choose_runtime(settings: Settings) -> Selection:
     Raises:
         StartupError: Docker was asked for and does not answer or lacks our images, or the back end cannot be opened.
     """
-    from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+    from container_runtime.runtime import ContainerRuntimeError
     from container_runtime.selection import select_runtime
 
     try:
         return select_runtime(settings.runtime, settings.state_dir)
-    except EngineUnavailableError as error:
-        raise StartupError(f"{error} Start an engine, or use --runtime process.") from error
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error
 
