@@ -58,19 +58,25 @@ def start_engine(say: Callable[[str], None]) -> str:
             "an engine that runs. Without an engine the emulator uses local processes."
         )
     if shutil.which("dockerd") is None:
-        _install(say)
+        install_packages(_PACKAGES, say)
         # The package starts its service where there is a service manager.
         if (found := describe_engine()) is not None:
             return found
     return _run_daemon(say)
 
 
-def _install(say: Callable[[str], None]) -> None:
+def install_packages(packages: Sequence[str], say: Callable[[str], None]) -> None:
+    """Install Debian packages; takes root.
+
+    Raises:
+        EngineUnavailableError: there is no apt-get, or it failed; the text holds its last lines.
+    """
+    wanted = ", ".join(packages)
     if shutil.which("apt-get") is None:
-        raise EngineUnavailableError("dockerd is not installed, and there is no apt-get to install it with.")
-    say(f"installing {', '.join(_PACKAGES)} with apt-get")
+        raise EngineUnavailableError(f"There is no apt-get to install {wanted} with.")
+    say(f"installing {wanted} with apt-get")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", *_PACKAGES]):
+    for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", *packages]):
         done = subprocess.run(
             command, check=False, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

@@ -17,6 +17,7 @@ import docker.errors
 import requests.exceptions
 import urllib3.exceptions
 
+from container_runtime.engine import install_packages
 from container_runtime.runtime import ContainerRuntimeError
 
 if TYPE_CHECKING:
@@ -59,11 +60,13 @@ def ensure_origin(api: docker.APIClient, made: str, say: Callable[[str], None]) 
     refusal = _pull(api)
     if refusal is None:
         return PUBLISHED
-    if os.geteuid() != 0 or shutil.which("debootstrap") is None:
+    if os.geteuid() != 0:
         raise ContainerRuntimeError(
-            f"{PUBLISHED} cannot be pulled ({refusal}). Load it with `docker load`, or run this as root with "
-            "debootstrap installed (apt-get install debootstrap): then it is made from Debian's packages."
+            f"{PUBLISHED} cannot be pulled ({refusal}). Load it with `docker load`, or run this as root: then it is "
+            "made from Debian's packages."
         )
+    if shutil.which("debootstrap") is None:
+        install_packages(("debootstrap",), say)
     say("no container registry can be reached; installing Debian packages with debootstrap (about a minute)")
     _make(api, made, say)
     return made

@@ -66,7 +66,7 @@ def run_rule_evaluation(run: RuleRun) -> None:
     except (ImageNotFoundError, ContainerStartError) as error:
         run.record(Verdict("Error", f"ClientError: {error}"))
     except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
-        log.warning("Rule evaluation %s failed: %s", run.name, error, exc_info=True)
+        log.warning("Rule evaluation %s failed: %s", run.name, error)
         run.record(Verdict("Error", f"InternalServerError: {error}"))
     except Exception as error:
         log.exception("Rule evaluation %s failed by a defect of the emulator", run.name)

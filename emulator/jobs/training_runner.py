@@ -42,7 +42,7 @@ def run_training_job(run: TrainingRun) -> None:
         kind = "ClientError" if isinstance(error.__cause__, NoSuchBucket) else "InternalServerError"
         run.fail(f"{kind}: {error} What the container left is kept in {run.folder}.", keep_folder=True)
     except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
-        log.warning("Training job %s failed: %s", run.name, error, exc_info=True)
+        log.warning("Training job %s failed: %s", run.name, error)
         run.fail(f"InternalServerError: {error}")
     except Exception as error:
         log.exception("Training job %s failed by a defect of the emulator", run.name)
