@@ -192,3 +192,12 @@ def test_help_teaches() -> None:
     assert 'eval "$(smdebug-emulator env)"' in result.output
     for command in ("start", "env", "stop", "status", "stop-handler"):
         assert command in result.output
+
+
+def test_library_alone_says_which_extra_the_service_needs() -> None:
+    """Training containers install the distribution without click, Flask, moto or Docker."""
+    hide_click = "import sys; sys.modules['click'] = None; import emulator.__main__; emulator.__main__.main()"
+    done = subprocess.run([sys.executable, "-c", hide_click], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("The service needs click")
+    assert "smdebug-emulator[emulator]" in done.stderr
