@@ -13,7 +13,7 @@ from emulator.moto_services.s3 import parse_s3_uri
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from emulator.jobs.collaborators import ObjectStore
+    from emulator.jobs.neighbours import ObjectStore
     from emulator.jobs.opt_ml import OptMl
     from emulator.jobs.training_job import TrainingJob
 

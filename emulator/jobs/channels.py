@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from emulator.jobs.collaborators import ObjectStore
+    from emulator.jobs.neighbours import ObjectStore
     from emulator.moto_services.s3 import S3Uri
 
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")

@@ -1,55 +1,18 @@
-"""What the jobs need from other rooms, each as narrow as it is used, and all of it in one bundle."""
+"""What every run of a job works with, in one bundle."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from container_runtime.runtime import ContainerRuntime
     from emulator.jobs.journal import Journal
     from emulator.jobs.logs import LogWriter
-    from emulator.moto_services.s3 import ObjectSummary
+    from emulator.jobs.neighbours import ObjectStore
     from emulator.settings import Settings
-
-
-class Publisher(Protocol):
-    """Delivers events to EventBridge."""
-
-    def publish(self, event_id: str, region: str, event: dict[str, Any], on_delivered: Callable[[str], None]) -> None:
-        """Queue ``event`` and return at once; ``on_delivered(event_id)`` follows when every target got it."""
-
-
-class ObjectStore(Protocol):
-    """S3; raises ``emulator.exceptions.ObjectStoreError``."""
-
-    def head_bucket(self, bucket: str) -> bool:
-        """Whether the bucket exists."""
-
-    def put(self, bucket: str, key: str, data: bytes | Path) -> None:
-        """Store an object."""
-
-    def get(self, bucket: str, key: str) -> bytes:
-        """Read an object."""
-
-    def download(self, bucket: str, key: str, path: Path) -> None:
-        """Write an object to a file."""
-
-    def list(self, bucket: str, prefix: str) -> list[ObjectSummary]:
-        """Objects whose keys begin with ``prefix``."""
-
-
-class LogGroups(Protocol):
-    """CloudWatch Logs."""
-
-    def ensure_stream(self, group: str, stream: str) -> None:
-        """Create what is missing."""
-
-    def put(self, group: str, stream: str, lines: list[tuple[int, str]]) -> None:
-        """Append lines: epoch milliseconds and text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +20,11 @@ class Collaborators:
     """What every run of a job works with.
 
     Attributes:
+        journal: stores changes, then announces them.
+        runtime: the container back end.
+        object_store_for: S3 of a region.
+        log_writer: CloudWatch Logs.
+        settings: the emulator's.
         endpoint_url: where a container reaches the emulator.
     """
 

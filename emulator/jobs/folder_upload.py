@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from emulator.jobs.collaborators import ObjectStore
+    from emulator.jobs.neighbours import ObjectStore
     from emulator.moto_services.s3 import S3Uri
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,8 @@ from emulator.jobs.tensor_upload import TensorUpload
 from emulator.jobs.work_folder import find_work_folder, remove_work_folder
 
 if TYPE_CHECKING:
-    from emulator.jobs.collaborators import Collaborators, ObjectStore
+    from emulator.jobs.collaborators import Collaborators
+    from emulator.jobs.neighbours import ObjectStore
     from emulator.jobs.opt_ml import OptMl
     from emulator.jobs.training_job import TrainingJob
 

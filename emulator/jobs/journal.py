@@ -13,7 +13,7 @@ from emulator.jobs.events import build_processing_job_event, build_training_job_
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from emulator.jobs.collaborators import Publisher
+    from emulator.jobs.neighbours import Publisher
     from emulator.jobs.rule_evaluation import RuleEvaluation
     from emulator.jobs.store import JobStore, StoreTransaction
     from emulator.jobs.training_job import TrainingJob

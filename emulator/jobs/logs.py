@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from container_runtime.runtime import ContainerRuntime, LogLine
-    from emulator.jobs.collaborators import LogGroups
+    from emulator.jobs.neighbours import LogGroups
 
 log = logging.getLogger(__name__)
 

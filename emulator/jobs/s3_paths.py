@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from emulator.jobs.collaborators import ObjectStore
+    from emulator.jobs.neighbours import ObjectStore
     from emulator.jobs.rule_evaluation import RuleEvaluation
     from emulator.jobs.training_job import TrainingJob
 

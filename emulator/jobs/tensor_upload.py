@@ -15,7 +15,7 @@ from emulator.jobs.folder_upload import FileState, UploadError, join_key, put_fi
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from emulator.jobs.collaborators import ObjectStore
+    from emulator.jobs.neighbours import ObjectStore
     from emulator.moto_services.s3 import S3Uri
 
 log = logging.getLogger(__name__)

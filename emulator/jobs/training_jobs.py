@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from container_runtime.runtime import ContainerRuntime
-    from emulator.jobs.collaborators import LogGroups, ObjectStore, Publisher
+    from emulator.jobs.neighbours import LogGroups, ObjectStore, Publisher
     from emulator.jobs.store import JobStore
     from emulator.settings import Settings
 

@@ -25,7 +25,8 @@ from emulator.jobs.work_folder import find_work_folder, remove_work_folder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from emulator.jobs.collaborators import Collaborators, ObjectStore
+    from emulator.jobs.collaborators import Collaborators
+    from emulator.jobs.neighbours import ObjectStore
     from emulator.jobs.training_job import SecondaryStatus, TrainingJob
 
 log = logging.getLogger(__name__)
