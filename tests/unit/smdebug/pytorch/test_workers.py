@@ -57,6 +57,7 @@ def train(rank, path, port):
         model(torch.ones(1, 2) * rank).sum().backward()
         optimizer.step()
     hook.close()
+    dist.barrier()  # gloo aborts a process that leaves while the other still talks to it
     dist.destroy_process_group()
 
 if __name__ == "__main__":
