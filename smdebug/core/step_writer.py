@@ -87,6 +87,7 @@ class StepWriter:
         self._event_name = get_event_path(step, worker)
         self._output: Output | None = None
         self._committed = False
+        self._indexed = False
         self._offset = 0
         self._pending: list[Buffer] = []
         self._pending_bytes = 0
@@ -103,6 +104,11 @@ class StepWriter:
     def is_empty(self) -> bool:
         """Whether nothing was written to this step."""
         return not self._tensors and not self._shapes
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether readers see something of this step."""
+        return self._indexed
 
     @property
     def event_path(self) -> str:
@@ -175,6 +181,7 @@ class StepWriter:
             meta["event_file_name"] = self._event_name
         index = {"meta": meta, "tensor_payload": self._tensors, "shape_payload": self._shapes}
         write_whole_file(f"{self._run_dir}/{get_index_path(self.step, self._worker)}", [json.dumps(index).encode()])
+        self._indexed = True
 
     def abort(self) -> None:
         """Throw away what is not visible yet."""
