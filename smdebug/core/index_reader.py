@@ -6,23 +6,28 @@ import json
 import re
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.core.locations import INDEX_DIR, deserialize_tf_device, get_index_path
-from smdebug.core.logger import get_logger
 from smdebug.core.modes import ModeKeys
 from smdebug.core.tensor_location import TensorLocation, TensorShape
 from smdebug.core.tfevent import INDEX_CRC_KEY, INDEX_DTYPE_KEY
 from smdebug.exceptions import IndexReaderException
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from smdebug.core.run_files import RunFiles
 
 _FILE_NAME = re.compile(r"(\d+)_(.+)\.json$")
 # Listed again at each refresh, so that files which became visible out of their order are found.
 _LOOK_BACK_FILES = 32
+
+
+class IndexName(NamedTuple):
+    """What the name of an index file says: path relative to the run, global step, worker as users see it."""
+
+    name: str
+    step: int
+    worker: str
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class IndexFile:
 
 def parse_index_name(name: str) -> tuple[int, str] | None:
     """(global step, worker) of an index file's path; None if it is no index file."""
-    match = _FILE_NAME.match(name.rpartition("/")[2])
+    match = _FILE_NAME.match(name, name.rfind("/") + 1)
     return (int(match[1]), deserialize_tf_device(match[2])) if match else None
 
 
@@ -95,26 +100,23 @@ def _parse_entry(entry: dict[str, Any], event_file_name: str) -> TensorLocation:
 
 
 class IndexReader:
-    """Reads each index file of a run once."""
+    """Finds each index file of a run once, by its name; what stands in it is read when it is asked for."""
 
     def __init__(self, files: RunFiles, range_steps: tuple[int | None, int | None] | None) -> None:
         self._files = files
         self._begin, self._end = range_steps or (None, None)
         self._start = f"{INDEX_DIR}/" if self._begin is None else get_index_path(self._begin, "")
-        self._read: set[tuple[int, str]] = set()
+        self._found: set[tuple[int, str]] = set()
         self._newest: deque[str] = deque(maxlen=_LOOK_BACK_FILES)
 
-    def read_new(self, oldest_incomplete_step: int | None, accept: Callable[[IndexFile], None]) -> tuple[int, bool]:
-        """Reads the index files that have become visible since the last call, in the order of their names.
-
-        A damaged one is logged, once, and passed over: the rest of the run stays readable.
+    def find_new(self, oldest_incomplete_step: int | None) -> tuple[list[IndexName], bool]:
+        """Lists the index files that have become visible since the last call.
 
         Args:
             oldest_incomplete_step: lowest step for which some worker's file is still awaited.
-            accept: called for each.
 
         Returns:
-            How many were new, and whether the job has ended (everything that it wrote is then read).
+            The new ones in the order of their names, and whether the job has ended (nothing more will come then).
         """
         start_after = self._start if len(self._newest) < _LOOK_BACK_FILES else self._newest[0]
         if oldest_incomplete_step is not None:
@@ -123,20 +125,14 @@ class IndexReader:
         new = []
         for name in names:
             place = parse_index_name(name)
-            if place is None or place in self._read or not self._is_in_range(place[0]):
+            if place is None or place in self._found or not self._is_in_range(place[0]):
                 continue
-            new.append((name, place))
-        contents = self._files.read([name for name, _ in new]) if new else []
-        for (name, place), content in zip(new, contents, strict=True):
-            self._read.add(place)
-            try:
-                accept(parse_index(content, *place, self._files.locate(name)))
-            except IndexReaderException as error:
-                get_logger().error("%s", error)
+            self._found.add(place)
+            new.append(IndexName(name, *place))
         if new:
-            newest = sorted({*self._newest, *(name for name, _ in new)})
+            newest = sorted({*self._newest, *(each.name for each in new[-_LOOK_BACK_FILES:])})
             self._newest.extend(newest[-_LOOK_BACK_FILES:])
-        return len(new), ended
+        return new, ended
 
     def _is_in_range(self, step: int) -> bool:
         return (self._begin is None or step >= self._begin) and (self._end is None or step < self._end)
