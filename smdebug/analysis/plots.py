@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from smdebug.trials.trial import Trial
 
 _SIZE_INCHES = (8.0, 4.5)
-# More names than this make a legend that hides the lines.
-_LEGEND_LINES = 12
+# More names than this do not fit beside the picture.
+_LEGEND_LINES = 30
 
 
 def plot(
@@ -79,7 +79,7 @@ def plot(
     axes.set_title(f"{trial.name}: {names[0] if len(names) == 1 else f'{len(names)} tensors'}")
     axes.grid(visible=True, alpha=0.3)
     if 1 < lines <= _LEGEND_LINES:
-        axes.legend(fontsize="small")
+        axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return axes
 
 

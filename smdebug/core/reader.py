@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from crc32c import crc32c
 
-from smdebug.core import protobuf
+from smdebug.core.record_form import RecordForm, learn_form
 from smdebug.core.tfevent import (
     CHECKSUM_MAGIC_BYTES,
-    CONSTANT_FOOTER,
-    FOOTER_BYTES,
-    HEADER_BYTES,
     Event,
     decode_event,
     get_footer,
@@ -32,8 +29,6 @@ if TYPE_CHECKING:
     from smdebug.core.tensor_location import TensorLocation
 
 _CONSTANT_CHECKSUM = masked_crc32c(CHECKSUM_MAGIC_BYTES)
-# Fields of Event and of Summary.Value.
-_SUMMARY, _TAG, _TENSOR = 5, 1, 8
 
 
 class TensorReader:
@@ -48,7 +43,7 @@ class TensorReader:
 
     def __init__(self, files: RunFiles) -> None:
         self._files = files
-        self._forms: dict[tuple[str, int], _RecordForm] = {}
+        self._forms: dict[tuple[str, int], RecordForm] = {}
 
     def read(self, location: TensorLocation) -> NDArray[Any]:
         """Reads and checks one record.
@@ -67,9 +62,15 @@ class TensorReader:
         """
         name, event_file_name, start, length, checksum, true_dtype = location
         record = self._files.read_range(event_file_name, start, length)
-        form = self._forms.get((name, length))
-        if form is not None and len(record) == length:
-            found = form.read(record, checksum)
+        if len(record) == length:
+            form = self._forms.get((name, length))
+            found = None if form is None else form.read(record, checksum)
+            if found is None:
+                form = learn_form(record, name)
+                if form is not None:
+                    self._forms[name, length] = form
+                    # The first of its form: that its length matches the checksum of that is looked at, too.
+                    found = form.read(record, checksum) if _has_true_length(record) else None
             if found is not None:
                 return found if true_dtype is None else _narrow(found, true_dtype)
         try:
@@ -80,9 +81,6 @@ class TensorReader:
             raise IndexReaderException(
                 f"event file {self._files.locate(event_file_name)} is damaged at byte {start}: {error}"
             ) from error
-        learnt = _learn_form(record, tensor) if end == length else None
-        if learnt is not None:
-            self._forms[name, length] = learnt
         return tensor.copy() if true_dtype is None else _narrow(tensor, true_dtype)
 
 
@@ -91,79 +89,19 @@ def read_tensor(files: RunFiles, location: TensorLocation) -> NDArray[Any]:
     return TensorReader(files).read(location)
 
 
+def _has_true_length(record: memoryview) -> bool:
+    try:
+        _, end = read_record(record)
+    except SMDebugError:
+        return False
+    return end == len(record)
+
+
 def _narrow(tensor: NDArray[Any], true_dtype: str) -> NDArray[Any]:
     if true_dtype in np.sctypeDict:
         # With the copy that makes the array the caller's own, whatever the types.
         return tensor.astype(true_dtype)
     return tensor.copy()
-
-
-class _RecordForm(NamedTuple):
-    """How the record of a tensor is built: what must stand where for the numbers to be where they were.
-
-    `head` is the length of the record with its checksum. `name` is the field that holds the tensor's tag, from
-    `name_start` on; `tensor` what stands before its numbers: type, shape and how many bytes of them there are.
-    """
-
-    head: bytes
-    name_start: int
-    name: bytes
-    tensor_start: int
-    tensor: bytes
-    content_start: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    def read(self, record: memoryview, checksum: int | None) -> NDArray[Any] | None:
-        """A copy of the numbers, or None if the record is not of this form or does not match its checksum."""
-        head, name_start, name, tensor_start, tensor, content_start, shape, dtype = self
-        if (
-            record[:HEADER_BYTES] != head
-            or record[name_start : name_start + len(name)] != name
-            or record[tensor_start:content_start] != tensor
-        ):
-            return None
-        if checksum is not None:
-            if crc32c(record[HEADER_BYTES:-FOOTER_BYTES]) != checksum:
-                return None
-        elif record[-FOOTER_BYTES:] != CONSTANT_FOOTER:
-            return None
-        return np.ndarray(shape, dtype, record, content_start).copy()
-
-
-def _learn_form(record: memoryview, tensor: NDArray[Any]) -> _RecordForm | None:
-    """The form of a record, if its tensor is a view into it."""
-    base, first = _get_address(np.frombuffer(record, np.uint8)), _get_address(tensor)
-    content_start = first - base
-    if not tensor.size or tensor.base is None or not 0 < content_start <= len(record) - tensor.nbytes - FOOTER_BYTES:
-        return None
-    for field, summary in protobuf.decode_fields(record[HEADER_BYTES:-FOOTER_BYTES]):
-        if field != _SUMMARY:
-            continue
-        name_start = _get_address(np.frombuffer(protobuf.as_bytes(summary), np.uint8)) - base
-        ((_, value),) = protobuf.decode_fields(protobuf.as_bytes(summary))
-        parts = dict(protobuf.decode_fields(protobuf.as_bytes(value)))
-        tag, content = protobuf.as_bytes(parts[_TAG]), protobuf.as_bytes(parts[_TENSOR])
-        if not len(tag):
-            return None
-        name_end = _get_address(np.frombuffer(tag, np.uint8)) - base + len(tag)
-        tensor_start = _get_address(np.frombuffer(content, np.uint8)) - base
-        return _RecordForm(
-            bytes(record[:HEADER_BYTES]),
-            name_start,
-            bytes(record[name_start:name_end]),
-            tensor_start,
-            bytes(record[tensor_start:content_start]),
-            content_start,
-            tensor.shape,
-            tensor.dtype,
-        )
-    return None
-
-
-def _get_address(array: NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
 
 
 def _check(payload: memoryview, footer: int, location: TensorLocation) -> None:

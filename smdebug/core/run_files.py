@@ -115,7 +115,9 @@ class LocalRunFiles:
         return [_read_file(self._root + name) for name in names]
 
     def read_range(self, name: str, start: int, length: int) -> memoryview:
-        """See `RunFiles`. Large ranges come as a read-only memory map, without a copy.
+        """See `RunFiles`. Large ranges come as a memory map of their own, without a copy.
+
+        What is written into such a map is seen by nobody else and never reaches the file.
 
         A small file is kept whole from the second look at it on: who reads two tensors of a step reads them all.
         """
@@ -136,7 +138,7 @@ class LocalRunFiles:
             if end <= start:
                 return memoryview(b"")
             page_start = start - start % mmap.ALLOCATIONGRANULARITY
-            mapped = mmap.mmap(descriptor, end - page_start, access=mmap.ACCESS_READ, offset=page_start)
+            mapped = mmap.mmap(descriptor, end - page_start, access=mmap.ACCESS_COPY, offset=page_start)
             return memoryview(mapped)[start - page_start :]
         finally:
             os.close(descriptor)

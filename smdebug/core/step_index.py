@@ -98,9 +98,9 @@ class StepIndex:
         """The place of a record of the layout."""
         tag, start, length, true_dtype = self.layout.records[number]
         checksums = self._checksums
-        return TensorLocation(
-            tag, self.event_file_name, start, length, None if checksums is None else checksums[number], true_dtype
-        )
+        checksum = None if checksums is None else checksums[number]
+        # A third of the time of calling the class, and this is called for every value that is read.
+        return tuple.__new__(TensorLocation, (tag, self.event_file_name, start, length, checksum, true_dtype))
 
     def find(self, name: str) -> SavedTensor | None:
         """What was saved of a tensor; None if nothing was."""

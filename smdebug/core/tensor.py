@@ -75,7 +75,7 @@ class Tensor:
         self._index.read_all()
         steps = self._table.steps(mode, show_incomplete=show_incomplete_steps)
         if mode is ModeKeys.GLOBAL:
-            return [step for step in steps if self._index.has(step, self.name)]
+            return self._index.find_steps(self.name, steps)
         return [step for step in steps if self._has(step, mode)]
 
     def value(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> NDArray[Any]:

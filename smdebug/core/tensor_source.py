@@ -30,6 +30,10 @@ class RunIndexView(Protocol):
         """What each worker saved of a tensor at a global step."""
         ...
 
+    def find_steps(self, tname: str, steps: Iterable[int]) -> list[int]:
+        """Those of some global steps at which some worker saved something of a tensor."""
+        ...
+
     def has(self, step: int, tname: str) -> bool:
         """Whether some worker saved something of a tensor at a global step."""
         ...

@@ -75,7 +75,19 @@ class RunIndex:
 
     def has(self, step: int, tname: str) -> bool:
         """Whether some worker saved something of a tensor at a global step."""
-        return any(tname in index.layout.names for index in self.at(step).values())
+        return bool(self.find_steps(tname, (step,)))
+
+    def find_steps(self, tname: str, steps: Iterable[int]) -> list[int]:
+        """Those of some global steps at which some worker saved something of a tensor, in the order given."""
+        found = []
+        for step in steps:
+            # Asked of every step of a run for every tensor, so nothing is called on the way.
+            by_worker = self.at(step) if step in self._unread else self._steps.get(step, _NOTHING)
+            for index in by_worker.values():
+                if tname in index.layout.names:
+                    found.append(step)
+                    break
+        return found
 
     def names(self, step: int) -> dict[str, None]:
         """The tensors of which something was saved at a global step."""
