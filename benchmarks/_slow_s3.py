@@ -6,7 +6,10 @@ import contextlib
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -68,10 +71,14 @@ def upload(endpoint: str, steps: int) -> None:
     client.create_bucket(Bucket="runs")
     manager = CollectionManager()
     manager.add("default")
-    manager.export("s3://runs/job", "worker_0_collections.json")
     value = np.arange(4096, dtype=np.float32)
-    for step in range(steps):
-        with FileWriter("s3://runs/job", "worker_0", step) as writer:
-            writer.write_tensor(value, "weight")
-            writer.write_tensor(value, "gradient")
-    client.put_object(Bucket="runs", Key="job/training_job_end.ts", Body=b"")
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(8) as pool:
+        manager.export(folder, "worker_0_collections.json")
+        for step in range(steps):
+            with FileWriter(folder, "worker_0", step) as writer:
+                writer.write_tensor(value, "weight")
+                writer.write_tensor(value, "gradient")
+        (Path(folder) / "training_job_end.ts").touch()
+        files = [path for path in Path(folder).rglob("*") if path.is_file()]
+        keys = [f"job/{path.relative_to(folder)}" for path in files]
+        list(pool.map(lambda path, key: client.upload_file(str(path), "runs", key), files, keys))

@@ -159,23 +159,23 @@ def compare(ours: dict[str, float], theirs: dict[str, float], *, small: bool) ->
 
     yield f"{'bare step':<28}{ours['bare_ms']:>9.2f} ms{theirs['bare_ms']:>11.2f} ms"
     idle = [100 * cost(answers, "idle") / answers["bare_ms"] for answers in (ours, theirs)]
-    yield f"{'idle hook, of the step':<28}{idle[0]:>9.1f} % {idle[1]:>11.1f} %{'':>24}goal: under 1 %"
-    goals = {"save": "15 times cheaper" if small else "", "reduce": "20 times cheaper"}
+    yield f"{'idle hook, of the step':<28}{idle[0]:>9.1f} % {idle[1]:>11.1f} %   goal < 1 %"
+    goals = {"save": "15 x" if small else "", "reduce": "20 x"}
     for way, shown in (("save", "a saved step"), ("reduce", "a step with reductions")):
         mine, other = max(cost(ours, way), 1e-3), cost(theirs, way)
         goal = f"  goal: {goals[way]}" if goals[way] else ""
-        yield f"{shown:<28}{mine:>9.2f} ms{other:>11.2f} ms{other / mine:>11.1f} times cheaper{goal}"
+        yield f"{shown:<28}{mine:>9.2f} ms{other:>11.2f} ms{other / mine:>11.1f} x{goal}"
     if not small:
         raw = [cost(answers, "save") / cost(answers, "raw") for answers in (ours, theirs)]
         shown = "a saved step, of raw writing"
-        yield f"{shown:<28}{raw[0]:>9.2f}   {raw[1]:>11.2f}   {'':>23}goal: at most 1.15"
+        yield f"{shown:<28}{raw[0]:>9.2f}   {raw[1]:>11.2f}         goal <= 1.15"
     for key, shown in (("open_s", "opening"), ("first_question_s", "first question")):
-        yield f"{shown:<28}{1e3 * ours[key]:>9.2f} ms{1e3 * theirs[key]:>11.2f} ms{theirs[key] / ours[key]:>11.1f} times"
+        yield f"{shown:<28}{1e3 * ours[key]:>9.2f} ms{1e3 * theirs[key]:>11.2f} ms{theirs[key] / ours[key]:>11.1f} x"
     key = "read_mb_per_s"
-    goal = "10 times faster" if small else "the speed of memory"
-    yield f"{'reading':<28}{ours[key]:>6.0f} MB/s{theirs[key]:>9.0f} MB/s{ours[key] / theirs[key]:>11.1f} times faster   goal: {goal}"
+    goal = "10 x" if small else "memory"
+    yield f"{'reading':<28}{ours[key]:>6.0f} MB/s{theirs[key]:>9.0f} MB/s{ours[key] / theirs[key]:>11.1f} x  goal: {goal}"
     key = "reductions_on_read_s"
-    yield f"{'reductions when read':<28}{1e3 * ours[key]:>9.1f} ms{1e3 * theirs[key]:>11.1f} ms{theirs[key] / ours[key]:>11.1f} times faster"
+    yield f"{'reductions when read':<28}{1e3 * ours[key]:>9.1f} ms{1e3 * theirs[key]:>11.1f} ms{theirs[key] / ours[key]:>11.1f} x"
 
 
 def measure() -> Iterator[str]:

@@ -117,6 +117,12 @@ class StepTable:
             if self.is_complete(self._global(mode, known[at])):
                 yield known[at]
 
+    def steps_on_from(self, step: int, mode: ModeKeys) -> Iterator[int]:
+        """Steps of a mode that come after `step`, complete or not, first to last."""
+        known = self._known(mode)
+        for at in range(bisect_right(known, step), len(known)):
+            yield known[at]
+
     def is_complete(self, step: int) -> bool:
         """Whether all workers wrote this (seen) global step, or nobody waits for the missing ones any more."""
         return self.loaded_all_steps or step <= self.last_complete_step or len(self._workers[step]) == self._num_workers

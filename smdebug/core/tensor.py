@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from smdebug.core.modes import ModeKeys
+from smdebug.core.read_ahead import ReadAhead
 from smdebug.core.reductions import check_reduction_name, get_numpy_reduction
 from smdebug.core.step_table import StepState
 from smdebug.exceptions import (
@@ -49,6 +51,7 @@ class Tensor:
         self.cache = cache
         self._index = trial.run_index
         self._cached: dict[TensorLocation, NDArray[Any]] = {}
+        self._read_ahead: dict[tuple[ModeKeys, str | None], ReadAhead] = {}
 
     @property
     def original_name(self) -> str | None:
@@ -93,7 +96,10 @@ class Tensor:
             InvalidWorker: this worker saved nothing of the tensor there.
         """
         self.trial.maybe_refresh()
-        return self._read(self._locate(step_num, mode, worker), step_num, mode)
+        location = self._locate(step_num, mode, worker)
+        if self.trial.fetches_together:
+            self._get_read_ahead(mode, worker).note(step_num)
+        return self._read(location, step_num, mode)
 
     def values(self, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> dict[int, NDArray[Any]]:
         """Values at all complete steps of a mode, by step; errors as `value` raises them."""
@@ -246,6 +252,22 @@ class Tensor:
         if saved.location is None:
             raise TensorUnavailableForStep(self.name, step_num, mode, bool(saved.reductions))
         return saved.location
+
+    def _get_read_ahead(self, mode: ModeKeys, worker: str | None) -> ReadAhead:
+        found = self._read_ahead.get((mode, worker))
+        if found is None:
+
+            def list_next(step: int, count: int) -> list[int]:
+                following = (each for each in self._table.steps_on_from(step, mode) if self._has(each, mode))
+                return list(islice(following, count))
+
+            def locate(step: int) -> TensorLocation | None:
+                saved = self._at(step, mode)
+                chosen = saved.get(worker or min(saved)) if saved else None
+                return None if chosen is None else chosen.location
+
+            found = self._read_ahead[mode, worker] = ReadAhead(list_next, locate, self.trial.prefetch)
+        return found
 
     def _read(self, location: TensorLocation, step_num: int, mode: ModeKeys) -> NDArray[Any]:
         if not self.cache:

@@ -55,6 +55,11 @@ class TensorSource(Protocol):
         """What was saved at each step."""
         ...
 
+    @property
+    def fetches_together(self) -> bool:
+        """Whether fetching records together gains anything."""
+        ...
+
     def maybe_refresh(self) -> None:
         """Looks for new steps, unless refreshing is off or there can be none."""
         ...

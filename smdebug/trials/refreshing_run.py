@@ -62,6 +62,7 @@ class RefreshingRun:
         AssertionError: range_steps is not made of two numbers of at least 0 in rising order.
 
     Attributes:
+        fetches_together: whether `prefetch` gains anything, as it does on S3.
         dynamic_refresh: whether questions look for new steps.
         logger: where what is lost is said.
         run_index: what was saved at each step.
@@ -78,6 +79,7 @@ class RefreshingRun:
         poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
     ) -> None:
         self._files = files
+        self.fetches_together = files.fetches_together
         self.path = path
         self.name = name if name is not None else path.rpartition("/")[2]
         self.range_steps = _check_range(range_steps)
@@ -204,7 +206,8 @@ class RefreshingRun:
         while True:
             if retries_left <= 0 or not self._may_still_come(location):
                 where = self._files.locate(location.event_file_name)
-                raise TensorUnavailableForStep(tname, step, mode, detail=f"event file {where} is missing")
+                lost = FileNotFoundError(where)
+                raise TensorUnavailableForStep(tname, step, mode, detail=f"event file {where} is missing") from lost
             retries_left -= 1
             time.sleep(self.poll_interval_s)
             try:
