@@ -17,6 +17,9 @@ from smdebug.exceptions import IndexReaderException
 if TYPE_CHECKING:
     from smdebug.core.run_files import RunFiles
 
+# The largest offset that a file can have.
+_MAX_COUNT = 2**63 - 1
+_MAX_CHECKSUM = 2**32 - 1
 _FILE_NAME = re.compile(r"(\d+)_(.+)\.json$")
 # Listed again at each refresh, so that files which became visible out of their order are found.
 _LOOK_BACK_FILES = 32
@@ -72,16 +75,20 @@ def parse_index(content: bytes, step: int, worker: str, where: str) -> IndexFile
     try:
         parsed: dict[str, Any] = json.loads(content)
         meta = parsed["meta"]
-        event_file_name = meta.get("event_file_name", "")
+        event_file_name = _check_text(meta.get("event_file_name", ""))
         tensors = [_parse_entry(entry, event_file_name) for entry in parsed.get("tensor_payload", ())]
         shapes = [
-            TensorShape(entry["tensorname"], entry["originalname"], tuple(int(size) for size in entry["shape"]))
+            TensorShape(
+                _check_text(entry["tensorname"]),
+                _check_text(entry["originalname"]),
+                tuple(_check_count(size) for size in entry["shape"]),
+            )
             for entry in parsed.get("shape_payload", ())
         ]
         if "tensor_payload" not in parsed and "shape_payload" not in parsed:
             raise KeyError("tensor_payload")
         return IndexFile(step, worker, ModeKeys[meta["mode"]], int(meta["mode_step"]), tensors, shapes)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise IndexReaderException(
             f"Index file {where} cannot be read ({type(error).__name__}: {error}). What worker {worker} saved at "
             f"step {step} is lost; delete the file to be rid of this message."
@@ -90,13 +97,32 @@ def parse_index(content: bytes, step: int, worker: str, where: str) -> IndexFile
 
 def _parse_entry(entry: dict[str, Any], event_file_name: str) -> TensorLocation:
     return TensorLocation(
-        entry["tensorname"],
+        _check_text(entry["tensorname"]),
         event_file_name,
-        int(entry["start_idx"]),
-        int(entry["length"]),
-        entry.get(INDEX_CRC_KEY),
-        entry.get(INDEX_DTYPE_KEY),
+        _check_count(entry["start_idx"]),
+        _check_count(entry["length"]),
+        _check_checksum(entry.get(INDEX_CRC_KEY)),
+        None if (dtype := entry.get(INDEX_DTYPE_KEY)) is None else _check_text(dtype),
     )
+
+
+def _check_text(value: Any) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError(f"{value!r} stands where a name should be")
+    return value
+
+
+def _check_checksum(value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and 0 <= value <= _MAX_CHECKSUM):
+        return value
+    raise ValueError(f"{value!r} stands where a CRC-32C should be")
+
+
+def _check_count(value: Any) -> int:
+    count = int(value)
+    if not 0 <= count <= _MAX_COUNT:
+        raise ValueError(f"{value!r} stands where a place in a file, or a size, should be")
+    return count
 
 
 class IndexReader:

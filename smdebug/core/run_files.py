@@ -187,5 +187,5 @@ def _read_file(path: str) -> bytes:
 def _list_folder(folder: Path) -> list[str]:
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208 -- names, not paths: this runs at every refresh
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []

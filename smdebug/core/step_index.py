@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from smdebug.core.modes import ModeKeys
     from smdebug.core.tensor_location import TensorShape
 
-_MAX_CHECKSUM = 0xFFFFFFFF
 # (tag, start_idx, length, true dtype) of a record.
 _Record = tuple[str, int, int, str | None]
 
@@ -155,8 +154,8 @@ class Layouts:
 
 
 def _pack(checksums: Sequence[int | None]) -> Sequence[int | None] | None:
-    """Four bytes a checksum; as they are where they are no numbers of 32 bits, and None where there are none."""
-    known = [each for each in checksums if isinstance(each, int) and 0 <= each <= _MAX_CHECKSUM]
+    """Four bytes a checksum; None where there are none, and as they are where some are missing."""
+    known = [each for each in checksums if each is not None]
     if len(known) == len(checksums):
         return array("I", known)
-    return tuple(checksums) if any(each is not None for each in checksums) else None
+    return tuple(checksums) if known else None

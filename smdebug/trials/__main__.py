@@ -8,10 +8,10 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.collection_manager import CollectionManager
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.trials.create import create_trial, open_files
+from smdebug.trials.run_collections import load_collections
 from smdebug.trials.summary import describe_run, describe_values
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ def _check_that_it_opens(path: str) -> None:
             "this is no run: there is no collections file under it. Give a hook's out_dir, or the path that holds the "
             "folders collections, events and index; a training that has just begun writes them with its first step."
         )
-    (content,) = files.read(names[:1])
-    workers = CollectionManager.load_from_string(content.decode()).get_num_workers()
+    workers = load_collections(files, names[0]).get_num_workers()
     if len(names) < workers and not files.has_ended():
         raise SMDebugValueError(
             f"{len(names)} of {workers} workers have written their collections so far; try again in a moment."

@@ -110,7 +110,7 @@ def pack(*entries: dict[str, Any], shapes: Any = ()) -> Any:
     return Layouts().pack(parse_index(json.dumps({**content, "shape_payload": shapes}).encode(), 4, "w", "index/x"))
 
 
-@pytest.mark.parametrize("checksums", [(1, 2**32 - 1), (None, None), (1, None), (None, 7), (-1, 2**40), ("x", 1)])
+@pytest.mark.parametrize("checksums", [(1, 2**32 - 1), (None, None), (1, None), (None, 7)])
 def test_checksums_come_back_as_they_were(checksums: tuple[Any, Any]) -> None:
     entries = [
         {"tensorname": name, "start_idx": 0, "length": 9, **({} if crc is None else {"crc32c": crc})}
