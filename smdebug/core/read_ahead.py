@@ -60,6 +60,7 @@ class ReadAhead:
         for each in steps:
             location = self._locate(each)
             if location is None:
+                self._fetched.add(each)
                 continue
             size += location.length
             if size > _MOST_BYTES and locations:
