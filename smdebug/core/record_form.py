@@ -143,7 +143,7 @@ def _find_tensor(record: memoryview, value_start: int, tag: bytes) -> tuple[int,
     if record[at:tag_end] != tag:
         return None
     at = tag_end
-    if record[at] == _METADATA:
+    while record[at] == _METADATA:
         size, at = _read_number(record, at + 1)
         at += size
     if record[at] != _TENSOR:

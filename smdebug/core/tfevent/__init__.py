@@ -21,6 +21,7 @@ from smdebug.core.tfevent.encoding import (
     encode_event_fields,
     encode_heads,
     encode_metadata,
+    encode_padding,
     encode_string_heads,
 )
 from smdebug.core.tfevent.framing import (
@@ -55,6 +56,7 @@ __all__ = [
     "encode_event_fields",
     "encode_heads",
     "encode_metadata",
+    "encode_padding",
     "encode_record",
     "encode_string_heads",
     "get_footer",

@@ -43,6 +43,12 @@ def encode_metadata(mode: ModeKeys, mode_step: int) -> bytes:
     return protobuf.encode_bytes(9, content)
 
 
+def encode_padding(size: int) -> bytes:
+    """Encode 15 + `size` bytes, below 100, that may follow a record's metadata and mean nothing to any reader."""
+    plugin = protobuf.encode_bytes(1, b"padding") + protobuf.encode_bytes(2, b" " * size)
+    return protobuf.encode_bytes(9, protobuf.encode_bytes(1, plugin))
+
+
 def encode_heads(
     name: str, data_type: int, shape: Sequence[int], content_bytes: int, event_bytes: int, metadata_bytes: int
 ) -> Heads:
