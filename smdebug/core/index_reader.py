@@ -6,6 +6,7 @@ import json
 import re
 from collections import deque
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.core.locations import INDEX_DIR, deserialize_tf_device, get_index_path
@@ -15,6 +16,10 @@ from smdebug.core.tfevent import INDEX_CRC_KEY, INDEX_DTYPE_KEY
 from smdebug.exceptions import IndexReaderException
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from smdebug.core.run_files import RunFiles
 
 # The largest offset that a file can have.
@@ -162,3 +167,98 @@ class IndexReader:
 
     def _is_in_range(self, step: int) -> bool:
         return (self._begin is None or step >= self._begin) and (self._end is None or step < self._end)
+
+
+class ReadIndexFilesCache:
+    """Names of index files that were read, so that each is read once.
+
+    Attributes:
+        lookup_set: the names.
+        cache_limit: above so many, those are forgotten that sort before the token and so are not listed again.
+    """
+
+    def __init__(self) -> None:
+        self.lookup_set: set[str] = set()
+        self.cache_limit = 1000
+
+    def has_not_read(self, index_file: str) -> bool:
+        """Whether a file was not entered, or was forgotten."""
+        return index_file not in self.lookup_set
+
+    def add(self, index_file: str, start_after_key: str | None) -> None:
+        """Enters a file; `start_after_key` is the token after which files are listed, None for the first one."""
+        if len(self.lookup_set) > self.cache_limit and start_after_key:
+            self.lookup_set = {name for name in self.lookup_set if name >= start_after_key}
+        self.lookup_set.add(index_file)
+
+
+class PathIndexReader:
+    """Reads the index of a run by its path, without a trial; `LocalIndexReader` and `S3IndexReader` say where it is.
+
+    Args:
+        files: the files of the run.
+    """
+
+    def __init__(self, files: RunFiles) -> None:
+        self._files = files
+
+    def list_index_files(self, start_after_key: str | None = None) -> list[str]:
+        """Names of the index files after a name, relative to the run and sorted."""
+        names, _ = self._files.list_index_files(start_after_key or f"{INDEX_DIR}/")
+        return [name for name in names if parse_index_name(name)]
+
+    def read_index_files(
+        self, start_after_key: str | None = None, range_steps: Sequence[int | None] | None = None
+    ) -> list[IndexFile]:
+        """What stands in the index files after a name whose steps lie in [begin, end).
+
+        Raises:
+            IndexReaderException: one of them is damaged; a trial passes over it instead.
+        """
+        begin, end = range_steps or (None, None)
+        found = []
+        for name in self.list_index_files(start_after_key):
+            place = parse_index_name(name)
+            assert place
+            if (begin is None or place[0] >= begin) and (end is None or place[0] < end):
+                found.append((name, place))
+        contents = self._files.read([name for name, _ in found]) if found else []
+        return [
+            parse_index(content, *place, self._files.locate(name))
+            for (name, place), content in zip(found, contents, strict=True)
+        ]
+
+    def load_tensor_data_from_index_files(
+        self, start_after_key: str | None = None, range_steps: Sequence[int | None] | None = None
+    ) -> tuple[dict[str, dict[int, dict[str, TensorLocation]]], str | None]:
+        """Where every record lies: by its tag, global step and worker; and the name of the last index file, if any."""
+        names = self.list_index_files(start_after_key)
+        places: dict[str, dict[int, dict[str, TensorLocation]]] = {}
+        for index in self.read_index_files(start_after_key, range_steps):
+            for location in index.tensors:
+                places.setdefault(location.tensorname, {}).setdefault(index.step, {})[index.worker] = location
+        return places, names[-1] if names else start_after_key
+
+    def fetch_tensor_value(self, tensor_location: TensorLocation) -> NDArray[Any]:
+        """The value of a record; errors as `smdebug.core.reader.read_tensor` raises them."""
+        from smdebug.core.reader import read_tensor
+
+        return read_tensor(self._files, tensor_location)
+
+
+class LocalIndexReader(PathIndexReader):
+    """The index of a run in a local folder."""
+
+    def __init__(self, path: str) -> None:
+        from smdebug.core.run_files import LocalRunFiles
+
+        super().__init__(LocalRunFiles(Path(path).expanduser()))
+
+
+class S3IndexReader(PathIndexReader):
+    """The index of a run under `s3://bucket/prefix`; errors as `smdebug.core.s3.S3RunFiles` raises them."""
+
+    def __init__(self, path: str) -> None:
+        from smdebug.core.s3 import S3RunFiles
+
+        super().__init__(S3RunFiles(path))

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from smdebug.core.index_reader import IndexReader, parse_index, parse_index_name
+from smdebug.core.index_reader import (
+    IndexReader,
+    LocalIndexReader,
+    ReadIndexFilesCache,
+    S3IndexReader,
+    parse_index,
+    parse_index_name,
+)
 from smdebug.core.modes import ModeKeys
 from smdebug.core.run_files import LocalRunFiles
 from smdebug.exceptions import IndexReaderException
@@ -13,6 +20,8 @@ from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.unit.smdebug.object_storage import Storage
 
 META = {"mode": "TRAIN", "mode_step": 2, "event_file_name": "events/e"}
 
@@ -122,3 +131,29 @@ def test_range(tmp_path: Path) -> None:
     run.write_steps("a", dict.fromkeys(range(10), 1.0))
     assert read_steps(IndexReader(LocalRunFiles(tmp_path), (2, 5))) == [2, 3, 4]
     assert read_steps(IndexReader(LocalRunFiles(tmp_path), (8, None))) == [8, 9]
+
+
+def test_read_index_files_cache() -> None:
+    cache = ReadIndexFilesCache()
+    cache.cache_limit = 3
+    for number in range(4):
+        assert cache.has_not_read(f"index/{number}")
+        cache.add(f"index/{number}", None)
+    cache.add("index/4", "index/2")
+    assert cache.lookup_set == {"index/2", "index/3", "index/4"}
+
+
+@pytest.mark.parametrize("place", ["folder", "s3"])
+def test_local_and_s3_index_reader(place: str, tmp_path: Path, storage: Storage) -> None:
+    path = str(tmp_path) if place == "folder" else "s3://runs/job"
+    RunMaker(path).write_steps("a", {0: 1.5, 1: 2.5, 2: 3.5})
+    reader = LocalIndexReader(path) if place == "folder" else S3IndexReader(path)
+    names = reader.list_index_files()
+    assert len(names) == 3
+    assert reader.list_index_files(names[1]) == names[2:]
+    assert [index.step for index in reader.read_index_files(range_steps=(1, None))] == [1, 2]
+    places, token = reader.load_tensor_data_from_index_files(names[0])
+    assert token == names[2]
+    assert places["a"].keys() == {1, 2}
+    assert reader.fetch_tensor_value(places["a"][2]["worker_0"]).tolist() == [3.5]
+    assert reader.load_tensor_data_from_index_files(token) == ({}, token)
