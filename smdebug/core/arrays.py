@@ -28,6 +28,16 @@ def make_numpy_array(value: object) -> NDArray[Any]:
     raise SMDebugTypeError(f"A value of type {kind} cannot be saved: pass a number, a list or an array.")
 
 
+def check_name(name: object) -> None:
+    """Refuse what cannot be a tensor's name.
+
+    Raises:
+        SMDebugTypeError: it is no text, or empty.
+    """
+    if not isinstance(name, str) or not name:
+        raise SMDebugTypeError(f"A tensor's name is a text of at least one character, not {name!r}.")
+
+
 def get_texts(array: NDArray[Any]) -> list[str] | None:
     """Return the elements of a one-dimensional array of text; None for any other array.
 

@@ -83,9 +83,21 @@ class Collection:
         self._save_histogram = value
 
     def include(self, *patterns: str | Iterable[Any]) -> None:
-        """Add regexes, given as text or as lists of text nested at will; SMDebugTypeError for anything else."""
+        """Add regexes, given as text or as lists of text nested at will.
+
+        Raises:
+            SMDebugTypeError: something else than text.
+            SMDebugValueError: a text that is no regex.
+        """
         for pattern in patterns:
             if isinstance(pattern, str):
+                try:
+                    re.compile(pattern)
+                except re.error as error:
+                    raise SMDebugValueError(
+                        f"Collection {self.name}: include_regex {pattern!r} is no regex ({error}). In a hook config "
+                        "commas separate regexes, so none can hold one."
+                    ) from error
                 self.include_regex.append(pattern)
             elif isinstance(pattern, (list, tuple)):
                 self.include(*pattern)

@@ -16,6 +16,14 @@ from smdebug.core.config_constants import (
     TENSORBOARD_CONFIG_FILE_PATH_ENV_STR,
     TRAINING_JOB_NAME_ENV_STR,
 )
+from smdebug.core.config_keys import (
+    COLLECTION_KEYS,
+    COLLECTION_PARAMETERS,
+    HOOK_PARAMETERS,
+    TOP_LEVEL_KEYS,
+    warn_of_lonely_flags,
+    warn_of_unknown_keys,
+)
 from smdebug.core.modes import ModeKeys
 from smdebug.core.reduction_config import ReductionConfig
 from smdebug.core.save_config import SAVE_CONFIG_FIELDS, SaveConfig, SaveConfigMode
@@ -73,25 +81,29 @@ def get_json_config_as_dict(json_config_path: str | None) -> dict[str, Any]:
 def collect_hook_config_params(
     params_dict: Mapping[str, Any], default_values: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the arguments of a hook that a config sets, S3OutputPath and unknown keys left out.
+    """Return the arguments of a hook that a config sets, S3OutputPath left out; unknown keys are logged.
 
     Raises:
         SMDebugValueError: HookParameters is no object, or names reductions that do not exist.
         ValueError: a number or a flag cannot be read.
     """
     parameters = _get_parameters(params_dict, "HookParameters")
+    warn_of_unknown_keys("Hook config", params_dict, TOP_LEVEL_KEYS)
+    warn_of_unknown_keys("HookParameters", parameters, HOOK_PARAMETERS)
+    warn_of_lonely_flags("HookParameters", parameters)
     arguments: dict[str, Any] = {
         "out_dir": params_dict.get("LocalPath", DEFAULT_SAGEMAKER_OUTDIR),
         "save_config": _parse_save_config(parameters, dict.fromkeys(ModeKeys, default_values or {})),
         "reduction_config": _parse_reduction_config(parameters),
-        "save_all": parse_bool(parameters.get("save_all"), default=False),
-        "include_regex": parse_list(parameters[_REGEX_KEY]) if parameters.get(_REGEX_KEY) else None,
+        "dry_run": _parse_flag(parameters, "dry_run", default=False),
+        "save_all": _parse_flag(parameters, "save_all", default=False),
+        "include_regex": _parse_patterns(parameters) or None,
         "include_workers": parameters.get("include_workers", "one"),
     }
     if TRAINING_JOB_NAME_ENV_STR in os.environ:
         arguments["tensorboard_dir"] = _get_sagemaker_tensorboard_dir()
     else:
-        arguments["export_tensorboard"] = parse_bool(parameters.get("export_tensorboard"), default=False)
+        arguments["export_tensorboard"] = _parse_flag(parameters, "export_tensorboard", default=False)
         arguments["tensorboard_dir"] = parameters.get("tensorboard_dir")
     return arguments
 
@@ -111,14 +123,19 @@ def add_collections_to_manager(
         ValueError: a number or a flag cannot be read.
     """
     hook_values = {mode: hook_save_config.get_save_config(mode).to_json_dict() for mode in ModeKeys}
+    for entry in params_dict.get("CollectionConfigurations") or ():
+        warn_of_unknown_keys("CollectionConfigurations", entry, COLLECTION_KEYS)
     for name, parameters in _merge_collections(params_dict).items():
+        where = f"CollectionParameters of {name}"
+        warn_of_unknown_keys(where, parameters, COLLECTION_PARAMETERS)
+        warn_of_lonely_flags(where, parameters)
         collection = manager.get(name)
         collection.include(parameters.get(_REGEX_KEY, []))
         collection.save_config = _parse_save_config(parameters, hook_values)
         reduction_config = _parse_reduction_config(parameters)
         if reduction_config:
             collection.reduction_config = reduction_config
-        collection.save_histogram = parse_bool(parameters.get("save_histogram"), default=True)
+        collection.save_histogram = _parse_flag(parameters, "save_histogram", default=True)
 
 
 def create_hook_from_json_config(
@@ -144,14 +161,16 @@ def _get_parameters(holder: Mapping[str, Any], key: str) -> dict[str, Any]:
 def _merge_collections(params_dict: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return parameters by collection. Rules and the user may each name one: regexes add up, later numbers win."""
     merged: dict[str, dict[str, Any]] = {}
-    for entry in params_dict.get("CollectionConfigurations") or ():
-        if "CollectionName" not in entry:
+    entries = params_dict.get("CollectionConfigurations") or ()
+    if not isinstance(entries, (list, tuple)):
+        raise SMDebugValueError(f"CollectionConfigurations must be a list, not {entries!r}.")
+    for entry in entries:
+        if not isinstance(entry, dict) or not isinstance(entry.get("CollectionName"), str):
             raise SMDebugValueError(f"An entry of CollectionConfigurations has no CollectionName: {entry!r}.")
         parameters = _get_parameters(entry, "CollectionParameters")
         known = merged.setdefault(entry["CollectionName"], {_REGEX_KEY: []})
         patterns = known[_REGEX_KEY]
-        if parameters.get(_REGEX_KEY):
-            patterns += [item for item in parse_list(parameters[_REGEX_KEY]) if item not in patterns]
+        patterns += [item for item in _parse_patterns(parameters) if item not in patterns]
         known.update(parameters)
         known[_REGEX_KEY] = patterns
     return merged
@@ -176,13 +195,37 @@ def _get_save_values(parameters: Mapping[str, Any], prefix: str) -> dict[str, An
         value = parameters.get(f"{prefix}{field}")
         if value is None:
             continue
+        key = f"{prefix}{field}"
         if field != "save_steps":
-            values[field] = int(value)
+            values[field] = _parse_whole_number(key, value)
         elif isinstance(value, list):
             values[field] = value
         else:
-            values[field] = [int(item) for item in parse_list(str(value))]
+            values[field] = [_parse_whole_number(key, item) for item in parse_list(str(value))]
     return values
+
+
+def _parse_whole_number(key: str, value: Any) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{key}: {value!r} is no whole number.") from error
+
+
+def _parse_flag(parameters: Mapping[str, Any], key: str, *, default: bool) -> Any:
+    try:
+        return parse_bool(parameters.get(key), default)
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from error
+
+
+def _parse_patterns(parameters: Mapping[str, Any]) -> list[str]:
+    value = parameters.get(_REGEX_KEY)
+    if value is None or value == "":
+        return []
+    if not isinstance(value, str):
+        raise SMDebugValueError(f"{_REGEX_KEY} is a text of regexes with commas between them, not {value!r}.")
+    return parse_list(value)
 
 
 def _parse_reduction_config(parameters: Mapping[str, Any]) -> ReductionConfig | None:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from smdebug.core.locations import TEMP_SUFFIX
+from smdebug.exceptions import SMDebugError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     Buffer = bytes | bytearray | memoryview
 
+
+class ObjectStoreError(SMDebugError):
+    """S3 refused, failed or did not answer, after the retries that its client makes."""
+
+
 S3_SCHEME = "s3://"
+_NAMELESS_REGIONS = (None, "us-east-1", "aws-global")
 # What one call of writev takes.
 _MAX_BUFFERS = 1024
 
@@ -46,9 +54,9 @@ class LocalOutput:
         try:
             self._descriptor = self._open(append)
         except FileNotFoundError:
-            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            _make_folder(folder)
             self._descriptor = self._open(append)
-        self.size = os.fstat(self._descriptor).st_size
+        self.size = os.fstat(self._descriptor).st_size if append else 0
 
     def _open(self, append: bool) -> int:
         if append:
@@ -76,13 +84,13 @@ class LocalOutput:
         try:
             os.replace(self._temp_path, self._path)  # noqa: PTH105
         except OSError:
-            os.unlink(self._temp_path)  # noqa: PTH108
+            _remove(self._temp_path)
             raise
 
     def abort(self) -> None:
         """Close and delete the temporary file."""
         os.close(self._descriptor)
-        os.unlink(self._temp_path)  # noqa: PTH108
+        _remove(self._temp_path)
 
 
 class S3Output:
@@ -94,7 +102,8 @@ class S3Output:
         self._client = _get_s3_client(os.getpid())
         self._content = bytearray()
         if append:
-            self._content += self._client.get_object(Bucket=self._bucket, Key=self._key)["Body"].read()
+            with _explained("read", path):
+                self._content += self._client.get_object(Bucket=self._bucket, Key=self._key)["Body"].read()
         self.size = len(self._content)
 
     def write(self, buffers: Sequence[Buffer]) -> None:
@@ -105,11 +114,18 @@ class S3Output:
 
     def commit(self) -> None:
         """Upload the object; the bucket is created if it is not there."""
-        try:
-            self._put()
-        except self._client.exceptions.NoSuchBucket:
-            self._client.create_bucket(Bucket=self._bucket)
-            self._put()
+        with _explained("write", f"{S3_SCHEME}{self._bucket}/{self._key}"):
+            try:
+                self._put()
+            except self._client.exceptions.NoSuchBucket:
+                self._create_bucket()
+                self._put()
+
+    def _create_bucket(self) -> None:
+        region = self._client.meta.region_name
+        # us-east-1 is the one region that may not be named.
+        place = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region not in _NAMELESS_REGIONS else {}
+        self._client.create_bucket(Bucket=self._bucket, **place)
 
     def _put(self) -> None:
         self._client.put_object(Bucket=self._bucket, Key=self._key, Body=bytes(self._content))
@@ -141,11 +157,12 @@ def path_exists(path: str) -> bool:
         return Path(path).exists()
     bucket, key = split_s3_path(path)
     client = _get_s3_client(os.getpid())
-    try:
-        found = client.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
-    except client.exceptions.NoSuchBucket:
-        # It is made with the first object.
-        return False
+    with _explained("list", path):
+        try:
+            found = client.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
+        except client.exceptions.NoSuchBucket:
+            # It is made with the first object.
+            return False
     return any(item["Key"] == key for item in found.get("Contents", ()))
 
 
@@ -162,9 +179,37 @@ def split_s3_path(path: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1)
 def _get_s3_client(pid: int) -> Any:  # noqa: ARG001 - a forked child needs connections of its own
-    import boto3
+    from smdebug.core.s3 import build_s3_client
 
-    return boto3.client("s3", region_name=os.environ.get("AWS_REGION") or None)
+    return build_s3_client()
+
+
+@contextmanager
+def _explained(verb: str, path: str) -> Iterator[None]:
+    """Turn what boto3 raises into an error that says what to look at."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise ObjectStoreError(
+            f"Could not {verb} {path}: {error} Check the bucket, AWS_ENDPOINT_URL, AWS_REGION and the credentials."
+        ) from error
+
+
+def _make_folder(folder: str) -> None:
+    try:
+        # A step's folder is new and its parent is not, nearly always.
+        os.mkdir(folder)  # noqa: PTH102
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+
+
+def _remove(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108
 
 
 def _skip(buffers: Sequence[Buffer], count: int) -> tuple[list[Buffer], int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from crc32c import crc32c
 
+from smdebug.core.record_form import RecordForm, learn_form
 from smdebug.core.tfevent import (
     CHECKSUM_MAGIC_BYTES,
     Event,
@@ -30,30 +31,76 @@ if TYPE_CHECKING:
 _CONSTANT_CHECKSUM = masked_crc32c(CHECKSUM_MAGIC_BYTES)
 
 
-def read_tensor(files: RunFiles, location: TensorLocation) -> NDArray[Any]:
-    """Reads and checks one record.
+class TensorReader:
+    """Reads single records of a run, and remembers how they are built.
 
-    What stands in the file goes once through the checksum and once into the array: nothing else is copied.
+    A tensor's record looks the same at every step but for time, step and numbers. The first one is decoded field by
+    field; of the next ones it is enough to see that name, type and shape stand where they stood, byte for byte.
 
-    Returns:
-        A writable array of the caller's own, aligned, of the shape that was saved and of the dtype that the tensor
-        had: what was widened for the file is narrowed again where numpy has the type (bfloat16 stays float32).
-
-    Raises:
-        FileNotFoundError: the event file is not there.
-        IndexReaderException: the file is cut, its content does not match its checksum, or it holds another tensor.
+    Args:
+        files: the files of the run.
     """
-    record = files.read_range(location.event_file_name, location.start_idx, location.length)
+
+    def __init__(self, files: RunFiles) -> None:
+        self._files = files
+        self._forms: dict[tuple[str, int], RecordForm] = {}
+
+    def read(self, location: TensorLocation) -> NDArray[Any]:
+        """Reads and checks one record.
+
+        What stands in the file goes once through the checksum and once into the array: nothing else is copied.
+
+        Returns:
+            A writable array of the caller's own, aligned, of the shape that was saved and of the dtype that the
+            tensor had: what was widened for the file is narrowed again where numpy has the type (bfloat16 stays
+            float32).
+
+        Raises:
+            FileNotFoundError: the event file is not there.
+            IndexReaderException: the file is cut, its content does not match its checksum, or it holds another
+                tensor.
+        """
+        name, event_file_name, start, length, checksum, true_dtype = location
+        record = self._files.read_range(event_file_name, start, length)
+        if len(record) == length:
+            form = self._forms.get((name, length))
+            found = None if form is None else form.read(record, checksum)
+            if found is None:
+                form = learn_form(record, name)
+                if form is not None:
+                    self._forms[name, length] = form
+                    # The first of its form: that its length matches the checksum of that is looked at, too.
+                    found = form.read(record, checksum) if _has_true_length(record) else None
+            if found is not None:
+                return found if true_dtype is None else _narrow(found, true_dtype)
+        try:
+            payload, end = read_record(record)
+            _check(payload, get_footer(record, end), location)
+            tensor = _find_tensor(decode_event(payload), name)
+        except (SMDebugError, ValueError, OverflowError, MemoryError) as error:
+            raise IndexReaderException(
+                f"event file {self._files.locate(event_file_name)} is damaged at byte {start}: {error}"
+            ) from error
+        return tensor.copy() if true_dtype is None else _narrow(tensor, true_dtype)
+
+
+def read_tensor(files: RunFiles, location: TensorLocation) -> NDArray[Any]:
+    """Reads and checks one record, as `TensorReader.read` does."""
+    return TensorReader(files).read(location)
+
+
+def _has_true_length(record: memoryview) -> bool:
     try:
-        payload, end = read_record(record)
-        _check(payload, get_footer(record, end), location)
-        tensor = _find_tensor(decode_event(payload), location.tensorname)
-    except (SMDebugError, ValueError, OverflowError) as error:
-        raise IndexReaderException(
-            f"event file {files.locate(location.event_file_name)} is damaged at byte {location.start_idx}: {error}"
-        ) from error
-    if location.true_dtype and location.true_dtype in np.sctypeDict:
-        return tensor.astype(location.true_dtype)
+        _, end = read_record(record)
+    except SMDebugError:
+        return False
+    return end == len(record)
+
+
+def _narrow(tensor: NDArray[Any], true_dtype: str) -> NDArray[Any]:
+    if true_dtype in np.sctypeDict:
+        # With the copy that makes the array the caller's own, whatever the types.
+        return tensor.astype(true_dtype)
     return tensor.copy()
 
 

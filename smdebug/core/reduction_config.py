@@ -83,7 +83,10 @@ class ReductionConfig:
         abs_reductions: list[str] = []
         norms: list[str] = []
         abs_norms: list[str] = []
-        for item in (params.get("reductions") or "").split(","):
+        text = params.get("reductions") or ""
+        if not isinstance(text, str):
+            raise SMDebugValueError(f"reductions is a text of names with commas between them, not {text!r}.")
+        for item in text.split(","):
             name = item.strip()
             if not name:
                 continue
@@ -125,5 +128,6 @@ def _allowed(names: Iterable[str] | None, allowed: list[str], parameter: str) ->
     found = list(names or ())
     for name in found:
         if name not in allowed:
-            raise SMDebugValueError(f"{parameter} holds {name!r}, which is none of {', '.join(allowed)}.")
+            hint = f" In text write it {name}{_NORM_SUFFIX}." if name in ALLOWED_NORMS else ""
+            raise SMDebugValueError(f"{parameter} holds {name!r}, which is none of {', '.join(allowed)}.{hint}")
     return found

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smdebug.core.claim import Claim
 from smdebug.core.config_constants import TRAINING_JOB_NAME_ENV_STR
 from smdebug.core.locations import END_OF_JOB_FILE, get_collections_path, serialize_tf_device
 from smdebug.core.logger import get_logger
-from smdebug.core.output import is_s3_path, path_exists, write_whole_file
+from smdebug.core.output import ObjectStoreError, is_s3_path, path_exists, write_whole_file
 from smdebug.core.step_writer import HeadCache, StepWriter
 from smdebug.exceptions import SMDebugRuntimeError
 
@@ -48,11 +49,22 @@ def check_out_dir(out_dir: str | None) -> str:
     if not out_dir:
         raise SMDebugRuntimeError("A hook needs out_dir: the folder or s3:// prefix that the run is written to.")
     expanded = str(out_dir) if is_s3_path(str(out_dir)) else os.path.expanduser(out_dir)  # noqa: PTH111 - keeps `//`
-    if path_exists(f"{expanded.rstrip('/')}/{END_OF_JOB_FILE}"):
+    if not is_s3_path(expanded) and Path(expanded).exists() and not Path(expanded).is_dir():
+        raise SMDebugRuntimeError(f"{expanded} is a file: out_dir names the folder that the run is written to.")
+    if _has_ended_run(expanded):
         raise SMDebugRuntimeError(
             f"{expanded} holds a run that has ended ({END_OF_JOB_FILE} is there): choose another out_dir or remove it."
         )
     return expanded
+
+
+def _has_ended_run(out_dir: str) -> bool:
+    try:
+        return path_exists(f"{out_dir.rstrip('/')}/{END_OF_JOB_FILE}")
+    except ObjectStoreError as error:
+        # Storage that does not answer now may do so at the first saved step; a training is not ended for it.
+        get_logger().warning("Whether %s holds a run that has ended is not known: %s", out_dir, error)
+        return False
 
 
 class RunWriter:
@@ -73,6 +85,9 @@ class RunWriter:
         self.may_write = False
         self._exported: str | None = None
         self._last: StepWriter | None = None
+        # A step whose files are there, and are not to be replaced by what comes after a failure.
+        self._given_up: int | None = None
+        self._has_written = False
 
     @property
     def is_own_process(self) -> bool:
@@ -106,9 +121,16 @@ class RunWriter:
                 )
 
     def open_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepWriter:
-        """Return the writer of a step; of the newest one the same again, with what it holds."""
+        """Return the writer of a step; of the newest one the same again, with what it holds.
+
+        Raises:
+            SMDebugRuntimeError: adding to that step has failed before; its files stay as they were then.
+        """
         assert self._worker
+        if step == self._given_up:
+            raise SMDebugRuntimeError(f"Step {step} takes nothing more: adding to it has failed before.")
         if self._last is None or self._last.step != step:
+            self._has_written = True
             self._last = StepWriter(
                 self._root, serialize_tf_device(self._worker.name), step, mode, mode_step, self._heads
             )
@@ -118,6 +140,8 @@ class RunWriter:
         """Give up what the newest step holds and has not made visible."""
         if self._last:
             last, self._last = self._last, None
+            if last.is_visible:
+                self._given_up = last.step
             last.abort()
 
     @property
@@ -139,11 +163,21 @@ class RunWriter:
             self._exported = text
 
     def end(self) -> None:
-        """Say that the job has ended, once every worker that writes has; in SageMaker the service does that."""
-        if TRAINING_JOB_NAME_ENV_STR not in os.environ and self._is_last_to_end():
+        """Say that the job has ended, once every worker that writes has; in SageMaker the service does that.
+
+        A run whose folder was deleted is not brought back.
+        """
+        if self.was_deleted:
+            get_logger().info("%s is gone: the end of its run is not written.", self.out_dir)
+        elif TRAINING_JOB_NAME_ENV_STR not in os.environ and self._is_last_to_end():
             write_whole_file(f"{self._root}/{END_OF_JOB_FILE}", [])
         if self._claim:
             self._claim.release()
+
+    @property
+    def was_deleted(self) -> bool:
+        """Whether somebody removed the folder that this has written to."""
+        return self._has_written and not is_s3_path(self._root) and not Path(self._root).exists()
 
     def _is_last_to_end(self) -> bool:
         if self._worker is None or self._dry_run:

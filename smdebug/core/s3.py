@@ -155,7 +155,8 @@ class S3RunFiles:
         # Writers collapse repeated slashes as well.
         self._objects = S3Objects(re.sub(r"(?<!:)//+", "/", path), client)
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="smdebug-s3")
-        self._kept: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+        # Of each event file what was fetched, by its first byte; oldest file first.
+        self._kept: OrderedDict[str, dict[int, bytes]] = OrderedDict()
         self._kept_bytes = 0
         self._has_other_keys = False
 
@@ -205,6 +206,11 @@ class S3RunFiles:
             kept = memoryview(content)[:length]
         return kept
 
+    @property
+    def fetches_together(self) -> bool:
+        """See `RunFiles`."""
+        return True
+
     def prefetch(self, ranges: Mapping[str, Iterable[tuple[int, int]]]) -> None:
         """See `RunFiles`. One GET for all near ranges of a file; stops at what is worth keeping in memory."""
         wanted: list[tuple[str, int, int]] = []
@@ -227,21 +233,21 @@ class S3RunFiles:
         return self._objects.locate(f"/{name}")
 
     def _find_kept(self, name: str, start: int, length: int) -> memoryview | None:
-        for key, content in self._kept.items():
-            kept_name, kept_start = key
-            if kept_name == name and kept_start <= start and start + length <= kept_start + len(content):
-                self._kept.move_to_end(key)
+        for kept_start, content in self._kept.get(name, {}).items():
+            if kept_start <= start and start + length <= kept_start + len(content):
+                self._kept.move_to_end(name)
                 return memoryview(content)[start - kept_start : start - kept_start + length]
         return None
 
     def _keep(self, name: str, start: int, content: bytes) -> None:
         if len(content) > _KEEP_BYTES:
             return
-        self._kept_bytes += len(content) - len(self._kept.pop((name, start), b""))
-        self._kept[name, start] = content
+        parts = self._kept.setdefault(name, {})
+        self._kept_bytes += len(content) - len(parts.get(start, b""))
+        parts[start] = content
         while self._kept_bytes > _KEEP_BYTES:
             _, dropped = self._kept.popitem(last=False)
-            self._kept_bytes -= len(dropped)
+            self._kept_bytes -= sum(map(len, dropped.values()))
 
     def _list(self, under: str, start_after: str) -> list[str]:
         # With the slash, so that run1 does not pick up run10.

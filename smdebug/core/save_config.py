@@ -34,9 +34,11 @@ class SaveConfigMode:
             ValueError: a number cannot be read as an integer.
             SMDebugValueError: `save_steps` is not a list of integers, or the interval is 0.
         """
-        self.save_interval = DEFAULT_SAVE_CONFIG_INTERVAL if save_interval is None else int(save_interval)
-        self.start_step = DEFAULT_SAVE_CONFIG_START_STEP if start_step is None else int(start_step)
-        self.end_step = DEFAULT_SAVE_CONFIG_END_STEP if end_step is None else int(end_step)
+        interval = _parse_number("save_interval", save_interval)
+        start = _parse_number("start_step", start_step)
+        self.save_interval = DEFAULT_SAVE_CONFIG_INTERVAL if interval is None else interval
+        self.start_step = DEFAULT_SAVE_CONFIG_START_STEP if start is None else start
+        self.end_step = _parse_number("end_step", end_step)
         steps = list(DEFAULT_SAVE_CONFIG_SAVE_STEPS) if save_steps is None else save_steps
         if not isinstance(steps, list) or not all(isinstance(step, int) for step in steps):
             raise SMDebugValueError(f"save_steps must be a list of integers, not {steps!r}.")
@@ -74,6 +76,13 @@ class SaveConfigMode:
 
     def __repr__(self) -> str:
         return f"SaveConfigMode({', '.join(f'{k}={v!r}' for k, v in self.to_json_dict().items())})"
+
+
+def _parse_number(name: str, value: Any) -> int | None:
+    try:
+        return None if value is None else int(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be a whole number, not {value!r}.") from error
 
 
 class SaveConfig:

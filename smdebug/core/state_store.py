@@ -9,6 +9,7 @@ from typing import Any
 
 from smdebug.core.config_constants import CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR, DEFAULT_CHECKPOINT_CONFIG_FILE
 from smdebug.core.logger import get_logger
+from smdebug.core.modes import ALLOWED_MODE_NAMES
 from smdebug.core.output import write_whole_file
 
 METADATA_FILENAME = "metadata.json"
@@ -56,10 +57,13 @@ class StateStore:
             return []
         try:
             states = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             get_logger().warning("%s is damaged (%s): steps are counted from the start again.", path, error)
             return []
-        return [state for state in states if LATEST_GLOBAL_STEP_SEEN in state]
+        whole = [state for state in states if _is_state(state)] if isinstance(states, list) else []
+        if not whole or len(whole) < len(states):
+            get_logger().warning("%s holds entries that are no states of a training: they are left out.", path)
+        return whole
 
     def _get_checkpoint_files(self) -> dict[str, int]:
         assert self._folder
@@ -77,6 +81,19 @@ class StateStore:
         return sizes
 
 
+def _is_state(state: object) -> bool:
+    if not isinstance(state, dict):
+        return False
+    saved, modes = state.get(LATEST_GLOBAL_STEP_SAVED), state.get(LATEST_MODE_STEP)
+    return (
+        isinstance(state.get(LATEST_GLOBAL_STEP_SEEN), int)
+        and isinstance(state.get(TRAINING_RUN), int)
+        and (saved is None or isinstance(saved, int))
+        and isinstance(modes, dict)
+        and all(name in ALLOWED_MODE_NAMES and isinstance(step, int) for name, step in modes.items())
+    )
+
+
 def _get_checkpoint_folder() -> Path | None:
     config = Path(os.environ.get(CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR, DEFAULT_CHECKPOINT_CONFIG_FILE))
     try:
@@ -86,4 +103,5 @@ def _get_checkpoint_folder() -> Path | None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         get_logger().warning("%s names no checkpoint folder (%r): steps are not kept across restarts.", config, error)
         return None
-    return folder if folder.is_dir() else None
+    # It need not be there yet: scripts often make it with their first checkpoint.
+    return folder

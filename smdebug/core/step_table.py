@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from smdebug.core.modes import ModeKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # How far back files of missing workers are still looked for, in steps seen.
 _AWAITED_STEPS = 100
@@ -38,7 +38,9 @@ class StepTable:
         last_complete_step: highest global step that all workers wrote or that was given up waiting for; -1 if none.
             Steps below it count as complete.
         token_step: global step up to which index files need not be asked for again; None before the first one.
-        loaded_all_steps: True once the job has ended and all its files were read.
+        loaded_all_steps: True once the job has ended and all its files are known.
+        read_places: called before it must be known which steps of which modes there are (with None), or which one a
+            global step is (with that step); who enters steps without their modes sets it to what enters those.
     """
 
     def __init__(self, num_workers: int, window: int) -> None:
@@ -52,22 +54,33 @@ class StepTable:
         self.last_complete_step = -1
         self.token_step: int | None = None
         self.loaded_all_steps = False
+        self.read_places: Callable[[int | None], None] = _know_all_places
 
-    def add(self, step: int, worker: str, mode: ModeKeys, mode_step: int) -> None:
-        """Enters that a worker wrote a global step, which is step mode_step of a mode."""
-        if step not in self._workers:
-            self._workers[step] = set()
-            insort(self._steps, step)
+    def add(self, step: int, worker: str, mode: ModeKeys | None = None, mode_step: int = -1) -> None:
+        """Enters that a worker wrote a global step; its place in its mode may be told later, by `enter_place`."""
+        workers = self._workers.get(step)
+        if workers is None:
+            workers = self._workers[step] = set()
+            if self._steps and step < self._steps[-1]:
+                insort(self._steps, step)
+            else:
+                self._steps.append(step)
+        workers.add(worker)
+        if len(workers) == self._num_workers and step > self.last_complete_step:
+            self.last_complete_step = step
+        if mode is not None:
+            self.enter_place(step, mode, mode_step)
+
+    def enter_place(self, step: int, mode: ModeKeys, mode_step: int) -> None:
+        """Enters that a global step is step mode_step of a mode."""
         if mode is ModeKeys.GLOBAL:
             self._places.setdefault(step, (mode, step))
-        else:
-            if (mode, mode_step) not in self._global_steps:
-                insort(self._mode_steps.setdefault(mode, []), mode_step)
-            self._global_steps[mode, mode_step] = step
-            self._places[step] = (mode, mode_step)
-        self._workers[step].add(worker)
-        if len(self._workers[step]) == self._num_workers:
-            self.last_complete_step = max(self.last_complete_step, step)
+            return
+        if (mode, mode_step) not in self._global_steps:
+            insort(self._mode_steps.setdefault(mode, []), mode_step)
+        # Of two global steps that call themselves the same step of a mode the later counts.
+        self._global_steps[mode, mode_step] = max(step, self._global_steps.get((mode, mode_step), step))
+        self._places[step] = (mode, mode_step)
 
     def settle(self) -> None:
         """To be called once after a refresh that brought something: moves the token, and the window if it is full."""
@@ -93,7 +106,7 @@ class StepTable:
     def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, *, show_incomplete: bool = False) -> list[int]:
         """Sorted steps of a mode, in that mode's numbers."""
         known = self._known(mode)
-        if show_incomplete:
+        if show_incomplete or self.loaded_all_steps or (known and self._num_workers == 1):
             return list(known)
         return [step for step in known if self.is_complete(self._global(mode, step))]
 
@@ -103,6 +116,12 @@ class StepTable:
         for at in range(bisect_right(known, step) - 1, -1, -1):
             if self.is_complete(self._global(mode, known[at])):
                 yield known[at]
+
+    def steps_on_from(self, step: int, mode: ModeKeys) -> Iterator[int]:
+        """Steps of a mode that come after `step`, complete or not, first to last."""
+        known = self._known(mode)
+        for at in range(bisect_right(known, step), len(known)):
+            yield known[at]
 
     def is_complete(self, step: int) -> bool:
         """Whether all workers wrote this (seen) global step, or nobody waits for the missing ones any more."""
@@ -133,18 +152,30 @@ class StepTable:
 
     def modes(self) -> list[ModeKeys]:
         """Modes seen; GLOBAL is not one of them."""
+        self.read_places(None)
         return list(self._mode_steps)
 
     def place(self, step: int) -> tuple[ModeKeys, int] | tuple[None, None]:
         """(mode, mode step) of a global step; (None, None) if it was not seen."""
+        self.read_places(step)
         return self._places.get(step, (None, None))
 
     def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
         """The global step of a mode's step; None if it was not seen. GLOBAL's steps are returned as they are."""
-        return mode_step if mode is ModeKeys.GLOBAL else self._global_steps.get((mode, mode_step))
+        if mode is ModeKeys.GLOBAL:
+            return mode_step
+        self.read_places(None)
+        return self._global_steps.get((mode, mode_step))
 
     def _known(self, mode: ModeKeys) -> list[int]:
-        return self._steps if mode is ModeKeys.GLOBAL else self._mode_steps.get(mode, [])
+        if mode is ModeKeys.GLOBAL:
+            return self._steps
+        self.read_places(None)
+        return self._mode_steps.get(mode, [])
 
     def _global(self, mode: ModeKeys, step: int) -> int:
         return step if mode is ModeKeys.GLOBAL else self._global_steps[mode, step]
+
+
+def _know_all_places(step: int | None) -> None:
+    """Where every step is entered with its mode, nothing is left to be read."""

@@ -21,6 +21,7 @@ from smdebug.core.tfevent import (
     encode_event_fields,
     encode_heads,
     encode_metadata,
+    encode_padding,
     encode_string_heads,
 )
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 # Below it a tensor is copied behind the others and written with them; from it on its memory goes to the file as it is.
 _DIRECT_BYTES = 64 * 1024
+# From this size on a tensor's numbers begin at a multiple of the alignment, in bytes of the event file.
+_ALIGNED_BYTES = 256 * 1024
+_ALIGNMENT = 64
 _FLUSH_BYTES = 1024 * 1024
 
 
@@ -87,6 +91,7 @@ class StepWriter:
         self._event_name = get_event_path(step, worker)
         self._output: Output | None = None
         self._committed = False
+        self._indexed = False
         self._offset = 0
         self._pending: list[Buffer] = []
         self._pending_bytes = 0
@@ -103,6 +108,11 @@ class StepWriter:
     def is_empty(self) -> bool:
         """Whether nothing was written to this step."""
         return not self._tensors and not self._shapes
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether readers see something of this step."""
+        return self._indexed
 
     @property
     def event_path(self) -> str:
@@ -129,7 +139,16 @@ class StepWriter:
             )
             self._append(name, record, true_dtype)
             return
-        head = b"".join((heads.frame, self._event_fields, heads.value, self._metadata, heads.tensor))
+        metadata = self._metadata
+        if size >= _ALIGNED_BYTES:
+            # Readers map the file and hand out what is there, if the numbers lie where a processor can use them.
+            metadata += encode_padding(0)
+            event_bytes = len(self._event_fields)
+            heads = self._heads.get(name, data_type, shape, size, event_bytes, len(metadata))
+            content_start = self._offset + heads.length - size - FOOTER_BYTES
+            metadata = self._metadata + encode_padding(-content_start % _ALIGNMENT)
+            heads = self._heads.get(name, data_type, shape, size, event_bytes, len(metadata))
+        head = b"".join((heads.frame, self._event_fields, heads.value, metadata, heads.tensor))
         checksum = crc32c(content, crc32c(memoryview(head)[HEADER_BYTES:]))
         self._add_entry(name, heads.length, checksum, true_dtype)
         self._pending += (head, content)
@@ -175,6 +194,7 @@ class StepWriter:
             meta["event_file_name"] = self._event_name
         index = {"meta": meta, "tensor_payload": self._tensors, "shape_payload": self._shapes}
         write_whole_file(f"{self._run_dir}/{get_index_path(self.step, self._worker)}", [json.dumps(index).encode()])
+        self._indexed = True
 
     def abort(self) -> None:
         """Throw away what is not visible yet."""

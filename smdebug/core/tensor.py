@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from smdebug.core.modes import ModeKeys
+from smdebug.core.read_ahead import ReadAhead
 from smdebug.core.reductions import check_reduction_name, get_numpy_reduction
 from smdebug.core.step_table import StepState
 from smdebug.exceptions import (
@@ -17,47 +19,17 @@ from smdebug.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from smdebug.core.step_index import SavedTensor
     from smdebug.core.step_table import StepTable
-    from smdebug.core.tensor_location import TensorLocation, TensorShape
+    from smdebug.core.tensor_location import TensorLocation
+    from smdebug.core.tensor_source import TensorSource
+    from smdebug.exceptions import SMDebugError
 
-__all__ = ["SavedTensor", "StepState", "Tensor"]
-
-
-class TensorSource(Protocol):
-    """What a tensor asks of the trial that it belongs to."""
-
-    def maybe_refresh(self) -> None:
-        """Looks for new steps, unless refreshing is off or there can be none."""
-        ...
-
-    def read_location(self, tname: str, location: TensorLocation, step: int, mode: ModeKeys) -> NDArray[Any]:
-        """The array of one record; TensorUnavailableForStep if its file is missing or damaged."""
-        ...
-
-    def prefetch(self, locations: Iterable[TensorLocation]) -> None:
-        """Announces records that will be read next."""
-        ...
-
-
-class SavedTensor:
-    """What one worker saved of a tensor at one step.
-
-    Attributes:
-        location: the value; None if it was not saved.
-        shape: the shape, where it was saved by itself.
-        reductions: saved reductions by (name, whether of absolute values).
-    """
-
-    __slots__ = ("location", "reductions", "shape")
-
-    def __init__(self) -> None:
-        self.location: TensorLocation | None = None
-        self.shape: TensorShape | None = None
-        self.reductions: dict[tuple[str, bool], TensorLocation] = {}
+__all__ = ["StepState", "Tensor"]
 
 
 class Tensor:
@@ -77,21 +49,23 @@ class Tensor:
         self.trial = trial
         self._table = table
         self.cache = cache
-        self.original_name: str | None = None
-        self._saved: dict[int, dict[str, SavedTensor]] = {}
+        self._index = trial.run_index
         self._cached: dict[TensorLocation, NDArray[Any]] = {}
+        self._read_ahead: dict[tuple[ModeKeys, str | None], ReadAhead] = {}
 
-    def add(self, global_step: int, worker: str) -> SavedTensor:
-        """The entry of a step and worker, made if it is not there; for the trial to fill in."""
-        return self._saved.setdefault(global_step, {}).setdefault(worker, SavedTensor())
+    @property
+    def original_name(self) -> str | None:
+        """The name that the framework knows the tensor by; None where no shape of it was saved."""
+        self._index.read_all()
+        return self._index.layouts.find_original_name(self.name)
 
     def has_step(self, global_step: int) -> bool:
         """Whether some worker saved something of this tensor at a global step."""
-        return global_step in self._saved
+        return self._index.has(global_step, self.name)
 
     def saved(self, global_step: int) -> dict[str, SavedTensor]:
         """What each worker saved at a global step; empty if nothing was."""
-        return self._saved.get(global_step, {})
+        return self._index.saved(global_step, self.name)
 
     def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
         """Sorted steps at which this tensor was saved, in the mode's numbers.
@@ -101,11 +75,11 @@ class Tensor:
             show_incomplete_steps: also steps that not all workers have written yet.
         """
         self.trial.maybe_refresh()
-        return [
-            step
-            for step in self._table.steps(mode, show_incomplete=show_incomplete_steps)
-            if self._table.global_step(mode, step) in self._saved
-        ]
+        self._index.read_all()
+        steps = self._table.steps(mode, show_incomplete=show_incomplete_steps)
+        if mode is ModeKeys.GLOBAL:
+            return self._index.find_steps(self.name, steps)
+        return [step for step in steps if self._has(step, mode)]
 
     def value(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> NDArray[Any]:
         """The tensor at a step, as an array of the caller's own.
@@ -121,17 +95,27 @@ class Tensor:
             TensorUnavailableForStep: the step has no value of this tensor, or its file is missing or damaged.
             InvalidWorker: this worker saved nothing of the tensor there.
         """
-        saved = self._find(step_num, mode, worker)
-        if saved.location is None:
-            raise TensorUnavailableForStep(self.name, step_num, mode, bool(saved.reductions))
-        return self._read(saved.location, step_num, mode)
+        self.trial.maybe_refresh()
+        location = self._locate(step_num, mode, worker)
+        if self.trial.fetches_together:
+            self._get_read_ahead(mode, worker).note(step_num)
+        return self._read(location, step_num, mode)
 
     def values(self, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> dict[int, NDArray[Any]]:
         """Values at all complete steps of a mode, by step; errors as `value` raises them."""
-        steps = self.steps(mode)
-        locations = [self._find(step, mode, worker).location for step in steps]
-        self.trial.prefetch(location for location in locations if location is not None)
-        return {step: self.value(step, mode, worker) for step in steps}
+        return {step: value for step, value, _ in self.walk(mode, worker)}
+
+    def walk(
+        self, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
+    ) -> Iterator[tuple[int, NDArray[Any], TensorLocation]]:
+        """Yields (step, value, where it lies) at all complete steps of a mode, first to last.
+
+        Memory holds one value at a time on a disk, and some megabytes of the next ones on S3, where the event files of
+        many steps are asked for at once. Errors as `value` raises them.
+        """
+        found = [(step, self._locate(step, mode, worker)) for step in self.steps(mode)]
+        for step, location in self.trial.read_ahead(found):
+            yield step, self._read(location, step, mode), location
 
     def shape(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> tuple[int, ...]:
         """The saved shape, else that of the value.
@@ -218,7 +202,7 @@ class Tensor:
         for earlier in self._table.steps_back_from(step, mode):
             if n and len(found) == n:
                 break
-            if self._table.global_step(mode, earlier) in self._saved:
+            if self._has(earlier, mode):
                 found.append(earlier)
         return found[::-1]
 
@@ -226,23 +210,64 @@ class Tensor:
         """Always raises SMDebugNotImplementedError, as smdebug does."""
         raise SMDebugNotImplementedError(f"Tensor.step({step_num}, {mode}, {worker}) does not exist: use value.")
 
+    def _has(self, step_num: int, mode: ModeKeys) -> bool:
+        global_step = self._table.global_step(mode, step_num)
+        return global_step is not None and self._index.has(global_step, self.name)
+
     def _at(self, step_num: int, mode: ModeKeys) -> dict[str, SavedTensor]:
         global_step = self._table.global_step(mode, step_num)
-        return {} if global_step is None else self._saved.get(global_step, {})
+        return {} if global_step is None else self._index.saved(global_step, self.name)
 
     def _find(self, step_num: int, mode: ModeKeys, worker: str | None) -> SavedTensor:
         self.trial.maybe_refresh()
         saved = self._at(step_num, mode)
-        if not saved:
-            state = self._table.state(step_num, mode)
-            if state is StepState.AVAILABLE:
-                raise TensorUnavailableForStep(self.name, step_num, mode)
-            raise (StepUnavailable if state is StepState.UNAVAILABLE else StepNotYetAvailable)(step_num, mode)
-        if worker is None:
+        if worker is None and saved:
             return saved[min(saved)]
-        if worker not in saved:
-            raise InvalidWorker(worker)
-        return saved[worker]
+        if worker in saved:
+            return saved[worker]
+        raise self._explain_missing(step_num, mode, worker if saved else None)
+
+    def _explain_missing(self, step_num: int, mode: ModeKeys, worker: str | None) -> SMDebugError:
+        global_step = self._table.global_step(mode, step_num)
+        damage = None if global_step is None else self._index.find_damage(global_step)
+        if damage is not None:
+            return TensorUnavailableForStep(self.name, step_num, mode, detail=damage.rstrip("."))
+        if worker is not None:
+            return InvalidWorker(worker)
+        state = self._table.state(step_num, mode)
+        if state is StepState.AVAILABLE:
+            return TensorUnavailableForStep(self.name, step_num, mode)
+        return (StepUnavailable if state is StepState.UNAVAILABLE else StepNotYetAvailable)(step_num, mode)
+
+    def _locate(self, step_num: int, mode: ModeKeys, worker: str | None) -> TensorLocation:
+        if worker is None and mode is ModeKeys.GLOBAL:
+            # The way of nearly every read: one worker, and nothing but the value is asked for.
+            by_worker = self._index.at(step_num)
+            if len(by_worker) == 1:
+                for index in by_worker.values():
+                    number = index.layout.values.get(self.name)
+                    if number is not None:
+                        return index.locate(number)
+        saved = self._find(step_num, mode, worker)
+        if saved.location is None:
+            raise TensorUnavailableForStep(self.name, step_num, mode, bool(saved.reductions))
+        return saved.location
+
+    def _get_read_ahead(self, mode: ModeKeys, worker: str | None) -> ReadAhead:
+        found = self._read_ahead.get((mode, worker))
+        if found is None:
+
+            def list_next(step: int, count: int) -> list[int]:
+                following = (each for each in self._table.steps_on_from(step, mode) if self._has(each, mode))
+                return list(islice(following, count))
+
+            def locate(step: int) -> TensorLocation | None:
+                saved = self._at(step, mode)
+                chosen = saved.get(worker or min(saved)) if saved else None
+                return None if chosen is None else chosen.location
+
+            found = self._read_ahead[mode, worker] = ReadAhead(list_next, locate, self.trial.prefetch)
+        return found
 
     def _read(self, location: TensorLocation, step_num: int, mode: ModeKeys) -> NDArray[Any]:
         if not self.cache:

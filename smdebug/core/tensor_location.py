@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class TensorLocation:
+class TensorLocation(NamedTuple):
     """One record of an event file.
 
     Attributes:
@@ -18,8 +17,6 @@ class TensorLocation:
         true_dtype: the dtype that the tensor had before it was widened for the file; None if it was not.
     """
 
-    __slots__ = ("crc32c", "event_file_name", "length", "start_idx", "tensorname", "true_dtype")
-
     tensorname: str
     event_file_name: str
     start_idx: int
@@ -28,8 +25,7 @@ class TensorLocation:
     true_dtype: str | None
 
 
-@dataclass(frozen=True)
-class TensorShape:
+class TensorShape(NamedTuple):
     """The shape of a tensor, saved without (or beside) its value.
 
     Attributes:
@@ -37,8 +33,6 @@ class TensorShape:
         original_name: the name the framework knows it by.
         shape: size of each dimension.
     """
-
-    __slots__ = ("name", "original_name", "shape")
 
     name: str
     original_name: str

@@ -204,11 +204,12 @@ class Hook(BaseHook):
             return
         writer = self._get_step_writer()
         if selection.raw:
-            if value.is_cuda and not self._tensorboard:
+            is_shown = self._summaries.wants(value.numel())
+            if value.is_cuda and not is_shown:
                 self._queue.add_copy(name, value)
             else:
                 writer.add_tensor(name, *get_storable(value))
-                if self._tensorboard:
+                if is_shown:
                     self._write_summary(name, self._to_array(value), selection)
         if selection.shape:
             writer.add_shape(name, tuple(value.shape))

@@ -11,7 +11,7 @@ from smdebug.rules.rule import Finding, Rule
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from smdebug.core.tensor import SavedTensor
+    from smdebug.core.step_index import SavedTensor
     from smdebug.trials.trial import Trial
 
 # The parameters of every rule that lets its user choose the tensors.

@@ -7,10 +7,11 @@ import importlib.util
 import inspect
 import sys
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smdebug.core.s3 import S3Objects
 from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.parameters import boolean, convert_parameters, integer, number
 from smdebug.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -99,6 +100,29 @@ def check_arguments(rule_class: type[Rule], given: Mapping[str, object]) -> None
     if problems:
         known = ", ".join(accepted) or "none"
         raise SMDebugValueError(f"Rule {rule_class.__name__}: {'; '.join(problems)}. Its parameters are: {known}.")
+
+
+def convert_arguments(rule_class: type[Rule], given: Mapping[str, str]) -> dict[str, Any]:
+    """Converts the parameters whose annotation in the constructor says that they are numbers or truth values.
+
+    `def __init__(self, base_trial, threshold: float = 1e-7)` is given a number, or refused with a message that names
+    it. What has no annotation, or another one, stays the text that it is.
+
+    Raises:
+        SMDebugValueError: values that are not what the annotation says, all in one message.
+    """
+    annotated = {name: parameter.annotation for name, parameter in list_arguments(rule_class).items() if name in given}
+    declared = []
+    for name, annotation in annotated.items():
+        kind = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+        if kind == "float":
+            declared.append(number(name, 0.0))
+        elif kind == "int":
+            declared.append(integer(name, 0))
+        elif kind == "bool":
+            declared.append(boolean(name, default=False))
+    chosen = {parameter.name: given[parameter.name] for parameter in declared}
+    return {**given, **convert_parameters(rule_class.__name__, declared, chosen)}
 
 
 def list_arguments(rule_class: type[Rule]) -> dict[str, inspect.Parameter]:

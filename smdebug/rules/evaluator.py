@@ -14,13 +14,13 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smdebug.core.logger import get_logger
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.builtin import find_built_in_rule
-from smdebug.rules.custom_source import check_arguments, download_source, import_rule, list_arguments
+from smdebug.rules.custom_source import check_arguments, convert_arguments, download_source, import_rule, list_arguments
 from smdebug.rules.parameters import Parameter, convert_parameters, integer
 from smdebug.rules.rule_config import (
     DEFAULT_RULE_CONFIG_PATH,
@@ -108,13 +108,14 @@ def prepare_rule(config: RuleConfig, source_folder: Path) -> tuple[Callable[[Tri
     declared = [parameter for parameter in _STEPS if parameter.name not in own]
     outer = {name: config.parameters[name] for name in config.parameters if name in {each.name for each in declared}}
     steps = convert_parameters(rule_class.__name__, declared, outer)
-    inner = {name: text for name, text in config.parameters.items() if name not in outer}
+    inner: dict[str, Any] = {name: text for name, text in config.parameters.items() if name not in outer}
     if issubclass(rule_class, BuiltInRule):
         convert_parameters(rule_class.__name__, (*rule_class.parameters, *declared), config.parameters)
         if config.other_trials:
             raise SMDebugValueError(f"Rule {rule_class.__name__} compares with no other trial: leave them out.")
     else:
         check_arguments(rule_class, {**inner, **({"other_trials": None} if config.other_trials else {})})
+        inner = convert_arguments(rule_class, inner)
 
     def build(trial: Trial) -> Rule:
         if not config.other_trials:
@@ -128,8 +129,9 @@ def prepare_rule(config: RuleConfig, source_folder: Path) -> tuple[Callable[[Tri
 def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None) -> Verdict:
     """Evaluates a rule step by step until its condition is met, end_step is reached or the job has ended.
 
-    NoIssuesFound is said only of what could be judged: a run without steps, or without what the rule looks at, gives
-    an Error with the reason.
+    A run without steps gives an Error: nothing was there to be judged. So does one whose files are damaged so that no
+    step could be read. A run whose steps lack what the rule looks at (its tensors were never saved, or its regex finds
+    none) gives NoIssuesFound; the reason stands in the details, and is said once in the log as soon as it shows.
 
     Raises:
         Exception: whatever the rule raises.
@@ -145,6 +147,13 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None) -> Ve
             if outcome is None:
                 evaluated += 1
             else:
+                if lacking is None:
+                    rule.logger.warning(
+                        "Rule %s passes over step %d, and over others that lack the same: %s",
+                        rule.rule_name,
+                        step,
+                        outcome,
+                    )
                 lacking = outcome
             last = step
     except NoMoreData:
@@ -156,13 +165,16 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None) -> Ve
         saved = f"the steps saved are {known[0]} to {known[-1]}" if known else "the training saved no step"
         return Verdict(ERROR, f"Rule {name} had no step to evaluate: {saved}. Check the hook's save configuration.")
     if lacking is not None and not evaluated:
-        return Verdict(ERROR, f"Rule {name} could evaluate no step. {type(lacking).__name__}: {lacking}")
+        # What a damaged or missing file says has that file's error as its cause.
+        status = NO_ISSUES_FOUND if lacking.__cause__ is None else ERROR
+        return Verdict(status, f"Rule {name} could evaluate no step. {type(lacking).__name__}: {lacking}")
     if isinstance(rule, BuiltInRule) and not rule.inspected:
-        return Verdict(
-            ERROR,
+        details = (
             f"Rule {name} found none of what it looks at in the steps up to {last}: {rule.inspects}. "
-            "Add the collection to the job's DebugHookConfig.",
+            "Add the collection to the job's DebugHookConfig."
         )
+        rule.logger.warning("%s", details)
+        return Verdict(NO_ISSUES_FOUND, details)
     return Verdict(NO_ISSUES_FOUND, f"Rule {name} found no issue in {evaluated} steps, the last of them {last}.")
 
 

@@ -78,12 +78,27 @@ def invoke_rule(
         Exception: whatever else the rule raises.
     """
     logger = get_logger()
-    for step, outcome in evaluate_steps(rule_obj, start_step, end_step):
-        if isinstance(outcome, RuleEvaluationConditionMet):
+    name = rule_obj.rule_name
+    logger.info(
+        "Rule %s is evaluated at global steps from %d %s.",
+        name,
+        start_step,
+        "on" if end_step is None else f"to {end_step - 1}",
+    )
+    evaluated = met = 0
+    try:
+        for step, outcome in evaluate_steps(rule_obj, start_step, end_step):
+            if outcome is not None and not isinstance(outcome, RuleEvaluationConditionMet):
+                logger.debug("Rule %s passed over step %d: %s", name, step, outcome)
+                continue
+            evaluated += 1
+            if outcome is None:
+                continue
+            met += 1
             if raise_eval_cond:
                 raise outcome
             logger.warning("%s", outcome)
             if outcome.end_of_rule:
                 return
-        elif outcome is not None:
-            logger.debug("Rule %s passed over step %d: %s", rule_obj.rule_name, step, outcome)
+    finally:
+        logger.info("Rule %s was evaluated at %d steps; its condition was met at %d of them.", name, evaluated, met)

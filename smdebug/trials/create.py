@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smdebug.core.s3 import is_s3
+from smdebug.core.run_files import LocalRunFiles
+from smdebug.core.s3 import S3RunFiles, is_s3
 from smdebug.exceptions import SMDebugNotImplementedError, SMDebugValueError
 from smdebug.trials.local_trial import LocalTrial
 from smdebug.trials.s3_trial import S3Trial
@@ -13,6 +15,7 @@ from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from smdebug.core.run_files import RunFiles
     from smdebug.trials.trial import Trial
 
 
@@ -62,3 +65,9 @@ def create_trial(
             name = path.rpartition("/")[2]
         return S3Trial(name, bucket, prefix, range_steps, cache=cache, poll_interval_s=poll_interval_s)
     return LocalTrial(name, path, range_steps, cache=cache, poll_interval_s=poll_interval_s)
+
+
+def open_files(path: str) -> RunFiles:
+    """The files of a run by its path; arguments and errors as `create_trial` has them. Nothing is waited for."""
+    path = path.strip()
+    return S3RunFiles(path) if is_s3(path)[0] else LocalRunFiles(Path(path).expanduser())

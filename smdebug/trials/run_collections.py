@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from smdebug.core.collection_manager import CollectionManager
 from smdebug.core.locations import parse_worker_of_collections_file
 from smdebug.core.logger import get_logger
-from smdebug.exceptions import MissingCollectionFiles
+from smdebug.exceptions import MissingCollectionFiles, SMDebugValueError
 
 if TYPE_CHECKING:
     from smdebug.core.collection import Collection
@@ -27,7 +27,7 @@ class RunCollections:
 
     Raises:
         MissingCollectionFiles: the job has ended, and some worker's file is not there.
-        SMDebugValueError, KeyError: the first worker's file is no collections file.
+        SMDebugValueError: no worker's file can be read as a collections file.
 
     Attributes:
         workers: sorted names of the workers that write the run.
@@ -59,7 +59,7 @@ class RunCollections:
             ended = self._files.has_ended()
             names = self._files.list_collections_files()
             if names:
-                self._manager = self._load(names[0])
+                self._manager = self._load_first(names)
                 if len(names) >= self._manager.get_num_workers():
                     return names
             if ended:
@@ -73,12 +73,40 @@ class RunCollections:
         if not self.may_have_grown:
             return
         self.may_have_grown = False
-        for name, collection in self._load(self._files.list_collections_files()[0]).get_collections().items():
+        try:
+            read_again = self._load_first(self._files.list_collections_files())
+        except SMDebugValueError as error:
+            # What is known of them stays known.
+            get_logger().warning("%s", error)
+            return
+        for name, collection in read_again.get_collections().items():
             if name in self._manager.get_collections():
                 self._manager.get(name).add_tensor_name(collection.tensor_names)
             else:
                 self._manager.add(collection)
 
-    def _load(self, name: str) -> CollectionManager:
-        (content,) = self._files.read([name])
+    def _load_first(self, names: list[str]) -> CollectionManager:
+        """The first file that can be read; the error of the first one where none can."""
+        first_error: SMDebugValueError | None = None
+        for name in names:
+            try:
+                return load_collections(self._files, name)
+            except SMDebugValueError as error:
+                first_error = first_error or error
+        raise first_error or SMDebugValueError("There is no collections file any more: the run was deleted.")
+
+
+def load_collections(files: RunFiles, name: str) -> CollectionManager:
+    """Reads one collections file.
+
+    Raises:
+        SMDebugValueError: it is gone, or no collections file, or not a whole one.
+    """
+    try:
+        (content,) = files.read([name])
         return CollectionManager.load_from_string(content.decode())
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise SMDebugValueError(
+            f"Collections file {files.locate(name)} cannot be read ({type(error).__name__}: {error}). Every worker has "
+            "one of its own: a copy of another worker's may take its place."
+        ) from error

@@ -12,7 +12,7 @@ from smdebug.rules.parameters import boolean
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from smdebug.core.tensor import SavedTensor
+    from smdebug.core.step_index import SavedTensor
     from smdebug.core.tensor_location import TensorLocation
 
 # Reductions that hold NaN or an infinity only if the tensor does. (A sum may overflow, and the deviation of a single

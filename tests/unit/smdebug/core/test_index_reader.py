@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from smdebug.core.index_reader import IndexReader, parse_index, parse_index_name
+from smdebug.core.index_reader import (
+    IndexReader,
+    LocalIndexReader,
+    ReadIndexFilesCache,
+    S3IndexReader,
+    parse_index,
+    parse_index_name,
+)
 from smdebug.core.modes import ModeKeys
 from smdebug.core.run_files import LocalRunFiles
 from smdebug.exceptions import IndexReaderException
@@ -13,6 +20,8 @@ from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.unit.smdebug.object_storage import Storage
 
 META = {"mode": "TRAIN", "mode_step": 2, "event_file_name": "events/e"}
 
@@ -89,12 +98,10 @@ class CountingFiles(LocalRunFiles):
 
 
 def read_steps(reader: IndexReader, awaited: int | None = None) -> list[int]:
-    steps: list[int] = []
-    reader.read_new(awaited, lambda index: steps.append(index.step))
-    return steps
+    return [found.step for found in reader.find_new(awaited)[0]]
 
 
-def test_reads_each_file_once(tmp_path: Path) -> None:
+def test_finds_each_file_once(tmp_path: Path) -> None:
     run = RunMaker(tmp_path)
     files = CountingFiles(tmp_path)
     reader = IndexReader(files, None)
@@ -103,7 +110,7 @@ def test_reads_each_file_once(tmp_path: Path) -> None:
     run.write_steps("a", {1001: 1.0})
     assert read_steps(reader) == [1001]
     assert read_steps(reader) == []
-    assert len(files.read_names) == 4
+    assert files.read_names == []
 
 
 def test_looks_back_only_a_little_and_finds_late_files(tmp_path: Path) -> None:
@@ -126,10 +133,27 @@ def test_range(tmp_path: Path) -> None:
     assert read_steps(IndexReader(LocalRunFiles(tmp_path), (8, None))) == [8, 9]
 
 
-def test_damaged_file_is_passed_over_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = RunMaker(tmp_path)
-    run.write_steps("a", dict.fromkeys(range(3), 1.0))
-    (tmp_path / "index/000000000/000000000001_worker_0.json").write_bytes(b"{")
-    reader = IndexReader(LocalRunFiles(tmp_path), None)
-    assert read_steps(reader) == [0, 2]
-    assert read_steps(reader) == []
+def test_read_index_files_cache() -> None:
+    cache = ReadIndexFilesCache()
+    cache.cache_limit = 3
+    for number in range(4):
+        assert cache.has_not_read(f"index/{number}")
+        cache.add(f"index/{number}", None)
+    cache.add("index/4", "index/2")
+    assert cache.lookup_set == {"index/2", "index/3", "index/4"}
+
+
+@pytest.mark.parametrize("place", ["folder", "s3"])
+def test_local_and_s3_index_reader(place: str, tmp_path: Path, storage: Storage) -> None:
+    path = str(tmp_path) if place == "folder" else "s3://runs/job"
+    RunMaker(path).write_steps("a", {0: 1.5, 1: 2.5, 2: 3.5})
+    reader = LocalIndexReader(path) if place == "folder" else S3IndexReader(path)
+    names = reader.list_index_files()
+    assert len(names) == 3
+    assert reader.list_index_files(names[1]) == names[2:]
+    assert [index.step for index in reader.read_index_files(range_steps=(1, None))] == [1, 2]
+    places, token = reader.load_tensor_data_from_index_files(names[0])
+    assert token == names[2]
+    assert places["a"].keys() == {1, 2}
+    assert reader.fetch_tensor_value(places["a"][2]["worker_0"]).tolist() == [3.5]
+    assert reader.load_tensor_data_from_index_files(token) == ({}, token)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +46,21 @@ def test_array_belongs_to_the_caller(tmp_path: Path, size: int) -> None:
     read[...] = -1
     np.testing.assert_array_equal(read_tensor(files, locations["t"]), np.arange(size))
     assert read_tensor(files, locations["before"]).tolist() == ["x"]
+
+
+def test_large_values_are_mapped_and_not_copied(tmp_path: Path) -> None:
+    """Our files hold them aligned; what is written into such an array never reaches the file."""
+    value = np.arange(300_000, dtype=np.float64)
+    locations = write(tmp_path, a="odd", first=value, b=1.0, second=value + 1)
+    content = (tmp_path / EVENT).read_bytes()
+    files = LocalRunFiles(tmp_path)
+    for name, expected in (("first", value), ("second", value + 1)):
+        read = read_tensor(files, locations[name])
+        assert isinstance(read.base, mmap.mmap)
+        assert read.ctypes.data % 64 == 0
+        np.testing.assert_array_equal(read, expected)
+        read[:] = -1
+    assert (tmp_path / EVENT).read_bytes() == content
 
 
 @pytest.mark.parametrize("flipped", [0, 5, 30, -1])

@@ -34,7 +34,7 @@ def test_save_steps_are_a_list_of_int(steps):
 
 
 def test_numbers_that_are_none():
-    with pytest.raises(ValueError, match="invalid literal"):
+    with pytest.raises(ValueError, match="save_interval must be a whole number, not 'x'"):
         SaveConfig(save_interval="x")
     with pytest.raises(SMDebugValueError, match="save_interval 0"):
         SaveConfig(save_interval=0)

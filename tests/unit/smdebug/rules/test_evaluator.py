@@ -6,18 +6,21 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from smdebug.core.logger import get_logger
 from smdebug.rules.evaluator import judge
 from smdebug.rules.rule_config import parse_rule_config
 from smdebug.rules.verdict import Verdict, write_verdict
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from tests.unit.smdebug.object_storage import Storage
 
@@ -31,7 +34,8 @@ class Base(Rule):
 
 
 class AboveLimit(Base):
-    def __init__(self, base_trial, factor="1", other_trials=None):
+    def __init__(self, base_trial, factor="1", other_trials=None, patience: int = 3):
+        assert isinstance(patience, int)
         super().__init__(base_trial, other_trials=other_trials)
         self.limit = float(factor) * LIMIT
 
@@ -73,6 +77,17 @@ def build_config(folder: Path, tensors: str, rule: str, **parameters: str) -> di
         "OutputPath": str(folder / "output/rule"),
         "VerdictPath": str(folder / "output/verdict.json"),
     }
+
+
+@contextmanager
+def capture_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """The library's logger passes nothing on to the root's handlers."""
+    logger = get_logger()
+    logger.addHandler(caplog.handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(caplog.handler)
 
 
 def write_gradients(run: RunMaker, values: dict[int, float]) -> None:
@@ -150,20 +165,49 @@ def test_no_steps(evaluate: Any, run: RunMaker) -> None:
     assert "the training saved no step" in verdict.details
 
 
-def test_nothing_to_inspect(evaluate: Any, run: RunMaker) -> None:
+def test_tensors_that_were_never_saved_are_no_issue_and_said_once(
+    evaluate: Any, run: RunMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    run.write_steps("loss", dict.fromkeys(range(5), 1.0))
+    run.end()
+    with capture_log(caplog):
+        verdict = evaluate("VanishingGradient")
+    assert verdict.status == "NoIssuesFound"
+    assert "collection gradients" in verdict.details
+    warned = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert warned == [verdict.details]
+
+
+def test_regex_that_matches_nothing_is_no_issue(evaluate: Any, run: RunMaker) -> None:
     run.write_steps("loss", {0: 1.0})
     run.end()
-    verdict = evaluate("VanishingGradient")
-    assert verdict.status == "Error"
-    assert "collection gradients" in verdict.details
+    verdict = evaluate("ExplodingTensor", tensor_regex="^nothing$")
+    assert verdict.status == "NoIssuesFound"
+    assert "found none of what it looks at" in verdict.details
 
 
-def test_no_step_can_be_evaluated(evaluate: Any, run: RunMaker) -> None:
-    run.write_steps("smdebug/reductions/mean/gradient/a", {0: 1.0})
+def test_reductions_that_tell_nothing_are_no_issue_and_said_once(
+    evaluate: Any, run: RunMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    run.write_steps("smdebug/reductions/mean/gradient/a", dict.fromkeys(range(5), 1.0))
     run.end()
+    with capture_log(caplog):
+        verdict = evaluate("VanishingGradient")
+    assert verdict.status == "NoIssuesFound"
+    assert "could evaluate no step. TensorUnavailableForStep: Tensor gradient/a" in verdict.details
+    warned = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warned) == 1
+    assert "passes over step 0" in warned[0]
+
+
+def test_damaged_files_are_an_error(evaluate: Any, run: RunMaker) -> None:
+    write_gradients(run, {0: 1.0})
+    run.end()
+    (event_file,) = Path(run.out_dir).glob("events/*/*")
+    event_file.write_bytes(b"")
     verdict = evaluate("VanishingGradient")
     assert verdict.status == "Error"
-    assert "could evaluate no step. TensorUnavailableForStep: Tensor gradient/a" in verdict.details
+    assert str(event_file) in verdict.details
 
 
 @pytest.fixture
@@ -184,7 +228,7 @@ def test_custom_rule(custom: Any, run: RunMaker) -> None:
     run.write_steps("loss", {0: 1.0, 3: 5.0, 4: 9.0})
     run.end()
     assert (custom().status, custom().step) == ("IssuesFound", 3)
-    assert custom(factor="3").step == 4
+    assert custom(factor="3", patience="5").step == 4
     assert custom(factor="3", end_step="4").status == "NoIssuesFound"
     assert custom("NoRule").details == (
         "SMDebugValueError: NoRule in my_rule.py is no rule: derive it from smdebug.rules.Rule."
@@ -207,7 +251,8 @@ def test_custom_rule_with_other_trials(custom: Any, run: RunMaker, tmp_path: Pat
     [
         ({"factor": "-1"}, "RuntimeError: a negative limit"),
         ({"factor": "x"}, "ValueError: could not convert string to float: 'x'"),
-        ({"color": "red"}, "no parameter 'color'. Its parameters are: factor, other_trials."),
+        ({"color": "red"}, "no parameter 'color'. Its parameters are: factor, other_trials, patience."),
+        ({"patience": "x"}, "Rule AboveLimit: parameter patience is 'x', expected a whole number"),
         ({"rule": "Missing"}, "no class 'Missing'. The classes there are: AboveLimit, Base, NoRule."),
         ({"source": "s3://runs/nothing"}, "holds no .py file"),
         ({"source": "s3://runs/nothing/rule.py"}, "s3://runs/nothing/rule.py does not exist"),

@@ -45,7 +45,11 @@ def test_refresh_is_one_list(storage: Storage) -> None:
     run.write_step(1, gradients(1))
     storage.requests.clear()
     assert trial.steps() == [0, 1]
-    assert storage.requests == {"ListObjectsV2": 1, "GetObject": 1}
+    assert storage.requests == {"ListObjectsV2": 1}
+    # What an index file says is fetched when a question needs it, and once.
+    assert len(trial.tensor_names(step=1)) == 20
+    assert len(trial.tensor_names(step=1)) == 20
+    assert storage.requests == {"ListObjectsV2": 3, "GetObject": 1}
 
 
 def test_ended_run_is_not_asked_again(storage: Storage) -> None:
@@ -53,7 +57,7 @@ def test_ended_run_is_not_asked_again(storage: Storage) -> None:
     run.write_step(0, gradients(0))
     run.end()
     trial = create_trial(RUN)
-    trial.steps()
+    trial.tensor_names()
     storage.requests.clear()
     trial.steps()
     trial.tensor_names()
@@ -89,7 +93,7 @@ def test_values_over_steps_are_fetched_together(storage: Storage) -> None:
         run.write_step(step, gradients(step, 2))
     run.end()
     trial = create_trial(RUN)
-    trial.steps()
+    trial.tensor_names()
     storage.requests.clear()
     values = trial.tensor("gradient/1").values()
     assert [value[0] for value in values.values()] == [1, 2, 3, 4, 5]

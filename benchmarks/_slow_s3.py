@@ -1,0 +1,84 @@
+"""moto's S3 in a process of its own, each request held up by a latency as a network would."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SERVER = """
+import sys, time
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+import logging
+logging.getLogger("werkzeug").disabled = True
+application = DomainDispatcherApplication(create_backend_app)
+latency = float(sys.argv[2])
+def slow(environment, start_response):
+    time.sleep(latency)
+    return application(environment, start_response)
+make_server("127.0.0.1", int(sys.argv[1]), slow, threaded=True).serve_forever()
+"""
+DEADLINE_S = 30
+
+
+@contextlib.contextmanager
+def serve(latency_s: float) -> Iterator[str]:
+    """The endpoint of an empty S3."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([sys.executable, "-c", SERVER, str(port), str(latency_s)])
+    try:
+        wait_until_it_answers(port, process)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def wait_until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("moto's S3 did not start") from error
+            time.sleep(0.05)
+        else:
+            return
+
+
+def upload(endpoint: str, steps: int) -> None:
+    """A run of two tensors of 16 kB a step under s3://runs/job."""
+    from smdebug.core.collection_manager import CollectionManager
+    from smdebug.core.writer import FileWriter
+
+    client: Any = boto3.client("s3", endpoint_url=endpoint)
+    client.create_bucket(Bucket="runs")
+    manager = CollectionManager()
+    manager.add("default")
+    value = np.arange(4096, dtype=np.float32)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(8) as pool:
+        manager.export(folder, "worker_0_collections.json")
+        for step in range(steps):
+            with FileWriter(folder, "worker_0", step) as writer:
+                writer.write_tensor(value, "weight")
+                writer.write_tensor(value, "gradient")
+        (Path(folder) / "training_job_end.ts").touch()
+        files = [path for path in Path(folder).rglob("*") if path.is_file()]
+        keys = [f"job/{path.relative_to(folder)}" for path in files]
+        list(pool.map(lambda path, key: client.upload_file(str(path), "runs", key), files, keys))

@@ -1,0 +1,210 @@
+"""What a hook costs a training step, and what its run costs to read, beside the real smdebug 1.0.34.
+
+As a script it measures whichever `smdebug` its interpreter imports and prints one JSON line:
+
+    python benchmarks/hook_cost.py --width 32 --depth 20
+
+`measure` runs it with ours and with the real one, in turn, and compares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROUNDS = 3
+BLOCK = 15
+# The first steps of a block pay for memory that later ones have.
+WARM_UP = 3
+SIZES = {"small tensors": ("--width", "32", "--depth", "20"), "large tensors": ("--width", "512", "--depth", "6")}
+
+
+def train(model: Any, loss_function: Any, width: int, steps: int, after: Callable[[], None]) -> list[float]:
+    """Seconds of each step but the first ones."""
+    import torch
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    inputs, labels = torch.randn(64, width), torch.randint(0, 10, (64,))
+    times = []
+    for _ in range(steps):
+        began = time.perf_counter()
+        optimizer.zero_grad()
+        loss_function(model(inputs), labels).backward()
+        optimizer.step()
+        after()
+        times.append(time.perf_counter() - began)
+    return times[WARM_UP:]
+
+
+def read(run: str) -> dict[str, float]:
+    """Opening a run, reading every value of it, and reducing every gradient when it is read."""
+    from smdebug.trials import create_trial
+
+    began = time.perf_counter()
+    trial = create_trial(run)
+    opened = time.perf_counter()
+    # A finished run is known to be finished after the first question; the original sleeps a second over it.
+    trial.steps()
+    asked = time.perf_counter()
+    size = 0
+    for name in trial.tensor_names():
+        tensor = trial.tensor(name)
+        for step in tensor.steps():
+            size += tensor.value(step).nbytes
+    done = time.perf_counter()
+    for name in trial.tensor_names(collection="gradients"):
+        tensor = trial.tensor(name)
+        for step in tensor.steps():
+            tensor.reduction_value(step, "mean", abs=True)
+    reduced = time.perf_counter()
+    return {
+        "open_s": opened - began,
+        "first_question_s": asked - opened,
+        "read_mb_per_s": size / (done - asked) / 1e6,
+        "reductions_on_read_s": reduced - done,
+    }
+
+
+def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
+    """Milliseconds a step of each way of training, and what `read` says."""
+    import torch
+
+    import smdebug.pytorch as smd
+
+    torch.set_num_threads(1)
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+    hooks = []
+
+    def build() -> tuple[Any, Any]:
+        torch.manual_seed(0)
+        layers: list[Any] = []
+        for _ in range(depth):
+            layers += [torch.nn.Linear(width, width), torch.nn.ReLU()]
+        return torch.nn.Sequential(*layers, torch.nn.Linear(width, 10)), torch.nn.CrossEntropyLoss()
+
+    def hook(name: str, interval: int, **options: Any) -> tuple[Any, Any]:
+        model, loss_function = build()
+        made = smd.Hook(out_dir=str(folder / name), save_config=smd.SaveConfig(save_interval=interval), **options)
+        made.register_module(model)
+        made.register_loss(loss_function)
+        hooks.append(made)
+        return model, loss_function
+
+    raw_model, raw_loss = build()
+
+    def write_raw() -> None:
+        with (folder / f"raw-{time.perf_counter_ns()}").open("wb") as file:
+            for parameter in raw_model.parameters():
+                file.write(memoryview(parameter.detach().numpy()).cast("B"))
+                file.write(memoryview(parameter.grad.numpy()).cast("B"))
+
+    nothing: Callable[[], None] = lambda: None  # noqa: E731 -- one of two of its kind
+    saved = ["weights", "biases", "gradients", "losses"]
+    operations = smd.ReductionConfig(
+        reductions=["min", "max", "mean", "std"], norms=["l1", "l2"], abs_reductions=["mean"]
+    )
+    ways: dict[str, tuple[Any, Any, Callable[[], None]]] = {
+        "bare": (*build(), nothing),
+        "raw": (raw_model, raw_loss, write_raw),
+        "idle": (*hook("idle", 10**6, include_collections=["losses"]), nothing),
+        "save": (*hook("save", 1, include_collections=saved), nothing),
+        "reduce": (*hook("reduce", 1, include_collections=saved, reduction_config=operations), nothing),
+    }
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    try:
+        # In turn, so that what slows the machine for a while slows all of them.
+        for _ in range(max(1, steps // BLOCK)):
+            for name, (model, loss_function, after) in ways.items():
+                times[name] += train(model, loss_function, width, BLOCK + WARM_UP, after)
+        for made in hooks:
+            made.close()
+        answers = {f"{name}_ms": 1e3 * statistics.median(values) for name, values in times.items()}
+        return {**answers, **read(str(folder / "save"))}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_script(python: str, path: str | None, arguments: tuple[str, ...]) -> dict[str, float]:
+    """What the script prints under another interpreter; `path` is its PYTHONPATH."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["SMDEBUG_LOG_LEVEL"] = "error"
+    if path is not None:
+        environment["PYTHONPATH"] = path
+    command = [python, __file__, *arguments]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=folder)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
+    answers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return answers
+
+
+def compare(ours: dict[str, float], theirs: dict[str, float], *, small: bool) -> Iterator[str]:
+    """One line a measure: ours, the original's, the ratio and the goal."""
+
+    def cost(answers: dict[str, float], way: str) -> float:
+        return answers[f"{way}_ms"] - answers["bare_ms"]
+
+    yield f"{'bare step':<28}{ours['bare_ms']:>9.2f} ms{theirs['bare_ms']:>11.2f} ms"
+    idle = [100 * cost(answers, "idle") / answers["bare_ms"] for answers in (ours, theirs)]
+    yield f"{'idle hook, of the step':<28}{idle[0]:>9.1f} % {idle[1]:>11.1f} %   goal < 1 %"
+    goals = {"save": "15 x" if small else "", "reduce": "20 x"}
+    for way, shown in (("save", "a saved step"), ("reduce", "a step with reductions")):
+        mine, other = max(cost(ours, way), 1e-3), cost(theirs, way)
+        goal = f"  goal: {goals[way]}" if goals[way] else ""
+        yield f"{shown:<28}{mine:>9.2f} ms{other:>11.2f} ms{other / mine:>11.1f} x{goal}"
+    if not small:
+        raw = [cost(answers, "save") / cost(answers, "raw") for answers in (ours, theirs)]
+        shown = "a saved step, of raw writing"
+        yield f"{shown:<28}{raw[0]:>9.2f}   {raw[1]:>11.2f}         goal <= 1.15"
+    for key, shown in (("open_s", "opening"), ("first_question_s", "first question")):
+        yield f"{shown:<28}{1e3 * ours[key]:>9.2f} ms{1e3 * theirs[key]:>11.2f} ms{theirs[key] / ours[key]:>11.1f} x"
+    key = "read_mb_per_s"
+    goal = "10 x" if small else "memory"
+    yield f"{'reading':<28}{ours[key]:>6.0f} MB/s{theirs[key]:>9.0f} MB/s{ours[key] / theirs[key]:>11.1f} x  goal: {goal}"
+    key = "reductions_on_read_s"
+    yield f"{'reductions when read':<28}{1e3 * ours[key]:>9.1f} ms{1e3 * theirs[key]:>11.1f} ms{theirs[key] / ours[key]:>11.1f} x"
+
+
+def measure() -> Iterator[str]:
+    from benchmarks._original import build_original
+
+    original = str(build_original())
+    checkout = str(Path(__file__).parents[1])
+    for size, arguments in SIZES.items():
+        rounds: dict[str, list[dict[str, float]]] = {"ours": [], "theirs": []}
+        for _ in range(ROUNDS):
+            rounds["ours"].append(run_script(sys.executable, checkout, arguments))
+            rounds["theirs"].append(run_script(original, None, arguments))
+        medians = {
+            name: {key: statistics.median(answers[key] for answers in done) for key in done[0]}
+            for name, done in rounds.items()
+        }
+        yield f"{size} ({' '.join(arguments)}){'':<8}ours   smdebug 1.0.34"
+        yield from compare(medians["ours"], medians["theirs"], small=size.startswith("small"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--width", type=int, default=512, help="neurons a layer")
+    parser.add_argument("--depth", type=int, default=6, help="layers before the last one")
+    parser.add_argument("--steps", type=int, default=60, help="steps measured of each way")
+    options = parser.parse_args()
+    os.environ.setdefault("SMDEBUG_LOG_LEVEL", "error")
+    sys.stdout.write(f"\n{json.dumps(measure_here(options.width, options.depth, options.steps))}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""A scalar or a reduction over steps, and how a tensor's values are spread over steps, as matplotlib draws them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smdebug.core.modes import ModeKeys
+from smdebug.core.reductions import check_reduction_name
+from smdebug.exceptions import SMDebugError, SMDebugValueError, TensorUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from smdebug.trials.trial import Trial
+
+_SIZE_INCHES = (8.0, 4.5)
+# More names than this do not fit beside the picture.
+_LEGEND_LINES = 30
+
+
+def plot(
+    trial: Trial,
+    tensors: str | Iterable[str],
+    reduction: str | None = None,
+    *,
+    mode: ModeKeys = ModeKeys.GLOBAL,
+    abs: bool = False,  # noqa: A002 -- the word that reduction_value has for it
+    axes: Axes | None = None,
+) -> Axes:
+    """Draws one line a tensor and worker: its value, or a reduction of it, over the steps at which it was saved.
+
+    Args:
+        trial: the run.
+        tensors: the name of a tensor, or a regex to find in names, or several of these.
+        reduction: min, max, mean, std, variance, sum, prod, l1 or l2; needed for tensors of more than one number.
+        mode: what the steps count; GLOBAL draws all steps by their global numbers.
+        abs: reduce the absolute values.
+        axes: where to draw; new ones by default.
+
+    Returns:
+        The axes; `axes.figure.savefig("loss.png")` stores the picture, and a notebook shows it.
+
+    Raises:
+        SMDebugError: matplotlib is not installed.
+        TensorUnavailable: no tensor has such a name.
+        SMDebugValueError: there is no such reduction, or a tensor has more than one number and no reduction is given.
+        TensorUnavailableForStep: neither reduction nor value was saved, or a file is damaged.
+    """
+    if reduction is not None:
+        check_reduction_name(reduction)
+    names = _find_names(trial, tensors, mode)
+    axes = axes or _make_axes()
+    lines = 0
+    for name in names:
+        tensor = trial.tensor(name)
+        series: dict[str, tuple[list[int], list[float]]] = {}
+        for step in tensor.steps(mode):
+            for worker in tensor.workers(step, mode):
+                value = (
+                    tensor.value(step, mode, worker)
+                    if reduction is None
+                    else tensor.reduction_value(step, reduction, mode, worker, abs)
+                )
+                steps, numbers = series.setdefault(worker, ([], []))
+                steps.append(step)
+                numbers.append(_get_number(name, value))
+        for worker, (steps, numbers) in series.items():
+            label = name if len(series) == 1 else f"{name} ({worker})"
+            axes.plot(steps, numbers, label=label, marker="." if len(steps) <= 50 else None, linewidth=1.2)
+            lines += 1
+    shown = None if reduction is None else f"{reduction} of absolute values" if abs else reduction
+    axes.set_xlabel("global step" if mode is ModeKeys.GLOBAL else f"{mode.name} step")
+    axes.set_ylabel(shown or "value")
+    axes.set_title(f"{trial.name}: {names[0] if len(names) == 1 else f'{len(names)} tensors'}")
+    axes.grid(visible=True, alpha=0.3)
+    if 1 < lines <= _LEGEND_LINES:
+        axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return axes
+
+
+def plot_histogram(
+    trial: Trial,
+    tname: str,
+    *,
+    mode: ModeKeys = ModeKeys.GLOBAL,
+    worker: str | None = None,
+    bins: int = 60,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draws how a tensor's values are spread: steps from left to right, values upwards, darker where more values lie.
+
+    The run is walked twice, for the range and for the counts, so that no more than one step's values are in memory.
+
+    Args:
+        trial: the run.
+        tname: name of the tensor; its values must have been saved.
+        mode: what the steps count.
+        worker: whose values; None: at each step the first worker's, by name, that saved it.
+        bins: into how many parts the range of values is cut.
+        axes: where to draw; new ones by default.
+
+    Returns:
+        The axes, with a bar that tells which share of a step's finite values a colour stands for.
+
+    Raises:
+        SMDebugError: matplotlib is not installed.
+        TensorUnavailable: there is no such tensor.
+        SMDebugValueError: bins is below 1, or the tensor holds no finite number.
+        TensorUnavailableForStep: only reductions were saved, or a file is damaged.
+    """
+    if bins < 1:
+        raise SMDebugValueError(f"bins must be at least 1, not {bins}.")
+    tensor = trial.tensor(tname)
+    axes = axes or _make_axes()
+    low, high = np.inf, -np.inf
+    steps = []
+    for step, value, _ in tensor.walk(mode, worker):
+        finite = _get_finite(value)
+        steps.append(step)
+        if finite.size:
+            low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+    if low > high:
+        raise SMDebugValueError(f"Tensor {tname} holds no finite number in mode {mode.name}: there is nothing to draw.")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    edges = np.linspace(low, high, bins + 1)
+    shares = np.zeros((bins, len(steps)))
+    for column, (_, value, _) in enumerate(tensor.walk(mode, worker)):
+        finite = _get_finite(value)
+        if column < len(steps) and finite.size:
+            shares[:, column] = np.histogram(finite, edges)[0] / finite.size
+    # Steps are drawn side by side, whatever lies between their numbers.
+    mesh = axes.pcolormesh(np.arange(len(steps) + 1), edges, shares, cmap="Blues")
+    ticks = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), 8)).astype(int))
+    axes.set_xticks(ticks + 0.5, [str(steps[tick]) for tick in ticks])
+    axes.set_xlabel("global step" if mode is ModeKeys.GLOBAL else f"{mode.name} step")
+    axes.set_ylabel("value")
+    axes.set_title(f"{trial.name}: {tname}")
+    axes.figure.colorbar(mesh, ax=axes, label="share of values")
+    return axes
+
+
+def _find_names(trial: Trial, tensors: str | Iterable[str], mode: ModeKeys) -> list[str]:
+    wanted = [tensors] if isinstance(tensors, str) else list(tensors)
+    found: dict[str, None] = {}
+    for each in wanted:
+        names = [each] if trial.has_tensor(each) else trial.tensor_names(regex=each, mode=mode)
+        if not names:
+            raise TensorUnavailable(each)
+        found.update(dict.fromkeys(names))
+    return list(found)
+
+
+def _make_axes() -> Axes:
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.pyplot import subplots
+    except ImportError as error:
+        raise SMDebugError("Plots need matplotlib: pip install 'smdebug-emulator[analysis]', or matplotlib.") from error
+    figure, axes = subplots(figsize=_SIZE_INCHES, layout="constrained")
+    assert isinstance(figure, Figure)
+    made: Axes = axes
+    return made
+
+
+def _get_number(name: str, value: Any) -> float:
+    array = np.asarray(value)
+    if array.size != 1:
+        raise SMDebugValueError(
+            f"Tensor {name} has {array.size} numbers at a step: give a reduction, such as reduction='mean', "
+            "or draw it with plot_histogram."
+        )
+    return float(array.reshape(-1)[0])
+
+
+def _get_finite(value: NDArray[Any]) -> NDArray[Any]:
+    if value.dtype.kind not in "biuf":
+        raise SMDebugValueError(f"Values of type {value.dtype} cannot be counted into a histogram.")
+    flat = value.reshape(-1).astype(np.float64)
+    return flat[np.isfinite(flat)]

@@ -1,0 +1,66 @@
+"""Types of tensors: their numbers in a record, and what stands in for types that the original cannot read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+DATA_TYPES = {
+    1: "float32",
+    2: "float64",
+    3: "int32",
+    4: "uint8",
+    5: "int16",
+    6: "int8",
+    8: "complex64",
+    9: "int64",
+    10: "bool",
+    17: "uint16",
+    18: "complex128",
+    19: "float16",
+    22: "uint32",
+    23: "uint64",
+}
+DATA_TYPE_NUMBERS = {name: number for number, name in DATA_TYPES.items()}
+STRING_DATA_TYPE = 7
+# What smdebug 1.0.34 reads wrongly or not at all goes into the next type that it does read, without loss. A uint64
+# beyond int64 stays what it is: the original cannot read that one tensor then.
+WIDENED = {
+    "int8": "int32",
+    "int16": "int32",
+    "uint16": "int32",
+    "uint32": "int64",
+    "uint64": "int64",
+    "complex64": "complex128",
+}
+
+
+def get_storable_array(array: NDArray[Any]) -> tuple[NDArray[Any], str | None]:
+    """Return a C-ordered little-endian array of a type that the format holds, and the true dtype if that was widened.
+
+    Raises:
+        SMDebugTypeError: the array holds neither numbers nor truth values.
+    """
+    name = array.dtype.name
+    target = WIDENED.get(name)
+    if target and not (name == "uint64" and array.size and int(array.max()) > np.iinfo(np.int64).max):
+        return np.ascontiguousarray(array, dtype=target).reshape(array.shape), name
+    if name not in DATA_TYPE_NUMBERS:
+        raise SMDebugTypeError(f"A tensor of dtype {name} cannot be saved: convert it to a number type first.")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    # ascontiguousarray gives a single number one dimension.
+    return np.ascontiguousarray(array).reshape(array.shape), None
+
+
+def get_dtype(data_type: int) -> np.dtype[Any]:
+    """Return numpy's type of a DataType number; SMDebugValueError where numpy has none."""
+    if data_type not in DATA_TYPES:
+        raise SMDebugValueError(f"A tensor of data type {data_type} cannot be read: no numpy type holds it.")
+    return np.dtype(DATA_TYPES[data_type])

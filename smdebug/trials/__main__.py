@@ -1,0 +1,150 @@
+"""Says what a run holds: `python -m smdebug.trials PATH`, a folder or s3://bucket/prefix."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.trials.create import create_trial, open_files
+from smdebug.trials.run_collections import load_collections
+from smdebug.trials.summary import describe_run, describe_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_EPILOG = """\
+examples:
+  python -m smdebug.trials /tmp/run                        collections, tensors, steps, workers, sizes
+  python -m smdebug.trials s3://bucket/job/debug-output    the same on S3; AWS_ENDPOINT_URL says which S3
+  python -m smdebug.trials /tmp/run --tensor loss          a tensor's statistics at each step
+  python -m smdebug.trials /tmp/run --tensor loss --mode EVAL
+  python -m smdebug.trials /tmp/run --json | jq .steps     for other programs
+
+A run is what holds the folders collections, events and index: a hook's out_dir, or S3OutputPath/<job>/debug-output.
+A run that is still being written is described as it is now. Exit code 0; 1 where PATH is no run or cannot be read,
+with the reason in one line.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints what a run holds; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m smdebug.trials",
+        description="Says what a run of smdebug holds, on a disk or on S3, finished or still being written.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("path", metavar="PATH", help="a folder, or s3://bucket/prefix")
+    parser.add_argument("--tensor", metavar="NAME", help="statistics of this tensor's values at each step")
+    parser.add_argument(
+        "--mode",
+        choices=[mode.name for mode in ModeKeys],
+        default=ModeKeys.GLOBAL.name,
+        help="with --tensor: count steps in this mode (default GLOBAL: all steps by their global numbers)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
+    options = parser.parse_args(arguments)
+    try:
+        _check_that_it_opens(options.path)
+        trial = create_trial(options.path)
+        if options.tensor is None:
+            run = describe_run(trial)
+            _write([json.dumps(run)] if options.json else _format_run(run))
+        else:
+            trial.tensor(options.tensor)
+            lines = describe_values(trial, options.tensor, ModeKeys[options.mode])
+            _write([json.dumps(list(lines))] if options.json else _format_values(lines))
+    except (SMDebugError, OSError, KeyError, ValueError) as error:
+        if isinstance(error, BrokenPipeError):
+            # Whoever reads has seen enough, as `head` has; what is left in the buffer has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        message = " ".join(str(error).split())
+        sys.stderr.write(f"{options.path}: {message}\n")
+        return 1
+    return 0
+
+
+def _check_that_it_opens(path: str) -> None:
+    """Refuses what a trial would wait for: a run that is none, or whose hooks have only begun."""
+    files = open_files(path)
+    names = files.list_collections_files()
+    if not names:
+        raise SMDebugValueError(
+            "this is no run: there is no collections file under it. Give a hook's out_dir, or the path that holds the "
+            "folders collections, events and index; a training that has just begun writes them with its first step."
+        )
+    workers = load_collections(files, names[0]).get_num_workers()
+    if len(names) < workers and not files.has_ended():
+        raise SMDebugValueError(
+            f"{len(names)} of {workers} workers have written their collections so far; try again in a moment."
+        )
+
+
+def _write(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _format_run(run: dict[str, Any]) -> list[str]:
+    state = "ended" if run["ended"] else "still being written, or ended without saying so"
+    lines = [
+        run["path"],
+        f"  {state}; {_format_bytes(run['bytes'])} of tensors; workers: {', '.join(run['workers'])}",
+    ]
+    lines += ["", "steps"]
+    for mode, steps in run["steps"].items():
+        span = "" if not steps["count"] else f"  {steps['first']} to {steps['last']}"
+        lines.append(f"  {'all' if mode == 'GLOBAL' else mode:<8}{steps['count']:>8}{span}")
+    if run["incomplete_steps"]:
+        shown = ", ".join(map(str, run["incomplete_steps"][:10]))
+        lines.append(f"  not yet written by all workers: {len(run['incomplete_steps'])} ({shown} ...)")
+    lines += ["", "collections, and how many saved tensors are in them"]
+    lines += [f"  {name:<24}{count:>6}" for name, count in run["collections"].items()]
+    width = max([len(tensor["name"]) for tensor in run["tensors"]] + [6])
+    lines += ["", f"{'tensor':<{width}}  {'steps':>7}  {'first':>8}  {'last':>8}  {'size':>9}  saved"]
+    lines += [
+        f"{tensor['name']:<{width}}  {tensor['steps']:>7}  {tensor['first']:>8}  {tensor['last']:>8}  "
+        f"{_format_bytes(tensor['bytes']):>9}  {', '.join(tensor['saved'])}"
+        for tensor in run["tensors"]
+    ]
+    if run["damaged"]:
+        lines += ["", "damaged", *(f"  {reason}" for reason in run["damaged"])]
+    return lines
+
+
+def _format_values(values: Iterable[dict[str, Any]]) -> Iterable[str]:
+    statistics = "".join(f"  {name:>12}" for name in ("min", "max", "mean", "std"))
+    yield f"{'step':>8}  {'worker':<10}{statistics}  {'nan':>5}  {'inf':>5}  type"
+    for value in values:
+        place = f"{value['step']:>8}  {value['worker']:<10}"
+        if "dtype" not in value:
+            reductions = (f"{name} {number:.6g}" for name, number in value.get("reductions", {}).items())
+            yield f"{place}  {value.get('error') or ', '.join(reductions)}"
+            continue
+        numbers = "".join(f"  {_format_number(value.get(name)):>12}" for name in ("min", "max", "mean", "std"))
+        counts = f"  {value.get('nan', '-'):>5}  {value.get('inf', '-'):>5}"
+        yield f"{place}{numbers}{counts}  {value['dtype']} {tuple(value['shape'])}"
+
+
+def _format_number(number: float | None) -> str:
+    return "-" if number is None else f"{number:.6g}"
+
+
+def _format_bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,260 @@
+"""A run as far as it is known so far: looking for new steps, and reading records."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from smdebug.core.config_constants import (
+    INCOMPLETE_STEP_WAIT_WINDOW_KEY,
+    MISSING_EVENT_FILE_RETRY_LIMIT_KEY,
+    TRAINING_END_DELAY_REFRESH_KEY,
+)
+from smdebug.core.index_reader import IndexReader
+from smdebug.core.locations import get_index_path, parse_step, parse_worker, serialize_tf_device
+from smdebug.core.logger import get_logger
+from smdebug.core.modes import ModeKeys
+from smdebug.core.reader import TensorReader
+from smdebug.core.step_table import StepTable
+from smdebug.core.tensor import Tensor
+from smdebug.exceptions import IndexReaderException, TensorUnavailableForStep
+from smdebug.trials.run_collections import RunCollections
+from smdebug.trials.run_index import RunIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from smdebug.core.run_files import RunFiles
+    from smdebug.core.tensor_location import TensorLocation
+
+DEFAULT_POLL_INTERVAL_S = 0.05
+# What is fetched together where that gains anything, in bytes and in records.
+_FETCH_BYTES = 8 * 1024 * 1024
+_FETCH_RECORDS = 256
+
+
+class RefreshingRun:
+    """What a trial knows of its run, and how it comes to know more. Users meet it as `Trial`.
+
+    Every question first looks for new steps, until the job has ended and all its steps are known. Within
+    `smdebug.analysis.utils.no_refresh` the answers stay those of one moment.
+
+    Environment: SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW (1000): how many steps may lie above the last one that all
+    workers wrote before the older half is no longer waited for. SMDEBUG_TRAINING_END_DELAY_REFRESH (1): after the job
+    has ended, the longest time in seconds that files of workers which are still missing are waited for; where none is
+    missing there is no wait. SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT (100): how often, one poll interval apart, a
+    missing event file of the newest steps is looked for before its tensors count as lost.
+
+    Args:
+        files: the files of the run.
+        path: where they are, as the user gave it.
+        name: the trial's name; the last component of the path by default.
+        range_steps: (begin, end), global steps; None is open. Only steps in [begin, end) are read.
+        cache: keep values that were read in memory.
+        poll_interval_s: seconds between two looks while waiting.
+
+    Raises:
+        MissingCollectionFiles: the job has ended without writing the collections files of all its workers. While it
+            has not ended they are waited for.
+        AssertionError: range_steps is not made of two numbers of at least 0 in rising order.
+
+    Attributes:
+        fetches_together: whether `prefetch` gains anything, as it does on S3.
+        dynamic_refresh: whether questions look for new steps.
+        logger: where what is lost is said.
+        run_index: what was saved at each step.
+    """
+
+    def __init__(
+        self,
+        files: RunFiles,
+        path: str,
+        name: str | None = None,
+        *,
+        range_steps: Sequence[int | None] | None = None,
+        cache: bool = False,
+        poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
+    ) -> None:
+        self._files = files
+        self.fetches_together = files.fetches_together
+        self.path = path
+        self.name = name if name is not None else path.rpartition("/")[2]
+        self.range_steps = _check_range(range_steps)
+        self.cache = cache
+        self.poll_interval_s = poll_interval_s
+        self.dynamic_refresh = True
+        self.logger = get_logger()
+        self._index_reader = IndexReader(files, self.range_steps)
+        self._collections = RunCollections(files, path, poll_interval_s)
+        window = int(os.environ.get(INCOMPLETE_STEP_WAIT_WINDOW_KEY, "1000"))
+        self._table = StepTable(self._collections.num_workers, window)
+        self._tensors: dict[str, Tensor] = {}
+        self._reader = TensorReader(files)
+        self._known_names = 0
+        self.run_index = RunIndex(files, self._table)
+        self.refresh()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RefreshingRun) and (self.name, self.path) == (other.name, other.path)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.path))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {self.path}>"
+
+    @property
+    def num_workers(self) -> int:
+        """How many workers write each step."""
+        return self._collections.num_workers
+
+    @property
+    def last_complete_step(self) -> int:
+        """The highest global step that is complete; -1 if there is none."""
+        return self._table.last_complete_step
+
+    @property
+    def last_index_token(self) -> str | None:
+        """Path or key of the newest index file before which none is awaited; None before the first complete step."""
+        if self._table.token_step is None or self._table.token_step < 0:
+            return None
+        return self._files.locate(
+            get_index_path(self._table.token_step, serialize_tf_device(self._collections.workers[-1]))
+        )
+
+    @property
+    def loaded_all_steps(self) -> bool:
+        """Whether the job has ended and all that it wrote is known."""
+        return self._table.loaded_all_steps
+
+    def refresh(self) -> bool:
+        """Looks for index files that have become visible; returns whether the job has ended."""
+        new, ended = self._index_reader.find_new(self._table.find_awaited_step())
+        if new:
+            self.run_index.add(new)
+            self._table.settle()
+        return ended
+
+    def maybe_refresh(self) -> None:
+        """Refreshes unless that is off or there can be nothing new; settles the end of the job."""
+        if self._table.loaded_all_steps or not self.dynamic_refresh or not self.refresh():
+            return
+        deadline = time.monotonic() + float(os.environ.get(TRAINING_END_DELAY_REFRESH_KEY, "1"))
+        while self._table.find_awaited_step() is not None and time.monotonic() < deadline:
+            time.sleep(self.poll_interval_s)
+            self.refresh()
+        self._table.close()
+        self._collections.may_have_grown = True
+
+    def prefetch(self, locations: Iterable[TensorLocation]) -> None:
+        """Announces records that will be read next, so that S3 is asked once for many of them."""
+        ranges: dict[str, list[tuple[int, int]]] = {}
+        for location in locations:
+            ranges.setdefault(location.event_file_name, []).append((location.start_idx, location.length))
+        self._files.prefetch(ranges)
+
+    def read_ahead(self, found: Sequence[tuple[int, TensorLocation]]) -> Iterator[tuple[int, TensorLocation]]:
+        """Yields what it is given, and has the records that come next fetched together where that gains anything."""
+        if not self._files.fetches_together:
+            yield from found
+            return
+        part: list[tuple[int, TensorLocation]] = []
+        size = 0
+        for each in found:
+            if part and (size + each[1].length > _FETCH_BYTES or len(part) == _FETCH_RECORDS):
+                self.prefetch(location for _, location in part)
+                yield from part
+                part, size = [], 0
+            part.append(each)
+            size += each[1].length
+        self.prefetch(location for _, location in part)
+        yield from part
+
+    def read_location(
+        self, tname: str, location: TensorLocation, step: int, mode: ModeKeys = ModeKeys.GLOBAL
+    ) -> NDArray[Any]:
+        """Reads the record at a location.
+
+        Args:
+            tname: tensor, for the message.
+            location: the record.
+            step: step in the mode's numbers, for the message.
+            mode: what the step counts.
+
+        Returns:
+            A writable array of the caller's own.
+
+        Raises:
+            TensorUnavailableForStep: the event file is missing, cut or damaged; the rest of the run can be read.
+        """
+        try:
+            return self._reader.read(location)
+        except IndexReaderException as error:
+            raise TensorUnavailableForStep(tname, step, mode, detail=str(error)) from error
+        except FileNotFoundError:
+            return self._read_when_it_comes(tname, location, step, mode)
+        except OSError as error:
+            where = self._files.locate(location.event_file_name)
+            detail = f"event file {where} cannot be read ({error})"
+            raise TensorUnavailableForStep(tname, step, mode, detail=detail) from error
+
+    def _read_when_it_comes(self, tname: str, location: TensorLocation, step: int, mode: ModeKeys) -> NDArray[Any]:
+        retries_left = int(os.environ.get(MISSING_EVENT_FILE_RETRY_LIMIT_KEY, "100"))
+        while True:
+            if retries_left <= 0 or not self._may_still_come(location):
+                where = self._files.locate(location.event_file_name)
+                lost = FileNotFoundError(where)
+                raise TensorUnavailableForStep(tname, step, mode, detail=f"event file {where} is missing") from lost
+            retries_left -= 1
+            time.sleep(self.poll_interval_s)
+            try:
+                return self._reader.read(location)
+            except IndexReaderException as error:
+                raise TensorUnavailableForStep(tname, step, mode, detail=str(error)) from error
+            except FileNotFoundError:
+                continue
+
+    def _may_still_come(self, location: TensorLocation) -> bool:
+        """Whether an event file that is missing may be on its way: the newest of its worker, of a running job."""
+        if self.loaded_all_steps or self._files.has_ended():
+            return False
+        name = location.event_file_name
+        try:
+            step, worker = parse_step(name), parse_worker(name)
+        except ValueError:
+            return False
+        return self.run_index.newest_steps.get(worker, -1) <= step
+
+    def _find_tensor(self, tname: str) -> Tensor | None:
+        """The tensor of a name, if a step known so far has it."""
+        tensor = self._tensors.get(tname)
+        if tensor is None and self.run_index.knows(tname):
+            tensor = self._tensors[tname] = Tensor(tname, self, self._table, self.cache)
+        return tensor
+
+    def _get_collections(self) -> RunCollections:
+        """The collections; read again if tensors have come that they may have been written again for."""
+        known = len(self.run_index.layouts.names)
+        if known != self._known_names:
+            self._known_names = known
+            self._collections.may_have_grown = True
+        return self._collections
+
+
+def _check_range(range_steps: Sequence[int | None] | None) -> tuple[int | None, int | None] | None:
+    if range_steps is None:
+        return None
+    explained = (
+        f"range_steps must be (begin, end), each None or a number of at least 0, begin first; not {range_steps!r}."
+    )
+    if len(range_steps) != 2 or any(
+        part is not None and (not isinstance(part, int) or part < 0) for part in range_steps
+    ):
+        raise AssertionError(explained)
+    begin, end = range_steps
+    if begin is not None and end is not None and begin >= end:
+        raise AssertionError(explained)
+    return begin, end

@@ -1,0 +1,40 @@
+"""What went into a step: its inputs, labels and predictions, in the order in which the framework numbers them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from smdebug.core.modes import ModeKeys
+    from smdebug.trials.trial import Trial
+
+_TRAILING_NUMBER = re.compile(r"(\d+)$")
+
+
+def read_step_data(trial: Trial, names: Iterable[str], step: int, mode: ModeKeys) -> list[NDArray[Any]]:
+    """The values of those of the tensors that a step has, ordered by the number that a name ends in.
+
+    Args:
+        trial: the run.
+        names: tensors.
+        step: step, in the mode's numbers.
+        mode: what the step counts.
+
+    Raises:
+        TensorUnavailableForStep: only reductions of one were saved, or its file is missing or damaged.
+    """
+    global_step = trial.global_step(mode, step)
+    if global_step is None:
+        return []
+    tensors = [trial.tensor(name) for name in sorted(names, key=_get_order)]
+    return [tensor.value(global_step) for tensor in tensors if tensor.has_step(global_step)]
+
+
+def _get_order(name: str) -> tuple[int, str]:
+    number = _TRAILING_NUMBER.search(name)
+    return (int(number[1]) if number else -1, name)

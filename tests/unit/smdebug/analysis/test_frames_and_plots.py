@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import SMDebugError, SMDebugValueError, TensorUnavailable
+from smdebug.trials import create_trial
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from smdebug.trials import Trial
+
+mpl.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    from matplotlib import pyplot as plt
+
+    plt.close("all")
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    run = RunMaker(tmp_path / "run", workers=2)
+    for step in range(4):
+        mode = ModeKeys.EVAL if step == 3 else ModeKeys.TRAIN
+        for rank in range(2):
+            tensors = {
+                "loss": 10.0 * rank + step,
+                "w": np.arange(300, dtype=np.float32) * (step + 1),
+                "smdebug/reductions/abs_mean/g": np.float32(step),
+                "text": ["a"],
+            }
+            run.write_step(step, tensors, mode, 0 if step == 3 else step, f"worker_{rank}")
+    run.end()
+    return create_trial(run.out_dir)
+
+
+def test_frame_is_long_and_holds_scalars_and_reductions(trial: Trial) -> None:
+    frame = trial.to_frame()
+    assert list(frame.columns) == ["step", "mode", "mode_step", "worker", "tensor", "reduction", "value"]
+    assert len(frame) == 16
+    assert set(frame.tensor) == {"loss", "g"}
+    assert frame.value.dtype == np.float64
+    last = frame[(frame.step == 3) & (frame.worker == "worker_1")].set_index("tensor")
+    assert last.loc["loss", ["mode", "mode_step", "value"]].tolist() == ["EVAL", 0, 13.0]
+    assert last.loc["g", ["reduction", "value"]].tolist() == ["abs_mean", 3.0]
+
+
+def test_frame_can_be_narrowed(trial: Trial) -> None:
+    assert set(trial.to_frame("^l", mode=ModeKeys.EVAL).step) == {3}
+    assert set(trial.to_frame(with_values=False).tensor) == {"g"}
+    assert len(trial.to_frame("nothing")) == 0
+    with pytest.raises(KeyError, match="PREDICT"):
+        trial.to_frame(mode=ModeKeys.PREDICT)
+
+
+def test_frame_leaves_out_what_is_damaged(trial: Trial) -> None:
+    from pathlib import Path
+
+    (Path(trial.path) / "events/000000000001/000000000001_worker_0.tfevents").write_bytes(b"x")
+    assert len(trial.to_frame()) == 14
+
+
+def test_plot_draws_what_was_saved(trial: Trial) -> None:
+    axes = trial.plot("loss")
+    assert [line.get_label() for line in axes.lines] == ["loss (worker_0)", "loss (worker_1)"]
+    assert axes.lines[1].get_xydata().tolist() == [[0, 10], [1, 11], [2, 12], [3, 13]]
+    assert axes.get_xlabel() == "global step"
+    eval_axes = trial.plot("^w$", "max", mode=ModeKeys.EVAL)
+    assert eval_axes.lines[0].get_xydata().tolist() == [[0, 299 * 4]]
+    assert eval_axes.get_ylabel() == "max"
+    assert trial.plot(["g", "loss"], "mean", abs=True).get_ylabel() == "mean of absolute values"
+
+
+def test_plot_says_what_it_needs(trial: Trial) -> None:
+    with pytest.raises(SMDebugValueError, match=r"w has 300 numbers.*reduction='mean'"):
+        trial.plot("w")
+    with pytest.raises(SMDebugValueError, match="median"):
+        trial.plot("w", "median")
+    with pytest.raises(TensorUnavailable, match="nothing"):
+        trial.plot("nothing")
+
+
+def test_histogram_counts_every_value(trial: Trial) -> None:
+    axes = trial.plot_histogram("w", bins=10)
+    shares = axes.collections[0].get_array()
+    assert shares.shape == (10, 4)
+    np.testing.assert_allclose(shares.sum(axis=0), 1)
+    counts, _ = np.histogram(np.arange(300.0), np.linspace(0, 299 * 4, 11))
+    np.testing.assert_allclose(shares[:, 0], counts / 300)
+
+
+def test_histogram_of_values_that_are_not_finite_or_all_the_same(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"same": np.ones(5), "some": np.array([np.nan, 1.0, np.inf]), "none": np.array([np.nan])})
+    run.write_step(1, {"same": np.ones(5), "some": np.array([2.0]), "none": np.array([np.inf]), "c": np.ones(2) * 1j})
+    run.end()
+    trial = create_trial(str(tmp_path))
+    for name in ("same", "some"):
+        np.testing.assert_allclose(trial.plot_histogram(name).collections[0].get_array().sum(axis=0), 1)
+    for name, text in (("none", "no finite number"), ("c", "complex128")):
+        with pytest.raises(SMDebugValueError, match=text):
+            trial.plot_histogram(name)
+    with pytest.raises(SMDebugValueError, match="bins"):
+        trial.plot_histogram("same", bins=0)
+
+
+@pytest.mark.parametrize(("package", "ask"), [("pandas", "to_frame"), ("matplotlib", "plot")])
+def test_missing_package_is_named_with_its_extra(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, package: str, ask: str
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *arguments: Any) -> Any:
+        if name.partition(".")[0] == package:
+            raise ImportError(name)
+        return real(name, *arguments)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(SMDebugError, match=rf"{package}.*\[analysis\]"):
+        trial.to_frame() if ask == "to_frame" else trial.plot("loss")

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from smdebug.core.modes import ModeKeys
+from smdebug.trials.__main__ import main
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.object_storage import Storage
+
+
+def write(out_dir: str) -> RunMaker:
+    run = RunMaker(out_dir)
+    run.write_step(0, {"loss": 2.5, "fc.weight": np.array([1, np.nan, np.inf, 3], np.float32)}, ModeKeys.TRAIN, 0)
+    run.write_step(1, {"loss": 1.5, "smdebug/reductions/mean/fc.weight": 2.0}, ModeKeys.EVAL, 0)
+    run.end()
+    return run
+
+
+def test_prints_what_a_run_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(str(tmp_path))
+    assert main([str(tmp_path)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for part in ("ended", "worker_0", "all 2 0 to 1", "TRAIN 1 0 to 0", "weights 1", "fc.weight 2 0 1", "mean, value"):
+        assert part in printed
+
+
+def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(str(tmp_path))
+    (tmp_path / "index/000000000/000000000009_worker_0.json").write_bytes(b"")
+    assert main([str(tmp_path), "--json"]) == 0
+    run = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert run["ended"]
+    assert run["steps"]["EVAL"] == {"count": 1, "first": 0, "last": 0}
+    assert run["steps"]["GLOBAL"]["count"] == 3
+    loss = next(tensor for tensor in run["tensors"] if tensor["name"] == "loss")
+    assert (loss["steps"], loss["first"], loss["last"], loss["saved"]) == (2, 0, 1, ["value"])
+    sizes = [path.stat().st_size for path in tmp_path.glob("events/*/*")]
+    assert run["bytes"] == sum(sizes)
+    assert run["collections"]["weights"] == 1
+    assert "step 9" in run["damaged"][0]
+
+
+def test_values_of_a_tensor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(str(tmp_path))
+    assert main([str(tmp_path), "--tensor", "fc.weight", "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert first == {
+        "step": 0,
+        "worker": "worker_0",
+        "dtype": "float32",
+        "shape": [4],
+        "min": 1.0,
+        "max": 3.0,
+        "mean": 2.0,
+        "std": 1.0,
+        "nan": 1,
+        "inf": 1,
+    }
+    assert second["reductions"] == {"mean": 2.0}
+    assert main([str(tmp_path), "--tensor", "loss", "--mode", "EVAL"]) == 0
+    line = capsys.readouterr().out.splitlines()[1].split()
+    assert line == ["0", "worker_0", "1.5", "1.5", "1.5", "0", "0", "0", "float64", "(1,)"]
+
+
+def test_damaged_step_of_a_tensor_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(str(tmp_path))
+    (tmp_path / "events/000000000001/000000000001_worker_0.tfevents").write_bytes(b"")
+    assert main([str(tmp_path), "--tensor", "loss"]) == 0
+    header, good, bad = capsys.readouterr().out.splitlines()
+    assert "mean" in header
+    assert "2.5" in good
+    assert "Tensor loss cannot be had at step 1" in bad
+
+
+def test_on_s3(storage: Storage, capsys: pytest.CaptureFixture[str]) -> None:
+    write("s3://runs/job")
+    assert main(["s3://runs/job"]) == 0
+    assert "fc.weight" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["{0}/nothing"], "no run: there is no collections file under it"),
+        (["{0}/run", "--tensor", "missing"], "Tensor missing was not saved"),
+        (["{0}/half"], "1 of 2 workers"),
+        (["{0}/broken"], "broken: "),
+        (["s3://"], "s3://bucket/prefix"),
+    ],
+)
+def test_errors_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
+) -> None:
+    write(str(tmp_path / "run"))
+    RunMaker(tmp_path / "half", workers=2)
+    (tmp_path / "half/collections/000000000/worker_1_collections.json").unlink()
+    RunMaker(tmp_path / "broken")
+    (tmp_path / "broken/collections/000000000/worker_0_collections.json").write_bytes(b"{")
+    assert main([part.format(tmp_path) for part in arguments]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 1
+    assert text in captured.err
+
+
+def test_help_teaches() -> None:
+    command = [sys.executable, "-m", "smdebug.trials", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    for part in ("s3://bucket/prefix", "--tensor", "--json", "Exit code"):
+        assert part in done.stdout

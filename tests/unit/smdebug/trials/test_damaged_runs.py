@@ -1,0 +1,219 @@
+"""Damaged files: whatever is done to them, a trial raises what is documented, and undamaged steps stay readable."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from smdebug.core.modes import ModeKeys
+from smdebug.core.reader import FileReader
+from smdebug.exceptions import MissingCollectionFiles, SMDebugError, SMDebugValueError, TensorUnavailableForStep
+from smdebug.trials import create_trial
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from smdebug.trials import Trial
+
+STEPS = 4
+DAMAGED_STEP = 2
+SEEDS = range(60)
+
+
+def flip_bits(content: bytes, chance: random.Random) -> bytes:
+    damaged = bytearray(content)
+    for _ in range(chance.choice([1, 1, 3, 20])):
+        damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+    return bytes(damaged)
+
+
+def cut(content: bytes, chance: random.Random) -> bytes:
+    return content[: chance.randrange(len(content))]
+
+
+def fill_with_garbage(content: bytes, chance: random.Random) -> bytes:
+    return chance.randbytes(chance.choice([1, 12, len(content), 3 * len(content)]))
+
+
+def overwrite_a_part(content: bytes, chance: random.Random) -> bytes:
+    start = chance.randrange(len(content))
+    return content[:start] + chance.randbytes(min(40, len(content) - start)) + content[start + 40 :]
+
+
+def insert_a_part(content: bytes, chance: random.Random) -> bytes:
+    start = chance.randrange(len(content))
+    return content[:start] + chance.randbytes(chance.randrange(1, 30)) + content[start:]
+
+
+def empty(content: bytes, chance: random.Random) -> bytes:
+    return b""
+
+
+DAMAGE = [flip_bits, cut, fill_with_garbage, overwrite_a_part, insert_a_part, empty]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = RunMaker(tmp_path_factory.mktemp("whole") / "run", workers=2)
+    for step in range(STEPS):
+        for rank in range(2):
+            tensors = {
+                "small": np.arange(6, dtype=np.float32).reshape(2, 3) + step,
+                "large": np.full(70_000, step, np.float64),
+                "text": ["a", "é"],
+                "narrow": np.array([-1, step], np.int8),
+                "smdebug/reductions/mean/small": np.float32(step),
+            }
+            mode = ModeKeys.TRAIN if step % 2 else ModeKeys.EVAL
+            run.write_step(step, tensors, mode, step // 2, f"worker_{rank}", {"small": (2, 3)})
+    run.end()
+    return tmp_path_factory.getbasetemp() / run.out_dir
+
+
+@pytest.fixture
+def copy(whole: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(whole, tmp_path / "run")
+
+
+def ask_everything(trial: Trial) -> None:
+    """Every question; SMDebugError and what the questions document are the only errors."""
+    trial.steps()
+    trial.modes()
+    trial.collections()
+    for name in trial.tensor_names():
+        tensor = trial.tensor(name)
+        for step in range(STEPS + 1):
+            for ask in (tensor.value, tensor.shape, tensor.reduction_values, tensor.workers):
+                try:
+                    ask(step)
+                except SMDebugError:
+                    continue
+        for mode in ModeKeys:
+            tensor.steps(mode)
+            try:
+                tensor.values(mode)
+            except SMDebugError:
+                continue
+
+
+def check_other_steps(trial: Trial) -> None:
+    for step in set(range(STEPS)) - {DAMAGED_STEP}:
+        np.testing.assert_array_equal(trial.tensor("small").value(step), np.arange(6).reshape(2, 3) + step)
+        assert (trial.tensor("large").value(step) == step).all()
+        assert trial.tensor("text").value(step).tolist() == ["a", "é"]
+        assert trial.tensor("small").reduction_value(step, "mean") == step
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("kind", ["events", "index"])
+def test_damage_to_a_step_stays_in_that_step(
+    copy: Path, kind: str, damage: Callable[[bytes, random.Random], bytes]
+) -> None:
+    (path,) = copy.glob(f"{kind}/*/{DAMAGED_STEP:012}_worker_0.*")
+    content = path.read_bytes()
+    for seed in SEEDS:
+        path.write_bytes(damage(content, random.Random(seed)))
+        trial = create_trial(str(copy))
+        check_other_steps(trial)
+        ask_everything(trial)
+        # The other worker's part of the step is whole.
+        assert (trial.tensor("large").value(DAMAGED_STEP, worker="worker_1") == DAMAGED_STEP).all()
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+def test_no_damaged_value_is_ever_returned(copy: Path, damage: Callable[[bytes, random.Random], bytes]) -> None:
+    """The checksum in the index covers every byte of a record that means something."""
+    (path,) = copy.glob(f"events/*/{DAMAGED_STEP:012}_worker_0.*")
+    content = path.read_bytes()
+    for seed in SEEDS:
+        path.write_bytes(damage(content, random.Random(seed)))
+        trial = create_trial(str(copy))
+        for name in ("small", "large", "narrow", "text"):
+            tensor = trial.tensor(name)
+            try:
+                found = tensor.value(DAMAGED_STEP)
+            except TensorUnavailableForStep:
+                with pytest.raises(TensorUnavailableForStep, match=rf"{name}.*step {DAMAGED_STEP}.*{path}"):
+                    tensor.value(DAMAGED_STEP)
+            else:
+                np.testing.assert_array_equal(found, tensor.value(DAMAGED_STEP, worker="worker_1"))
+
+
+ODD_VALUES = [None, -1, 2**70, "x", "", [], {}, [1], 1.5, "\0", "../../x", True]
+
+
+def list_places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every (container, key) of a JSON document."""
+    for key, inner in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        yield value, key
+        if isinstance(inner, (dict, list)):
+            yield from list_places(inner)
+
+
+def test_index_files_with_odd_values(copy: Path) -> None:
+    """Whole JSON, and what stands in it makes no sense: each value in turn, replaced by each odd one."""
+    path = copy / f"index/000000000/{DAMAGED_STEP:012}_worker_0.json"
+    content = path.read_bytes()
+    index = json.loads(content)
+    index["tensor_payload"] = index["tensor_payload"][:2]
+    content = json.dumps(index).encode()
+    for number, _ in enumerate(list_places(json.loads(content))):
+        for odd in ODD_VALUES:
+            document = json.loads(content)
+            container, key = list(list_places(document))[number]
+            container[key] = odd
+            path.write_text(json.dumps(document))
+            trial = create_trial(str(copy))
+            check_other_steps(trial)
+            ask_everything(trial)
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+def test_damaged_collections_of_one_worker(copy: Path, damage: Callable[[bytes, random.Random], bytes]) -> None:
+    path = copy / "collections/000000000/worker_0_collections.json"
+    content = path.read_bytes()
+    for seed in SEEDS:
+        path.write_bytes(damage(content, random.Random(seed)))
+        try:
+            trial = create_trial(str(copy))
+        except (SMDebugError, MissingCollectionFiles):
+            # A digit of the number of workers may have changed.
+            continue
+        check_other_steps(trial)
+        ask_everything(trial)
+
+
+def test_damaged_collections_of_all_workers_name_the_file(copy: Path) -> None:
+    paths = list(copy.glob("collections/*/*"))
+    for path in paths:
+        path.write_bytes(b"{}")
+    with pytest.raises(SMDebugValueError, match=str(min(paths))):
+        create_trial(str(copy))
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+def test_whole_file_reader(copy: Path, damage: Callable[[bytes, random.Random], bytes]) -> None:
+    (path,) = copy.glob(f"events/*/{DAMAGED_STEP:012}_worker_0.*")
+    content = path.read_bytes()
+    for seed in SEEDS:
+        path.write_bytes(damage(content, random.Random(seed)))
+        for check in ("minimal", "full", "none"):
+            try:
+                list(FileReader(path).read_tensors(check))
+            except SMDebugError:
+                continue
+
+
+def test_foreign_files_among_those_of_a_run(copy: Path) -> None:
+    for name in ("index/notes.json", "index/000000000/x.json", "index/000000000/5.json", "index/more", "events/x"):
+        (copy / name).write_bytes(b"{")
+    (copy / "index/000000000/000000000001_worker_0.csv").mkdir()
+    (copy / "collections/000000000/notes.txt").write_bytes(b"")
+    check_other_steps(create_trial(str(copy)))
