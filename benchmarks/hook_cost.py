@@ -157,25 +157,28 @@ def compare(ours: dict[str, float], theirs: dict[str, float], *, small: bool) ->
     def cost(answers: dict[str, float], way: str) -> float:
         return answers[f"{way}_ms"] - answers["bare_ms"]
 
-    yield f"{'bare step':<28}{ours['bare_ms']:>9.2f} ms{theirs['bare_ms']:>11.2f} ms"
+    yield f"{'bare step':<26}{ours['bare_ms']:>9.2f} ms{theirs['bare_ms']:>11.2f} ms"
     idle = [100 * cost(answers, "idle") / answers["bare_ms"] for answers in (ours, theirs)]
-    yield f"{'idle hook, of the step':<28}{idle[0]:>9.1f} % {idle[1]:>11.1f} %   goal < 1 %"
+    yield f"{'idle hook, of the step':<26}{idle[0]:>9.1f} % {idle[1]:>11.1f} %   goal < 1 %"
     goals = {"save": "15 x" if small else "", "reduce": "20 x"}
     for way, shown in (("save", "a saved step"), ("reduce", "a step with reductions")):
         mine, other = max(cost(ours, way), 1e-3), cost(theirs, way)
-        goal = f"  goal: {goals[way]}" if goals[way] else ""
-        yield f"{shown:<28}{mine:>9.2f} ms{other:>11.2f} ms{other / mine:>11.1f} x{goal}"
+        goal = f"  goal {goals[way]}" if goals[way] else ""
+        yield f"{shown:<26}{mine:>9.2f} ms{other:>11.2f} ms{other / mine:>11.1f} x{goal}"
     if not small:
         raw = [cost(answers, "save") / cost(answers, "raw") for answers in (ours, theirs)]
         shown = "a saved step, of raw writing"
-        yield f"{shown:<28}{raw[0]:>9.2f}   {raw[1]:>11.2f}         goal <= 1.15"
-    for key, shown in (("open_s", "opening"), ("first_question_s", "first question")):
-        yield f"{shown:<28}{1e3 * ours[key]:>9.2f} ms{1e3 * theirs[key]:>11.2f} ms{theirs[key] / ours[key]:>11.1f} x"
-    key = "read_mb_per_s"
+        yield f"{shown:<26}{raw[0]:>9.2f}   {raw[1]:>11.2f}         goal <= 1.15"
+    for key, shown in (
+        ("open_s", "opening"),
+        ("first_question_s", "first question"),
+        ("reductions_on_read_s", "reductions when read"),
+    ):
+        mine, other = 1e3 * ours[key], 1e3 * theirs[key]
+        yield f"{shown:<26}{mine:>9.2f} ms{other:>11.2f} ms{other / mine:>11.1f} x"
+    mine, other = (answers["read_mb_per_s"] for answers in (ours, theirs))
     goal = "10 x" if small else "memory"
-    yield f"{'reading':<28}{ours[key]:>6.0f} MB/s{theirs[key]:>9.0f} MB/s{ours[key] / theirs[key]:>11.1f} x  goal: {goal}"
-    key = "reductions_on_read_s"
-    yield f"{'reductions when read':<28}{1e3 * ours[key]:>9.1f} ms{1e3 * theirs[key]:>11.1f} ms{theirs[key] / ours[key]:>11.1f} x"
+    yield f"{'reading':<26}{mine:>7.0f} MB/s{other:>9.0f} MB/s{mine / other:>9.1f} x  goal {goal}"
 
 
 def measure() -> Iterator[str]:
@@ -192,7 +195,7 @@ def measure() -> Iterator[str]:
             name: {key: statistics.median(answers[key] for answers in done) for key in done[0]}
             for name, done in rounds.items()
         }
-        yield f"{size} ({' '.join(arguments)}){'':<8}ours   smdebug 1.0.34"
+        yield f"{size} ({' '.join(arguments)}){'':<4}ours   smdebug 1.0.34"
         yield from compare(medians["ours"], medians["theirs"], small=size.startswith("small"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from smdebug.trials.trial import Trial
+
+_TRAILING_NUMBER = re.compile(r"(\d+)$")
 
 
 @contextmanager
@@ -60,3 +63,9 @@ def parse_list_from_str(arg: str | list[str] | None, delimiter: str = ",") -> li
     if isinstance(arg, list):
         return arg
     return [part.strip() for part in arg.split(delimiter)]
+
+
+def _tensor_name_sorter(tname: str) -> tuple[int, str]:
+    """Sort key of names that end in numbers: input_2 before input_10, and names without a number first."""
+    number = _TRAILING_NUMBER.search(tname)
+    return (int(number[1]) if number else -1, tname)

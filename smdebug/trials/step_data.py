@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
+
+from smdebug.analysis.utils import _tensor_name_sorter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
 
     from smdebug.core.modes import ModeKeys
     from smdebug.trials.trial import Trial
-
-_TRAILING_NUMBER = re.compile(r"(\d+)$")
 
 
 def read_step_data(trial: Trial, names: Iterable[str], step: int, mode: ModeKeys) -> list[NDArray[Any]]:
@@ -31,10 +30,5 @@ def read_step_data(trial: Trial, names: Iterable[str], step: int, mode: ModeKeys
     global_step = trial.global_step(mode, step)
     if global_step is None:
         return []
-    tensors = [trial.tensor(name) for name in sorted(names, key=_get_order)]
+    tensors = [trial.tensor(name) for name in sorted(names, key=_tensor_name_sorter)]
     return [tensor.value(global_step) for tensor in tensors if tensor.has_step(global_step)]
-
-
-def _get_order(name: str) -> tuple[int, str]:
-    number = _TRAILING_NUMBER.search(name)
-    return (int(number[1]) if number else -1, name)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from smdebug.analysis.utils import parse_bool, parse_list_from_str
+from smdebug.analysis.utils import _tensor_name_sorter, parse_bool, parse_list_from_str
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,8 @@ def test_parse_bool_refuses(given: Any) -> None:
 @pytest.mark.parametrize(("given", "value"), [(None, []), ("", []), ("a, b", ["a", "b"]), (["x"], ["x"])])
 def test_parse_list(given: Any, value: list[str]) -> None:
     assert parse_list_from_str(given) == value
+
+
+def test_tensor_name_sorter() -> None:
+    names = ["in_10", "in_2", "in", "a_2"]
+    assert sorted(names, key=_tensor_name_sorter) == ["in", "a_2", "in_2", "in_10"]

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from smdebug.core.logger import get_logger
 from smdebug.exceptions import (
     NoMoreData,
     RuleEvaluationConditionMet,
@@ -150,3 +152,22 @@ def test_live_run_is_followed(run: RunMaker) -> None:
     with pytest.raises(NoMoreData):
         invoke_rule(rule)
     assert rule.asked == [0, 500, 1000, 1500, 2000, 3000]
+
+
+def test_invoke_rule_says_what_it_did(trial: Trial) -> None:
+    messages: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage())
+
+    logger, listener = get_logger(), Listener()
+    logger.addHandler(listener)
+    try:
+        with pytest.raises(NoMoreData):
+            invoke_rule(Above(trial))
+    finally:
+        logger.removeHandler(listener)
+    assert messages[0] == "Rule Above is evaluated at global steps from 0 on."
+    assert sum("resulted in the condition being met" in message for message in messages) == 2
+    assert messages[-1] == "Rule Above was evaluated at 4 steps; its condition was met at 2 of them."
