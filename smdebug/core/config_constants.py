@@ -19,6 +19,14 @@ DEFAULT_WORKER_NAME = "worker_0"
 DEFAULT_COLLECTIONS_FILE_NAME = "worker_0_collections.json"
 DEFAULT_SAGEMAKER_METRICS_PATH = "SAGEMAKER_METRICS_DIRECTORY"
 
+# Current host of a job of several: part of the names of what a node writes.
+DEFAULT_RESOURCE_CONFIG_FILE = "/opt/ml/input/config/resourceconfig.json"
+
+# Names of the profiler, which is no part of this library, and of its report's telemetry, of which there is none.
+PAPERMILL_EXECUTION_ENV_VAR = "PAPERMILL_EXECUTION"
+PROFILER_REPORT_VERSION = "profiler_report_v1"
+PROFILER_TELEMETRY_URL = ""
+
 LOG_LEVEL_ENV_STR = "SMDEBUG_LOG_LEVEL"
 LOG_PATH_ENV_STR = "SMDEBUG_LOG_PATH"
 LOG_ALL_TO_STDOUT_ENV_STR = "SMDEBUG_LOG_ALL_TO_STDOUT"

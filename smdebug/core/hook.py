@@ -16,7 +16,8 @@ from smdebug.core.reduction_config import ReductionConfig
 from smdebug.core.run_writer import check_out_dir
 from smdebug.core.save_config import SaveConfig
 from smdebug.core.singleton import set_hook
-from smdebug.core.step_capture import Scalar, StepCapture
+from smdebug.core.step_capture import StepCapture
+from smdebug.core.summaries import Scalar
 from smdebug.core.tensorboard import get_tensorboard_dir
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from smdebug.core.config_constants import (
     CONFIG_FILE_PATH_ENV_STR,
+    DEFAULT_RESOURCE_CONFIG_FILE,
     DEFAULT_SAGEMAKER_CONFIG_FILE,
     DEFAULT_SAGEMAKER_OUTDIR,
     DEFAULT_SAGEMAKER_TENSORBOARD_CONFIG_FILE,
@@ -136,6 +137,15 @@ def add_collections_to_manager(
         if reduction_config:
             collection.reduction_config = reduction_config
         collection.save_histogram = _parse_flag(parameters, "save_histogram", default=True)
+
+
+def get_node_id_from_resource_config() -> str | None:
+    """Return the name of this host in its job (`algo-1`), as resourceconfig.json has it; None without that file."""
+    path = Path(DEFAULT_RESOURCE_CONFIG_FILE)
+    if not path.is_file():
+        return None
+    host = json.loads(path.read_text(encoding="utf-8")).get("current_host")
+    return None if host is None else str(host)
 
 
 def create_hook_from_json_config(

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
+
+from smdebug.core.modes import ModeKeys
+from smdebug.core.tensor_location import TensorLocation as TensorLocation
+from smdebug.core.tensor_location import TensorShape as TensorShape
+from smdebug.exceptions import SMDebugNotImplementedError
 
 EVENTS_DIR = "events"
 INDEX_DIR = "index"
@@ -86,3 +93,100 @@ def deserialize_tf_device(worker: str) -> str:
 
 def _base_name(path: str) -> str:
     return path.rpartition("/")[2]
+
+
+class IndexFileLocationUtils:
+    """Names of index files, under the names that code written for smdebug knows."""
+
+    MAX_INDEX_FILE_NUM_IN_INDEX_PREFIX = STEPS_PER_BLOCK
+
+    @staticmethod
+    def get_index_path(path: str) -> str:
+        """Return the folder of all index files of the run at `path`."""
+        return f"{path.rstrip('/')}/{INDEX_DIR}"
+
+    @staticmethod
+    def get_index_prefix_for_step(step_num: int) -> str:
+        """Return the name of the folder that holds the index files of a global step: `000000001` for 1234."""
+        return f"{step_num // STEPS_PER_BLOCK:0{BLOCK_DIGITS}d}"
+
+    @staticmethod
+    def next_index_prefix_for_step(step_num: int) -> str:
+        """Return the name of the folder after that of the step."""
+        return IndexFileLocationUtils.get_index_prefix_for_step(step_num + STEPS_PER_BLOCK)
+
+    @staticmethod
+    def get_index_key_for_step(prefix: str, step_num: int, worker_name: str) -> str:
+        """Return the path of the index file of a step, `prefix` being the run's; the worker is made fit for a name."""
+        return f"{prefix.rstrip('/')}/{get_index_path(step_num, serialize_tf_device(worker_name))}"
+
+    @staticmethod
+    def parse_step_from_index_file_name(index_file_name: str) -> int:
+        """Return the global step of an index file; ValueError for a name without one."""
+        return parse_step(index_file_name)
+
+    @staticmethod
+    def get_prefix_from_index_file(index_file: str) -> str:
+        """Return the path of the run that an index file belongs to; ValueError where it lies in none."""
+        run, found, _ = index_file.rpartition(f"/{INDEX_DIR}/")
+        if not found:
+            raise ValueError(f"{index_file!r} does not lie in a folder named {INDEX_DIR}.")
+        return run
+
+
+class TensorFileLocation:
+    """Where one worker's event file of one global step lies."""
+
+    def __init__(self, step_num: int, worker_name: str) -> None:
+        """Take the global step and the worker as trials show it."""
+        self.step_num = int(step_num)
+        self.worker_name = worker_name
+
+    @classmethod
+    def load_filename(cls, path: str) -> TensorFileLocation:
+        """Return the location that a path tells of; ValueError for a name that is no event file's."""
+        return cls(parse_step(path), parse_worker(path))
+
+    def get_filename(self) -> str:
+        """Return the file's own name."""
+        return _base_name(get_event_path(self.step_num, serialize_tf_device(self.worker_name)))
+
+    def get_file_location(self, trial_dir: str = "") -> str:
+        """Return the path, below the run's if that is given."""
+        return _join(trial_dir, get_event_path(self.step_num, serialize_tf_device(self.worker_name)))
+
+    @staticmethod
+    def get_dir(trial_dir: str = "") -> str:
+        """Return the folder of all event files."""
+        return _join(trial_dir, EVENTS_DIR)
+
+    def get_step_dir_path(self, trial_dir: str = "") -> str:
+        """Return the folder of the step's event files."""
+        return self.get_file_location(trial_dir).rpartition("/")[0]
+
+
+class TensorboardFileLocation:
+    """Where this process's TensorBoard file of one global step lies."""
+
+    def __init__(self, step_num: int, worker_name: str, mode: ModeKeys = ModeKeys.GLOBAL) -> None:
+        """Take the global step, the worker (which these names do not show) and the mode of the step."""
+        self.step_num = int(step_num)
+        self.worker_name = worker_name
+        self.mode = mode
+
+    def get_file_location(self, base_dir: str = "") -> str:
+        """Return the path, below the TensorBoard folder if that is given."""
+        path = get_tensorboard_path(self.mode.name, self.step_num, os.getpid(), socket.gethostname())
+        return _join(base_dir, path)
+
+
+class TraceFileLocation:
+    """Would say where the profiler's trace files lie."""
+
+    def __init__(self, *_arguments: object, **_named: object) -> None:
+        """Raise SMDebugNotImplementedError: there is no profiler here."""
+        raise SMDebugNotImplementedError("The profiler is no part of this library: there are no trace files.")
+
+
+def _join(folder: str, path: str) -> str:
+    return f"{folder.rstrip('/')}/{path}" if folder else path

@@ -99,10 +99,10 @@ class S3Output:
     def __init__(self, path: str, *, append: bool = False) -> None:
         """Take an `s3://bucket/key` path; with `append` the object's present content comes first."""
         self._bucket, self._key = split_s3_path(path)
-        self._client = _get_s3_client(os.getpid())
+        self._client = get_s3_client()
         self._content = bytearray()
         if append:
-            with _explained("read", path):
+            with explained("read", path):
                 self._content += self._client.get_object(Bucket=self._bucket, Key=self._key)["Body"].read()
         self.size = len(self._content)
 
@@ -114,7 +114,7 @@ class S3Output:
 
     def commit(self) -> None:
         """Upload the object; the bucket is created if it is not there."""
-        with _explained("write", f"{S3_SCHEME}{self._bucket}/{self._key}"):
+        with explained("write", f"{S3_SCHEME}{self._bucket}/{self._key}"):
             try:
                 self._put()
             except self._client.exceptions.NoSuchBucket:
@@ -156,8 +156,8 @@ def path_exists(path: str) -> bool:
     if not is_s3_path(path):
         return Path(path).exists()
     bucket, key = split_s3_path(path)
-    client = _get_s3_client(os.getpid())
-    with _explained("list", path):
+    client = get_s3_client()
+    with explained("list", path):
         try:
             found = client.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
         except client.exceptions.NoSuchBucket:
@@ -177,6 +177,11 @@ def split_s3_path(path: str) -> tuple[str, str]:
     return bucket, "/".join(part for part in key.split("/") if part)
 
 
+def get_s3_client() -> Any:
+    """Return this process's client of S3, made when it is first asked for."""
+    return _get_s3_client(os.getpid())
+
+
 @lru_cache(maxsize=1)
 def _get_s3_client(pid: int) -> Any:  # noqa: ARG001 - a forked child needs connections of its own
     from smdebug.core.s3 import build_s3_client
@@ -185,7 +190,7 @@ def _get_s3_client(pid: int) -> Any:  # noqa: ARG001 - a forked child needs conn
 
 
 @contextmanager
-def _explained(verb: str, path: str) -> Iterator[None]:
+def explained(verb: str, path: str) -> Iterator[None]:
     """Turn what boto3 raises into an error that says what to look at."""
     from botocore.exceptions import BotoCoreError, ClientError
 

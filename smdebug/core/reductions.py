@@ -56,6 +56,11 @@ def check_reduction_name(reduction_name: str) -> None:
         raise SMDebugValueError(f"{reduction_name!r} is not a reduction. The reductions are {known}.")
 
 
+def get_basic_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any]) -> Any:
+    """Reduce an array as `get_numpy_reduction` does; None for a norm, which is no basic reduction."""
+    return None if reduction_name in ALLOWED_NORMS else get_numpy_reduction(reduction_name, numpy_data)
+
+
 def get_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any], abs: bool = False) -> Any:  # noqa: A002 -- smdebug's signature
     """Reduces an array of any shape to one numpy scalar.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.core.arrays import make_numpy_array
 from smdebug.core.barrier import LossReport, guarded
@@ -14,7 +14,7 @@ from smdebug.core.modes import ModeKeys
 from smdebug.core.run_writer import RunWriter, Worker
 from smdebug.core.saving_plan import SavingPlan, Selection, StepPlan
 from smdebug.core.step_counters import StepCounters
-from smdebug.core.summaries import Summaries
+from smdebug.core.summaries import Scalar, Summaries
 from smdebug.core.writer import write_selected, write_value
 from smdebug.exceptions import InvalidCollectionConfiguration
 
@@ -28,22 +28,6 @@ if TYPE_CHECKING:
     from smdebug.core.reduction_config import ReductionConfig
     from smdebug.core.save_config import SaveConfig
     from smdebug.core.step_writer import StepWriter
-
-
-class Scalar(NamedTuple):
-    """A number on its way to a step.
-
-    Attributes:
-        name: as it stands in the run.
-        array: of exactly one element.
-        is_metric: whether SageMaker's metrics get it too.
-        timestamp: seconds since the epoch, None for when it is written.
-    """
-
-    name: str
-    array: np.ndarray[Any, Any]
-    is_metric: bool
-    timestamp: float | None
 
 
 class StepCapture:
@@ -215,16 +199,7 @@ class StepCapture:
         write_value(writer, scalar.name, scalar.array)
         if scalar.timestamp is not None:
             writer.stamp(writer.mode, writer.mode_step, None)
-        if scalar.array.dtype.kind in "biuf":
-            self._summaries.add_scalar(
-                scalar.name,
-                float(scalar.array.item()),
-                writer.mode,
-                writer.step,
-                writer.mode_step,
-                is_metric=scalar.is_metric,
-                timestamp=scalar.timestamp,
-            )
+        self._summaries.add_scalar(scalar, writer.mode, writer.step, writer.mode_step)
 
     @guarded("a tensor given to save_tensor")
     def _write_custom_tensor(self, name: str, value: Any, collection_names: tuple[str, ...]) -> None:

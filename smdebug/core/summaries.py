@@ -5,7 +5,7 @@ A failure here costs the summary only: the run's own files do not depend on it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,22 @@ if TYPE_CHECKING:
 
     from smdebug.core.collection import Collection
     from smdebug.core.modes import ModeKeys
+
+
+class Scalar(NamedTuple):
+    """A number on its way to a step.
+
+    Attributes:
+        name: as it stands in the run.
+        array: of exactly one element.
+        is_metric: whether SageMaker's metrics get it too.
+        timestamp: seconds since the epoch, None for when it is written.
+    """
+
+    name: str
+    array: NDArray[Any]
+    is_metric: bool
+    timestamp: float | None
 
 
 class Summaries:
@@ -68,22 +84,15 @@ class Summaries:
             self._metrics.add(name, float(array.reshape(()).astype(np.float64)), mode, mode_step)
 
     @guarded("a scalar's summary")
-    def add_scalar(
-        self,
-        name: str,
-        number: float,
-        mode: ModeKeys,
-        step: int,
-        mode_step: int,
-        *,
-        is_metric: bool,
-        timestamp: float | None,
-    ) -> None:
-        """Show a number; `is_metric` makes it a SageMaker metric too."""
+    def add_scalar(self, scalar: Scalar, mode: ModeKeys, step: int, mode_step: int) -> None:
+        """Show a number; anything else that a scalar may hold (complex, text) cannot be shown."""
+        if scalar.array.dtype.kind not in "biuf":
+            return
+        number = float(scalar.array.item())
         if self._tensorboard:
-            self._tensorboard.add_scalar(name, number, mode, step)
-        if self._metrics and is_metric:
-            self._metrics.add(name, number, mode, mode_step, timestamp)
+            self._tensorboard.add_scalar(scalar.name, number, mode, step)
+        if self._metrics and scalar.is_metric:
+            self._metrics.add(scalar.name, number, mode, mode_step, scalar.timestamp)
 
     @guarded("a step's TensorBoard file")
     def close_step(self) -> None:

@@ -13,11 +13,13 @@ import os
 import signal
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smdebug.core.logger import get_logger
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
+from smdebug.rules.action.action import check_actions
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.builtin import find_built_in_rule
 from smdebug.rules.custom_source import check_arguments, convert_arguments, download_source, import_rule, list_arguments
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 TERMINATED = 128 + signal.SIGTERM
 
+# The parameter that holds a rule's built-in actions.
+_ACTIONS = "action_json"
 # Parameters that every rule takes; a rule that has one of this name itself is given it.
 _STEPS: tuple[Parameter, ...] = (integer("start_step", 0, minimum=0), integer("end_step", None, minimum=0))
 
@@ -92,11 +96,10 @@ def prepare_rule(config: RuleConfig, source_folder: Path) -> tuple[Callable[[Tri
         SMDebugValueError: no such rule, or parameters that it cannot use.
         Exception: whatever a custom rule's file raises when it is imported.
     """
-    if "action_json" in config.parameters:
-        raise SMDebugValueError(
-            "Built-in actions (parameter action_json) are not available: send the rule's event to a Lambda function "
-            "with an EventBridge rule instead."
-        )
+    given = dict(config.parameters)
+    actions = given.pop(_ACTIONS, "")
+    check_actions(actions)
+    config = replace(config, parameters=given)
     rule_class: type[Rule]
     if config.source_s3_uri is None:
         rule_class = built_in = find_built_in_rule(config.rule_to_invoke)
@@ -118,10 +121,10 @@ def prepare_rule(config: RuleConfig, source_folder: Path) -> tuple[Callable[[Tri
         inner = convert_arguments(rule_class, inner)
 
     def build(trial: Trial) -> Rule:
-        if not config.other_trials:
-            return rule_class(trial, **inner)
         others = [create_trial(config.locate_other_trial(given)) for given in config.other_trials]
-        return rule_class(trial, other_trials=others, **inner)
+        rule = rule_class(trial, other_trials=others, **inner) if others else rule_class(trial, **inner)
+        rule.set_actions(actions)
+        return rule
 
     return build, steps.get("start_step", 0), steps.get("end_step")
 

@@ -13,6 +13,7 @@ from smdebug.rules.required_tensors import RequiredTensors
 
 if TYPE_CHECKING:
     from smdebug.core.modes import ModeKeys
+    from smdebug.rules.action import Actions
     from smdebug.trials.trial import Trial
 
 
@@ -55,7 +56,7 @@ class Rule(ABC):
 
     Args:
         base_trial: the run that is judged.
-        action_str: JSON of built-in actions; kept as it is.
+        action_str: JSON of built-in actions, carried out when the condition is met; see `smdebug.rules.action`.
         other_trials: runs to compare with. `Rule(base_trial, other_trials)` is understood as well.
 
     Attributes:
@@ -87,6 +88,19 @@ class Rule(ABC):
             "RuleParameters": "",
         }
         self.finding: Finding | None = None
+        self._actions: Actions | None = None
+        self.set_actions(self.action_str)
+
+    def set_actions(self, action_str: str) -> None:
+        """Make ready what is to be done when the condition is met; a blank text changes nothing.
+
+        Raises:
+            json.JSONDecodeError: the text is no JSON.
+        """
+        if action_str.strip():
+            from smdebug.rules.action import Actions
+
+            self._actions = Actions(action_str, self.rule_name)
 
     def set_required_tensors(self, step: int) -> None:  # noqa: B027 -- a rule may require nothing
         """Adds to `req_tensors` what `invoke_at_step` will read at a global step."""
@@ -112,4 +126,6 @@ class Rule(ABC):
             condition_met = self.invoke_at_step(step)
         if condition_met:
             self.report["RuleTriggered"] += 1
+            if self._actions is not None:
+                self._actions.invoke(str(self.finding or f"The condition was met at step {step}."))
             raise RuleEvaluationConditionMet(self.rule_name, step)

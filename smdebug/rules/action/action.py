@@ -1,0 +1,101 @@
+"""The actions of one rule, from the JSON text that SageMaker hands to it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Protocol
+
+from smdebug.core.logger import get_logger
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.action.message_action import FILTER_KEYS, MessageAction
+from smdebug.rules.action.stop_training_action import StopTrainingAction
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STOP_TRAINING = "stoptraining"
+
+
+def check_actions(actions_str: str) -> None:
+    """Refuse what no action can be read from, without making one ready.
+
+    Raises:
+        SMDebugValueError: the text is neither blank nor JSON.
+    """
+    if actions_str.strip():
+        try:
+            json.loads(actions_str)
+        except ValueError as error:
+            raise SMDebugValueError(f"A rule's actions are no JSON ({error}): {actions_str}") from error
+
+
+class Action(Protocol):
+    """Something to do when a rule's condition is met."""
+
+    def invoke(self, message: str) -> None:
+        """Do it; whatever it raises is logged by `Actions`."""
+        ...
+
+
+class Actions:
+    """Carries out actions; what one of them fails at is logged and keeps neither the others nor the rule from going on.
+
+    The text is an object or a list of objects:
+
+        {"name": "stoptraining", "training_job_prefix": "my-job"}
+        {"name": "email", "endpoint": "somebody@example.com"}
+        {"name": "sms", "endpoint": "+1555..."}
+
+    Names of actions and of keys may be written in capitals or not; what they are given stays as it is.
+    """
+
+    def __init__(self, actions_str: str | None = "", rule_name: str = "") -> None:
+        """Take the JSON text, blank or None for no action, and the rule's name for messages.
+
+        Raises:
+            json.JSONDecodeError: the text is no JSON.
+        """
+        self._rule_name = rule_name
+        self._actions: list[Action] = []
+        if actions_str is None or not actions_str.strip():
+            return
+        parsed = json.loads(actions_str)
+        entries = parsed if isinstance(parsed, list) else [parsed]
+        for entry in entries:
+            self._add(entry)
+
+    def _add(self, entry: Any) -> None:
+        if not isinstance(entry, dict):
+            get_logger().error("Rule %s: an action is a JSON object, not %r; it is left out.", self._rule_name, entry)
+            return
+        try:
+            action = self._build({str(key).lower(): value for key, value in entry.items()})
+        except Exception as error:  # noqa: BLE001 - a rule is worth more than its actions
+            get_logger().error("Rule %s: action %r cannot be made ready: %s", self._rule_name, entry.get("name"), error)
+            return
+        if action is not None:
+            self._actions.append(action)
+
+    def _build(self, entry: Mapping[str, Any]) -> Action | None:
+        name = str(entry.get("name", "")).lower()
+        key = "training_job_prefix" if name == _STOP_TRAINING else "endpoint"
+        if name != _STOP_TRAINING and name not in FILTER_KEYS:
+            get_logger().error(
+                "Rule %s: there is no action %r; there are stoptraining, email and sms.", self._rule_name, name
+            )
+            return None
+        given = entry.get(key)
+        if not isinstance(given, str) or not given:
+            get_logger().error("Rule %s: action %s needs %s; it is left out.", self._rule_name, name, key)
+            return None
+        if name == _STOP_TRAINING:
+            return StopTrainingAction(self._rule_name, given)
+        return MessageAction(self._rule_name, name, given)
+
+    def invoke(self, message: str = "") -> None:
+        """Carry out every action, in their order."""
+        for action in self._actions:
+            try:
+                action.invoke(message)
+            except Exception as error:  # noqa: BLE001 - as above
+                get_logger().error("Rule %s: %s failed: %s", self._rule_name, type(action).__name__, error)

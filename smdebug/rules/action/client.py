@@ -1,0 +1,25 @@
+"""Clients of AWS for actions: the endpoint, the region and the credentials come from the environment."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from smdebug.exceptions import SMDebugError
+
+_DEFAULT_REGION = "us-east-1"
+
+
+def build_client(service: str) -> Any:
+    """Return boto3's client of a service, in AWS_REGION or us-east-1; AWS_ENDPOINT_URL is honoured.
+
+    Raises:
+        SMDebugError: boto3 is not installed.
+    """
+    try:
+        import boto3
+    except ImportError as error:
+        raise SMDebugError("Actions of rules need boto3: pip install boto3.") from error
+    # Which service is known at run time only, and boto3's types have one overload for each.
+    make: Any = boto3.client
+    return make(service, region_name=os.environ.get("AWS_REGION") or _DEFAULT_REGION)

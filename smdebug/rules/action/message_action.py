@@ -1,0 +1,78 @@
+"""Sends mail or a text message through SNS."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from smdebug.core.logger import get_logger
+from smdebug.rules.action.client import build_client
+
+TOPIC_NAME = "SMDebugRules"
+# The attribute by which one topic's messages reach only the endpoint that they are for.
+FILTER_KEYS = {"sms": "phone_num", "email": "email"}
+# SNS refuses longer subjects.
+_MAX_SUBJECT = 100
+
+
+class MessageAction:
+    """Publishes to the topic `SMDebugRules`, of which the endpoint is made a subscriber."""
+
+    def __init__(self, rule_name: str, message_type: str, message_endpoint: str) -> None:
+        """Make the topic, and subscribe the endpoint if it is not subscribed yet.
+
+        Args:
+            rule_name: named in subject and text.
+            message_type: `sms` or `email`.
+            message_endpoint: a phone number or an address, letter for letter.
+
+        Raises:
+            botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError: SNS refuses or does not answer.
+            SMDebugError: boto3 is not installed.
+        """
+        self._topic_name = TOPIC_NAME
+        self._rule_name = rule_name
+        self._protocol = message_type
+        self._message_endpoint = message_endpoint
+        self._sns_client = build_client("sns")
+        # SNS answers with the same topic if it is there.
+        self._topic_arn = self._sns_client.create_topic(Name=self._topic_name)["TopicArn"]
+        self._last_subscription_response: Any = self._subscribe()
+        self._last_send_mesg_response: Any = None
+
+    def _is_subscribed(self) -> bool:
+        request = {"TopicArn": self._topic_arn}
+        while True:
+            page = self._sns_client.list_subscriptions_by_topic(**request)
+            for found in page["Subscriptions"]:
+                if (found["Protocol"], found["Endpoint"]) == (self._protocol, self._message_endpoint):
+                    return True
+            if not page.get("NextToken"):
+                return False
+            request["NextToken"] = page["NextToken"]
+
+    def _subscribe(self) -> Any:
+        if self._is_subscribed():
+            return None
+        wanted = {FILTER_KEYS[self._protocol]: [self._message_endpoint]}
+        return self._sns_client.subscribe(
+            TopicArn=self._topic_arn,
+            Protocol=self._protocol,
+            Endpoint=self._message_endpoint,
+            Attributes={"FilterPolicy": json.dumps(wanted)},
+            ReturnSubscriptionArn=False,
+        )
+
+    def invoke(self, message: str) -> None:
+        """Publish a message for the endpoint; errors of SNS come through, and `Actions` logs them."""
+        subject = f"SMDebugRule:{self._rule_name} fired"
+        text = f"{subject}. {message}".strip()
+        self._last_send_mesg_response = self._sns_client.publish(
+            TopicArn=self._topic_arn,
+            Message=text,
+            Subject=subject[:_MAX_SUBJECT],
+            MessageAttributes={
+                FILTER_KEYS[self._protocol]: {"DataType": "String", "StringValue": self._message_endpoint}
+            },
+        )
+        get_logger().info("Rule %s sent %s to %s.", self._rule_name, self._protocol, self._message_endpoint)

@@ -1,0 +1,64 @@
+"""Stops the training job that a rule watches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smdebug.core.logger import get_logger
+from smdebug.rules.action.client import build_client
+
+_PAGE = 100
+
+
+class StopTrainingAction:
+    """Stops the one training job in progress whose name begins with a prefix.
+
+    The job is looked for when the action is made, and again when it is carried out if it was not there yet. Nothing is
+    stopped where several jobs fit: the prefix does not say which one is meant.
+    """
+
+    def __init__(self, rule_name: str, training_job_prefix: str) -> None:
+        """Take the rule's name, for the log, and how the job's name begins, letter for letter.
+
+        Raises:
+            botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError: SageMaker refuses or does not answer.
+            SMDebugError: boto3 is not installed.
+        """
+        self._rule_name = rule_name
+        self._training_job_prefix = training_job_prefix
+        self._sm_client = build_client("sagemaker")
+        self._found_jobs = self._get_sm_tj_jobs_with_prefix()
+
+    def _get_sm_tj_jobs_with_prefix(self) -> list[str]:
+        """Return the names of all jobs in progress that begin with the prefix."""
+        request: dict[str, Any] = {
+            "NameContains": self._training_job_prefix,
+            "StatusEquals": "InProgress",
+            "MaxResults": _PAGE,
+        }
+        found: list[str] = []
+        while True:
+            page = self._sm_client.list_training_jobs(**request)
+            names = [summary["TrainingJobName"] for summary in page["TrainingJobSummaries"]]
+            # SageMaker looks anywhere in the name, and does not tell capitals apart.
+            found += [name for name in names if name.startswith(self._training_job_prefix)]
+            if not page.get("NextToken"):
+                return found
+            request["NextToken"] = page["NextToken"]
+
+    def invoke(self, message: str | None = None) -> None:
+        """Stop the job if exactly one fits; errors of SageMaker come through, and `Actions` logs them."""
+        self._found_jobs = self._found_jobs or self._get_sm_tj_jobs_with_prefix()
+        if len(self._found_jobs) != 1:
+            seen = ", ".join(self._found_jobs) or "none"
+            get_logger().error(
+                "Rule %s stops nothing: one job in progress should begin with %r, and these do: %s. Give a prefix that "
+                "only one has.",
+                self._rule_name,
+                self._training_job_prefix,
+                seen,
+            )
+            return
+        (name,) = self._found_jobs
+        get_logger().info("Rule %s stops training job %s. %s", self._rule_name, name, message or "")
+        self._sm_client.stop_training_job(TrainingJobName=name)

@@ -1,0 +1,387 @@
+"""What users, configs, disks and S3 get wrong: a clear error or a stated fallback, and nothing written is lost."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+import torch
+
+import smdebug.pytorch as smd
+from smdebug.core import output
+from smdebug.core.logger import DuplicateLogFilter, get_logger
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.trials import create_trial
+from tests.unit.smdebug.object_storage import BUCKET, moto_endpoint, storage  # noqa: F401 - fixtures
+
+
+@pytest.fixture
+def said(caplog, monkeypatch):
+    logger = get_logger()
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(logger, "filters", [DuplicateLogFilter(1000)])
+    caplog.set_level(logging.INFO, logger="smdebug")
+    return caplog
+
+
+@pytest.fixture
+def from_config(tmp_path):
+    hooks = []
+
+    def make(parameters=None, collections=None, **more):
+        config = {"LocalPath": str(tmp_path / "run"), "HookParameters": parameters, **more}
+        if collections is not None:
+            config["CollectionConfigurations"] = collections
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(config))
+        hooks.append(smd.Hook.create_from_json_file(str(path)))
+        return hooks[-1]
+
+    yield make
+    for hook in hooks:
+        hook.close()
+    smd.del_hook()
+
+
+# Configuration.
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        (
+            {"save_intervall": "3"},
+            "HookParameters: 'save_intervall' means nothing and is ignored. Did you mean save_int",
+        ),
+        ({"training.save_interval": "3"}, "Did you mean train.save_interval?"),
+        ({"zzz": 1}, "Known: dry_run, end_step"),
+        ({"save_shape": True}, "save_shape is read only together with reductions"),
+    ],
+)
+def test_an_unknown_key_is_named_with_the_one_that_was_meant(parameters, text, from_config, said):
+    from_config(parameters)
+    assert any(text in record.message for record in said.records)
+
+
+def test_unknown_keys_elsewhere(from_config, said):
+    entry = {"CollectionName": "cc", "CollectionParameters": {"include_regexp": "a"}, "Colour": 1}
+    from_config({}, [entry], LocalPaht="x")
+    messages = "\n".join(record.message for record in said.records)
+    assert "'LocalPaht' means nothing and is ignored. Did you mean LocalPath?" in messages
+    assert "CollectionParameters of cc: 'include_regexp' means nothing and is ignored. Did you mean incl" in messages
+    assert "CollectionConfigurations: 'Colour' means nothing" in messages
+
+
+def test_known_keys_are_not_remarked_upon(from_config, said):
+    every_mode = {f"{mode}.save_interval": "3" for mode in ("train", "eval", "predict", "global")}
+    hook = from_config(
+        {**every_mode, "save_steps": "1,2", "start_step": "0", "end_step": "9", "reductions": "min,abs_l1_norm"}
+        | {"save_raw_tensor": True, "save_all": "true", "include_regex": "a", "include_workers": "all"}
+        | {"export_tensorboard": "false", "dry_run": "true"},
+        [{"CollectionName": "weights", "CollectionParameters": {"eval.save_steps": "7", "save_histogram": "false"}}],
+        S3OutputPath="s3://bucket/key",
+    )
+    assert [record for record in said.records if record.levelno >= logging.WARNING] == []
+    assert hook.dry_run
+    assert hook.get_collection("weights").save_config.get_save_config(smd.modes.EVAL).save_steps == [7]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"save_interval": "x"}, "save_interval: 'x' is no whole number"),
+        ({"eval.start_step": "1.5"}, "eval.start_step: '1.5' is no whole number"),
+        ({"save_interval": float("inf")}, "save_interval: inf is no whole number"),
+        ({"save_interval": "0"}, "save_interval 0 names no step"),
+        ({"save_steps": "1,x"}, "save_steps: 'x' is no whole number"),
+        ({"save_steps": ["1"]}, "must be a list of integers"),
+        ({"reductions": "median"}, "'median', which is none of min, max"),
+        ({"reductions": "l1"}, "In text write it l1_norm"),
+        ({"reductions": ["min"]}, "reductions is a text"),
+        ({"reductions": "min", "save_shape": "true"}, "save_shape must be True or False"),
+        ({"save_all": "maybe"}, "save_all: 'maybe' is no flag"),
+        ({"include_regex": "a("}, "'a(' is no regex"),
+        ({"include_regex": ["a"]}, "include_regex is a text"),
+        ([1], "HookParameters must be a JSON object"),
+    ],
+)
+def test_bad_values_are_refused_by_name(parameters, text, from_config):
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - the text is compared below
+        from_config(parameters)
+    assert text in str(raised.value)
+
+
+@pytest.mark.parametrize("collections", ["x", [1], [{"CollectionName": 3}], [{}]])
+def test_bad_collections_are_refused(collections, from_config):
+    with pytest.raises(SMDebugValueError, match="CollectionConfigurations"):
+        from_config({}, collections)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"save_config": 3}, SMDebugTypeError),
+        ({"save_config": {"TRAINING": {}}}, KeyError),
+        ({"save_config": {"TRAIN": 3}}, SMDebugTypeError),
+        ({"reduction_config": "min"}, SMDebugValueError),
+        ({"include_regex": "["}, SMDebugValueError),
+    ],
+)
+def test_bad_arguments_of_a_hook(arguments, error, make_hook):
+    with pytest.raises(error):
+        make_hook(**arguments)
+
+
+def test_unknown_modes_and_reductions(make_hook):
+    hook = make_hook()
+    for mode in ("train", None, 1):
+        with pytest.raises(SMDebugValueError, match=r"modes\.TRAIN"):
+            hook.set_mode(mode)
+    with pytest.raises(SMDebugValueError, match="median"):
+        smd.ReductionConfig(["median"])
+
+
+def test_a_config_that_is_no_json(tmp_path):
+    (tmp_path / "c.json").write_text("{")
+    with pytest.raises(json.JSONDecodeError):
+        smd.Hook.create_from_json_file(str(tmp_path / "c.json"))
+
+
+# Tensors.
+
+
+@pytest.mark.parametrize("name", [float("nan"), None, 3, "", b"a"])
+def test_names_that_are_none(name, make_hook):
+    hook = make_hook()
+    with pytest.raises(SMDebugTypeError, match="name"):
+        hook.save_scalar(name, 1)
+    with pytest.raises(SMDebugTypeError, match="name"):
+        hook.save_tensor(name, np.ones(1))
+
+
+@pytest.mark.parametrize("name", ["NaN", "a b/c:0", "é", "../../up", "x" * 5000, '"quoted"\\'])
+def test_odd_names_are_names(name, make_hook, training, run):
+    hook = make_hook()
+    hook.register_module(training.model)
+    hook.save_tensor(name, np.ones(2))
+    training.step()
+    assert run.values(0)[name].tolist() == [1, 1]
+    assert not (run.path.parent.parent / "up").exists()
+
+
+def test_a_timestamp_that_is_no_time(make_hook):
+    with pytest.raises(SMDebugTypeError, match="timestamp"):
+        make_hook().save_scalar("a", 1, timestamp="yesterday")
+
+
+SAVED = {
+    "float16": np.array([1.5], "float16"),
+    "complex64": np.array([1 + 2j], "complex64"),
+    "bool": np.array([True, False]),
+    "scalar": np.float32(2.5),
+    "zero_dimensional": np.array(3.5),
+    "text": ["a", "b"],
+    "texts_as_objects": np.array(["a", "b"], dtype=object),
+    "big_endian": np.array([1, 2], ">i4"),
+    "int8": np.array([-1], "int8"),
+    "bfloat16": torch.tensor([1.5, 2.5], dtype=torch.bfloat16),
+    "sparse": torch.eye(2).to_sparse(),
+    "requires_grad": torch.ones(2, requires_grad=True) * 2,
+    "nan": np.array([np.nan, np.inf]),
+}
+
+
+@pytest.mark.parametrize("kind", SAVED)
+def test_odd_tensors_that_are_saved(kind, make_hook, training, run):
+    value = SAVED[kind]
+    hook = make_hook()
+    hook.register_module(training.model)
+    hook.save_tensor("t", value)
+    training.step()
+    hook.close()
+    found = create_trial(str(run.path)).tensor("t").value(0)
+    if isinstance(value, torch.Tensor):
+        value = value.detach().to_dense().float().numpy()
+    np.testing.assert_array_equal(found, np.atleast_1d(value) if kind == "scalar" else np.asarray(value))
+
+
+LOST = {
+    "objects": np.array([None, {}], dtype=object),
+    "dates": np.array(["2020-01-01"], "datetime64[D]"),
+    "bytes": np.array([b"a"]),
+    "structured": np.zeros(2, [("a", "i4"), ("b", "f4")]),
+}
+
+
+@pytest.mark.parametrize("kind", LOST)
+def test_odd_tensors_that_cannot_be_saved_cost_themselves_only(kind, make_hook, training, run, said):
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(training.model)
+    hook.save_tensor("bad", LOST[kind])
+    hook.save_tensor("good", np.ones(1))
+    training.step()
+    assert set(run.values(0)) == {"good", "Net_fc1.weight", "Net_fc2.weight"}
+    assert any("Not saved: tensor bad" in record.message for record in said.records)
+
+
+@pytest.mark.parametrize("value", [object(), None, {"a": 1}])
+def test_what_is_no_tensor_at_all_is_refused(value, make_hook):
+    with pytest.raises(SMDebugTypeError, match="cannot be saved"):
+        make_hook().save_tensor("a", value)
+
+
+def test_an_empty_tensor_is_left_out(make_hook, training, run):
+    hook = make_hook()
+    hook.register_module(training.model)
+    hook.save_tensor("empty", np.zeros((0, 3)))
+    hook.save_tensor("empty_too", torch.zeros(0))
+    hook.save_tensor("good", np.ones(1))
+    training.step()
+    assert set(run.values(0)) == {"good"}
+
+
+def test_a_scalar_of_several_numbers_is_refused(make_hook):
+    for value in ([1, 2], [], np.zeros((2, 2))):
+        with pytest.raises(SMDebugTypeError, match="one number"):
+            make_hook().save_scalar("a", value)
+
+
+# Disks.
+
+FULL = """
+import resource, sys, torch
+import smdebug.pytorch as smd
+model = torch.nn.Linear(200, 200)
+hook = smd.Hook(out_dir=sys.argv[1], save_config=smd.SaveConfig(save_interval=1), include_regex="a",
+                include_collections=["weights", "gradients"])
+hook.register_module(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def step():
+    optimizer.zero_grad()
+    model(torch.ones(2, 200)).sum().backward()
+    optimizer.step()
+step()
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+step(); step()
+resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+step()
+hook.close()
+print("trained to the end")
+"""
+
+
+def test_a_disk_that_takes_no_more_costs_the_steps_of_that_time(run_script, run):
+    # Files may not grow beyond 100 kB: as on a full disk a write is cut first, and the next one refused.
+    done = run_script(FULL, str(run.path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "trained to the end" in done.stdout
+    assert done.stdout.count("Not saved") == 1
+    assert run.steps == [0, 3]
+    assert run.temp_files == []
+    assert run.has_ended
+    trial = create_trial(str(run.path))
+    assert trial.steps() == [0, 3]
+    for name in trial.tensor_names():
+        for step in trial.tensor(name).steps():
+            assert trial.tensor(name).value(step).size
+
+
+def test_an_out_dir_that_cannot_be_made(tmp_path, training, said):
+    (tmp_path / "file").touch()
+    hook = smd.Hook(out_dir=str(tmp_path / "file" / "run"), save_config=smd.SaveConfig(save_interval=1))
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step(2)
+    hook.close()
+    smd.del_hook()
+    assert any("NotADirectoryError" in record.message for record in said.records)
+
+
+# S3.
+
+
+class Refusing(BaseHTTPRequestHandler):
+    status = 503
+
+    def _answer(self):
+        length = int(self.headers.get("Content-Length", 0))
+        self.rfile.read(length)
+        self.send_response(self.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_GET = do_PUT = do_HEAD = do_POST = _answer  # noqa: N815 - names of the base
+
+    def log_message(self, *_arguments):
+        pass
+
+
+@pytest.fixture
+def refusing(monkeypatch):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    # Five attempts with their pauses would take a test's time.
+    monkeypatch.setattr("smdebug.core.s3._RETRIES", 1)
+    output._get_s3_client.cache_clear()
+    yield server
+    output._get_s3_client.cache_clear()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize("status", [500, 503, 403])
+def test_an_s3_that_refuses_costs_what_it_refuses(status, refusing, training, said, monkeypatch):
+    monkeypatch.setattr(Refusing, "status", status)
+    hook = smd.Hook(out_dir="s3://bucket/run", save_config=smd.SaveConfig(save_interval=1))
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step(2)
+    hook.close()
+    smd.del_hook()
+    messages = [record.message for record in said.records]
+    assert any("is not known" in message for message in messages)
+    assert any("Not saved" in message and "s3://bucket/run" in message for message in messages)
+
+
+def test_a_missing_bucket_is_made(storage, training):  # noqa: F811
+    hook = smd.Hook(out_dir="s3://made-by-the-hook//run", save_config=smd.SaveConfig(save_interval=1))
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step()
+    hook.close()
+    smd.del_hook()
+    assert create_trial("s3://made-by-the-hook/run").steps() == [0]
+
+
+def test_a_refusal_loses_nothing_that_was_there(storage, training, monkeypatch):  # noqa: F811
+    hook = smd.Hook(out_dir=f"s3://{BUCKET}/run", save_config=smd.SaveConfig(save_interval=1))
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step()
+
+    def refuse(self):
+        raise output.ObjectStoreError("503")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(output.S3Output, "_put", refuse)
+        training.step()
+        hook.save_scalar("lost", 1)
+        hook._end_step()
+    training.step()
+    hook.close()
+    smd.del_hook()
+    trial = create_trial(f"s3://{BUCKET}/run")
+    assert trial.steps() == [0, 2]
+    for step in (0, 2):
+        assert np.isfinite(trial.tensor("CrossEntropyLoss_output_0").value(step))

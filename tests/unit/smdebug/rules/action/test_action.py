@@ -1,0 +1,182 @@
+"""Actions against moto's SNS and against a SageMaker that is two methods."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from smdebug.core.logger import DuplicateLogFilter, get_logger
+from smdebug.exceptions import RuleEvaluationConditionMet
+from smdebug.rules import Rule
+from smdebug.rules.action import Actions, MessageAction, StopTrainingAction
+from smdebug.rules.action import message_action as message_module
+from smdebug.rules.action import stop_training_action as stop_module
+from smdebug.trials import create_trial
+from tests.unit.smdebug.runs import RunMaker
+
+
+class Jobs:
+    """SageMaker with some jobs in progress, one a page."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = list(names)
+        self.stopped: list[str] = []
+
+    def list_training_jobs(self, NameContains, StatusEquals, MaxResults, NextToken="0"):  # noqa: N803 - the wire's names
+        assert StatusEquals == "InProgress"
+        fitting = [name for name in self.names if NameContains.lower() in name.lower()]
+        at = int(NextToken)
+        page = {"TrainingJobSummaries": [{"TrainingJobName": name} for name in fitting[at : at + 1]]}
+        return page | ({"NextToken": str(at + 1)} if at + 1 < len(fitting) else {})
+
+    def stop_training_job(self, TrainingJobName):  # noqa: N803
+        self.stopped.append(TrainingJobName)
+
+
+@pytest.fixture
+def said(caplog, monkeypatch):
+    logger = get_logger()
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(logger, "filters", [DuplicateLogFilter(1000)])
+    caplog.set_level(logging.INFO, logger="smdebug")
+    return caplog
+
+
+@pytest.fixture
+def jobs(monkeypatch):
+    made = Jobs()
+    monkeypatch.setattr(stop_module, "build_client", lambda _service: made)
+    return made
+
+
+@pytest.fixture
+def sns(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    for name in ("AWS_ENDPOINT_URL", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    with mock_aws():
+        yield boto3.client("sns", "us-east-1")
+
+
+def stop(prefix: str) -> str:
+    return json.dumps({"name": "stoptraining", "training_job_prefix": prefix})
+
+
+def test_the_one_job_that_fits_is_stopped(jobs):
+    jobs.names = ["other-Resnet", "Resnet-1", "vgg"]
+    Actions(stop("Resnet"), "R").invoke("why")
+    assert jobs.stopped == ["Resnet-1"]
+
+
+def test_a_prefix_is_not_lower_cased(jobs):
+    jobs.names = ["resnet-1", "Resnet-2"]
+    Actions(stop("Resnet"), "R").invoke()
+    assert jobs.stopped == ["Resnet-2"]
+
+
+def test_nothing_is_stopped_when_several_jobs_fit(jobs, said):
+    jobs.names = ["job-1", "job-2"]
+    Actions(stop("job"), "R").invoke()
+    assert jobs.stopped == []
+    assert any("job-1, job-2" in record.message for record in said.records)
+
+
+def test_a_job_that_starts_later_is_found_when_the_rule_fires(jobs, said):
+    action = StopTrainingAction("R", "job")
+    action.invoke()
+    assert jobs.stopped == []
+    jobs.names = ["job-1"]
+    action.invoke()
+    assert jobs.stopped == ["job-1"]
+
+
+def test_an_address_keeps_its_capitals_and_is_subscribed_once(sns):
+    text = json.dumps({"name": "Email", "endpoint": "Some.Body@Example.com"})
+    Actions(text, "R").invoke("step 3")
+    Actions(text, "R").invoke("step 4")
+    (topic,) = sns.list_topics()["Topics"]
+    assert topic["TopicArn"].endswith(":SMDebugRules")
+    (subscription,) = sns.list_subscriptions()["Subscriptions"]
+    assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "Some.Body@Example.com")
+    attributes = sns.get_subscription_attributes(SubscriptionArn=subscription["SubscriptionArn"])["Attributes"]
+    assert json.loads(attributes["FilterPolicy"]) == {"email": ["Some.Body@Example.com"]}
+
+
+def test_what_is_published_names_the_rule(sns):
+    action = MessageAction("VanishingGradient", "sms", "+15555550100")
+    action.invoke("at step 3")
+    sent = action._last_send_mesg_response
+    assert sent["MessageId"]
+    assert (action._topic_name, action._protocol, action._rule_name) == ("SMDebugRules", "sms", "VanishingGradient")
+    assert action._last_subscription_response is not None
+    assert MessageAction("R", "sms", "+15555550100")._last_subscription_response is None
+
+
+def test_several_actions_and_one_that_fails(jobs, said, monkeypatch):
+    def refuse(service):
+        raise RuntimeError("no SNS today")
+
+    monkeypatch.setattr(message_module, "build_client", refuse)
+    jobs.names = ["job-1"]
+    text = f'[{{"name": "email", "endpoint": "a@b"}}, {stop("job")}]'
+    Actions(text, "R").invoke()
+    assert jobs.stopped == ["job-1"]
+    assert any("no SNS today" in record.message for record in said.records)
+
+
+def test_an_error_of_sagemaker_is_logged(jobs, said, monkeypatch):
+    jobs.names = ["job-1"]
+
+    def refuse(**_):
+        raise RuntimeError("throttled")
+
+    monkeypatch.setattr(jobs, "stop_training_job", refuse)
+    Actions(stop("job"), "R").invoke()
+    assert any("throttled" in record.message for record in said.records)
+
+
+@pytest.mark.parametrize("text", [None, "", "   ", "[]"])
+def test_no_action(text):
+    Actions(text, "R").invoke()
+
+
+@pytest.mark.parametrize(
+    ("text", "said_of_it"),
+    [
+        ('"email"', "JSON object"),
+        ('{"name": "fax", "endpoint": "1"}', "there is no action 'fax'"),
+        ('{"name": "sms"}', "needs endpoint"),
+        ('{"name": "stoptraining"}', "needs training_job_prefix"),
+    ],
+)
+def test_what_is_no_action_is_said_and_left_out(text, said_of_it, said):
+    Actions(text, "R").invoke()
+    assert any(said_of_it in record.message for record in said.records)
+
+
+def test_text_that_is_no_json():
+    with pytest.raises(json.JSONDecodeError):
+        Actions("{", "R")
+
+
+class Fires(Rule):
+    def invoke_at_step(self, step):
+        return step == 1
+
+
+def test_a_rule_carries_out_its_actions_when_its_condition_is_met(jobs, tmp_path):
+    run = RunMaker(tmp_path)
+    run.write_steps("w", {0: 1.0, 1: 2.0})
+    run.end()
+    jobs.names = ["job-1"]
+    rule = Fires(create_trial(str(tmp_path)), stop("job"))
+    rule.invoke(0)
+    assert jobs.stopped == []
+    with pytest.raises(RuleEvaluationConditionMet):
+        rule.invoke(1)
+    assert jobs.stopped == ["job-1"]

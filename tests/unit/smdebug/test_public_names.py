@@ -1,0 +1,190 @@
+"""Every name that users of smdebug import can be imported, says what it is, and is listed where there is a list."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+# By module, as documents, examples, notebooks, the SageMaker SDK and the training toolkit import them.
+NAMES = {
+    "smdebug": "CollectionKeys ReductionConfig SaveConfig SaveConfigMode __version__ exceptions modes",
+    "smdebug.pytorch": "Collection CollectionKeys Hook ReductionConfig SaveConfig SaveConfigMode create_trial del_hook "
+    "get_hook modes set_hook",
+    "smdebug.pytorch.collection": "Collection CollectionKeys CollectionManager",
+    "smdebug.pytorch.hook": "Collection CollectionKeys CollectionManager Hook",
+    "smdebug.pytorch.singleton_utils": "del_hook get_hook set_hook",
+    "smdebug.trials": "LocalTrial S3Trial Trial create_trial",
+    "smdebug.rules": "RequiredTensors RequiredTensorsForTrial Rule invoke_rule",
+    "smdebug.rules.rule": "Rule",
+    "smdebug.rules.action": "Actions",
+    "smdebug.rules.action.action": "Actions",
+    "smdebug.rules.action.message_action": "MessageAction",
+    "smdebug.rules.action.stop_training_action": "StopTrainingAction",
+    "smdebug.exceptions": "IndexReaderException InsufficientInformationForRuleInvocation "
+    "InvalidCollectionConfiguration InvalidWorker MissingCollectionFiles NoMoreData NoMoreProfilerData "
+    "RuleEvaluationConditionMet SMDebugCustomerError "
+    "SMDebugError SMDebugNotImplementedError SMDebugRuntimeError SMDebugTypeError SMDebugValueError "
+    "ShapeUnavailableForStep StepNotYetAvailable StepUnavailable TensorUnavailable TensorUnavailableForStep modes",
+    "smdebug.analysis.utils": "_tensor_name_sorter no_refresh parse_bool parse_list_from_str refresh",
+    "smdebug.core.modes": "ALLOWED_MODES ALLOWED_MODE_NAMES MODE_PLUGIN_NAME MODE_STEP_PLUGIN_NAME ModeKeys "
+    "str_to_mode_keys",
+    "smdebug.core.collection": "Collection CollectionKeys DEFAULT_MXNET_COLLECTIONS DEFAULT_PYTORCH_COLLECTIONS "
+    "DEFAULT_TF_COLLECTIONS DEFAULT_XGBOOST_COLLECTIONS NON_HISTOGRAM_COLLECTIONS NON_REDUCTION_COLLECTIONS "
+    "SCALAR_COLLECTIONS SM_METRIC_COLLECTIONS SUMMARIES_COLLECTIONS",
+    "smdebug.core.collection_manager": "CollectionManager",
+    "smdebug.core.save_config": "DEFAULT_SAVE_CONFIG_END_STEP DEFAULT_SAVE_CONFIG_INTERVAL "
+    "DEFAULT_SAVE_CONFIG_SAVE_STEPS DEFAULT_SAVE_CONFIG_START_STEP SaveConfig SaveConfigMode",
+    "smdebug.core.reduction_config": "ALLOWED_NORMS ALLOWED_REDUCTIONS ReductionConfig",
+    "smdebug.core.reductions": "REDUCTIONS_PREFIX get_basic_numpy_reduction get_numpy_reduction "
+    "get_reduction_tensor_name reverse_reduction_tensor_name",
+    "smdebug.core.writer": "FileWriter",
+    "smdebug.core.reader": "FileReader",
+    "smdebug.core.tensor": "StepState Tensor",
+    "smdebug.core.locations": "IndexFileLocationUtils TensorFileLocation TensorLocation TensorShape "
+    "TensorboardFileLocation TraceFileLocation",
+    "smdebug.core.index_reader": "LocalIndexReader ReadIndexFilesCache S3IndexReader",
+    "smdebug.core.json_config": "CONFIG_FILE_PATH_ENV_STR DEFAULT_RESOURCE_CONFIG_FILE DEFAULT_SAGEMAKER_OUTDIR "
+    "add_collections_to_manager collect_hook_config_params create_hook_from_json_config get_include_collections "
+    "get_json_config_as_dict get_node_id_from_resource_config",
+    "smdebug.core.config_constants": "CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR CONFIG_FILE_PATH_ENV_STR "
+    "DEFAULT_COLLECTIONS_FILE_NAME DEFAULT_SAGEMAKER_METRICS_PATH DEFAULT_SAGEMAKER_OUTDIR "
+    "DEFAULT_SAGEMAKER_TENSORBOARD_PATH DEFAULT_WORKER_NAME INCOMPLETE_STEP_WAIT_WINDOW_KEY LOG_DUPLICATION_THRESHOLD "
+    "MISSING_EVENT_FILE_RETRY_LIMIT_KEY PAPERMILL_EXECUTION_ENV_VAR PROFILER_REPORT_VERSION PROFILER_TELEMETRY_URL "
+    "TENSORBOARD_CONFIG_FILE_PATH_ENV_STR",
+    "smdebug.core.utils": "FRAMEWORK SagemakerSimulator ScriptSimulator _is_using_smmodelparallel "
+    "_prepare_telemetry_url check_dir_exists deserialize_tf_device ensure_dir error_handling_agent "
+    "get_aws_region_from_processing_job_arn get_logger get_path_to_collections get_worker_name_from_collection_file "
+    "is_first_process is_framework_version_supported is_s3 make_numpy_array parse_worker_name_from_file "
+    "remove_file_if_exists serialize_tf_device setup_profiler_report",
+    "smdebug.core.access_layer": "DEFAULT_GRACETIME_FOR_RULE_STOP_SEC ENV_RULE_STOP_SIGNAL_FILENAME TSAccessFile "
+    "TSAccessS3 check_dir_exists delete_s3_prefixes has_training_ended is_rule_signalled_gracetime_passed is_s3 "
+    "training_has_ended",
+    "smdebug.core.access_layer.utils": "DEFAULT_GRACETIME_FOR_RULE_STOP_SEC ENV_RULE_STOP_SIGNAL_FILENAME "
+    "check_dir_exists delete_s3_prefixes has_training_ended is_rule_signalled_gracetime_passed is_s3 "
+    "training_has_ended",
+    "smdebug.core.access_layer.file": "SMDEBUG_TEMP_PATH_SUFFIX TSAccessFile get_temp_path",
+    "smdebug.core.access_layer.s3": "TSAccessS3",
+    "smdebug.core.access_layer.s3handler": "DeleteRequest ListRequest ReadObjectRequest S3Handler",
+    "smdebug.core.hook_utils": "verify_and_get_out_dir",
+    "smdebug.core.state_store": "StateStore",
+    "smdebug.core.logger": "DuplicateLogFilter get_logger",
+    "smdebug.core.config_validator": "ConfigValidator get_config_validator reset_config_validator",
+    "smdebug.core.error_handling_agent": "BASE_ERROR_MESSAGE ErrorHandlingAgent",
+    "smdebug.core.hook": "BaseHook CallbackHook",
+    "smdebug.core.tfrecord": "CHECKSUM_MAGIC_BYTES RecordReader RecordWriter TensorReader masked_crc32c",
+    "smdebug.core.tfrecord.record_writer": "CHECKSUM_MAGIC_BYTES RecordWriter masked_crc32c",
+    "smdebug.core.tfrecord.record_reader": "RecordReader",
+    "smdebug.core.tfrecord.tensor_reader": "TensorReader",
+    "smdebug.core.s3_utils": "list_s3_objects",
+    "smdebug.core.sagemaker_utils": "is_sagemaker_job",
+    "smdebug.core.tfevent.util": "_get_proto_dtype",
+    "smdebug.core.tfevent.timeline_file_writer": "TimelineFileWriter",
+}
+PAIRS = [(module, name) for module, names in NAMES.items() for name in names.split()]
+
+# Members of hooks that scripts and AWS's builds of the frameworks use.
+HOOK_MEMBERS = [
+    "add_collection",
+    "close",
+    "collection_manager",
+    "create_from_json_file",
+    "get_collection",
+    "get_collections",
+    "has_default_hook_configuration",
+    "has_registered_loss_module",
+    "has_registered_module",
+    "include_collections",
+    "mode_steps",
+    "out_dir",
+    "profiling_end",
+    "profiling_end_batch",
+    "profiling_start_batch",
+    "record_tensor_value",
+    "record_trace_events",
+    "register_hook",
+    "register_loss",
+    "register_module",
+    "save_config",
+    "save_scalar",
+    "save_tensor",
+    "set_mode",
+    "should_save_dataloader_metrics",
+    "should_save_layer",
+    "should_save_tensor_or_collection",
+    "step",
+    "tensorboard_dir",
+    "_cleanup",
+    "_prepare_collections",
+]
+
+# Modules whose `__all__` is the whole of what they offer.
+DOORS = [
+    "smdebug",
+    "smdebug.pytorch",
+    "smdebug.pytorch.collection",
+    "smdebug.rules.action",
+    "smdebug.core.utils",
+    "smdebug.core.access_layer",
+    "smdebug.core.access_layer.file",
+    "smdebug.core.access_layer.s3",
+    "smdebug.core.access_layer.s3handler",
+    "smdebug.core.access_layer.utils",
+    "smdebug.core.config_validator",
+    "smdebug.core.error_handling_agent",
+    "smdebug.core.hook_utils",
+    "smdebug.core.s3_utils",
+    "smdebug.core.sagemaker_utils",
+    "smdebug.core.tfrecord",
+]
+
+
+@pytest.mark.parametrize(("module", "name"), PAIRS, ids=[f"{module}.{name}" for module, name in PAIRS])
+def test_name_can_be_imported_and_says_what_it_is(module, name):
+    namespace: dict[str, object] = {}
+    exec(f"from {module} import {name}", namespace)
+    found = namespace[name]
+    if inspect.isclass(found) or inspect.isroutine(found):
+        assert (inspect.getdoc(found) or "").strip()
+
+
+@pytest.mark.parametrize("member", HOOK_MEMBERS)
+def test_hook_has_member(member, tmp_path):
+    from smdebug.pytorch import Hook, del_hook
+
+    hook = Hook(out_dir=str(tmp_path))
+    assert hasattr(hook, member)
+    hook.close()
+    del_hook()
+
+
+@pytest.mark.parametrize("module", DOORS)
+def test_all_is_what_can_be_imported(module):
+    door = importlib.import_module(module)
+    assert len(door.__all__) == len(set(door.__all__))
+    for name in door.__all__:
+        assert hasattr(door, name)
+    pinned = set(NAMES.get(module, "").split())
+    public = {name for name in pinned if not name.startswith("_")} - {"exceptions"}
+    assert public <= set(door.__all__)
+
+
+def test_version_is_that_of_the_library_whose_files_these_are():
+    import smdebug
+
+    assert smdebug.__version__ == "1.0.34"
+
+
+def test_importing_every_name_starts_nothing_and_loads_no_framework():
+    modules = [module for module in NAMES if not module.startswith("smdebug.pytorch")]
+    code = (
+        "import importlib, sys, threading\n"
+        f"for module in {modules!r}: importlib.import_module(module)\n"
+        "assert threading.active_count() == 1\n"
+        "loaded = {'torch', 'boto3', 'tensorflow', 'pandas', 'requests'} & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
