@@ -85,7 +85,7 @@ class BuiltInRule(Rule):
         self.output_dir: Path | None = None
         self._shared = share_values(base_trial)
 
-    def finish(self) -> None:  # noqa: B027 -- most rules have nothing to finish
+    def finish(self) -> None:
         """To be called once after the last step that is evaluated: writes what the rule leaves behind."""
 
     def refuse(self, problem: str) -> SMDebugValueError:
@@ -110,8 +110,12 @@ class BuiltInRule(Rule):
         """Names that collection_names and tensor_regex choose at a global step; all where neither is given."""
         collections, patterns = self.values["collection_names"], self.values["tensor_regex"]
         if collections is None and patterns is None:
-            return list(self._shared.names(self.base_trial, step))
+            return list(self.names_at(step))
         return self.choose_names(step, collections or (), patterns)
+
+    def names_at(self, step: int) -> tuple[str, ...]:
+        """Sorted names of all tensors at a global step; the same object as long as they stay the same."""
+        return self._shared.names(self.base_trial, step)
 
     def saved(self, name: str, step: int) -> Mapping[str, SavedTensor]:
         """What each worker saved of a tensor at a global step, by worker."""
@@ -139,6 +143,11 @@ class BuiltInRule(Rule):
             return None
         array = self._shared.read(self.base_trial, place.name, place.saved.location, place.step)
         return None if array.dtype.kind == "U" else array
+
+    def read_first(self, name: str, step: int) -> NDArray[Any] | None:
+        """The value that the first worker saved, by name; None as in `read`."""
+        places = self.places([name], step)
+        return self.read(places[0]) if places else None
 
     def read_reduction(self, place: Place, name: str, of_absolute: bool = False) -> float | None:
         """A reduction as it was saved; None if it was not."""
@@ -199,7 +208,9 @@ class BuiltInRule(Rule):
                 return True
         if places and not judged:
             first = places[0]
-            raise TensorUnavailableForStep(first.name, first.step, bool(first.saved.reductions), detail=self.needs)
+            raise TensorUnavailableForStep(
+                first.name, first.step, has_reductions=bool(first.saved.reductions), detail=self.needs
+            )
         return False
 
     def find(

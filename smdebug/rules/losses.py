@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,9 @@ def split_losses(names: Iterable[str], mode: ModeKeys | None) -> tuple[list[str]
     XGBoost and Keras say it in the name (train-rmse, validation-rmse, val_loss); elsewhere the step's mode tells. A
     loss beside a val_loss is that of training, though Keras saves both in an EVAL step. PREDICT has neither.
     """
-    training, validation, unnamed = [], [], []
+    training: list[str] = []
+    validation: list[str] = []
+    unnamed: list[str] = []
     for name in names:
         named = training if _TRAINING.search(name) else validation if _VALIDATION.search(name) else unnamed
         named.append(name)
@@ -61,3 +64,22 @@ def read_phase_losses(
     ]
     rule.inspected += len(training) + len(validation)
     return means[0], means[1], [*training, *validation]
+
+
+class Patience:
+    """Counts losses since the best one.
+
+    A loss is a new best where it is below the best so far by more than delta; NaN is never one.
+    """
+
+    def __init__(self) -> None:
+        self.best = math.inf
+        self.waited = 0
+
+    def add(self, loss: float, delta: float) -> int:
+        """Takes the next loss; returns how many losses in a row were no new best."""
+        if loss < self.best - delta:
+            self.best, self.waited = loss, 0
+        else:
+            self.waited += 1
+        return self.waited
