@@ -108,6 +108,8 @@ class CheckInputImages(BuiltInRule):
         mean = float(new.means[worst])
         if new.images < self.values["threshold_samples"] or not abs(mean) > limit:
             return False
-        text = f"channel {worst} has mean {mean:.4g} over {new.images} images, further from 0 than "
+        text = (
+            f"channel {worst} has mean {mean:.4g} over {new.images} images, further from 0 than "
             f"threshold_mean {limit:g}"
+        )
         return self.find_at(place, mean, limit, text)

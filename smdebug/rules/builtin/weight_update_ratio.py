@@ -64,10 +64,8 @@ class WeightUpdateRatio(BuiltInRule):
         if now is None:
             return None
         earlier = self._find_earlier(place)
-        saved = None if earlier is None else self.saved(place.name, earlier).get(place.worker)
-        before = (
-            None if earlier is None or saved is None else self.read(Place(place.name, earlier, place.worker, saved))
-        )
+        there = [] if earlier is None else self.places([place.name], earlier)
+        before = next((self.read(each) for each in there if each.worker == place.worker), None)
         if before is None or before.shape != now.shape or not now.size:
             return False
         ratio = compute_update_ratio(before, now, self.values["epsilon"])
