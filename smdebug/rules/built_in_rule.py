@@ -135,13 +135,23 @@ class BuiltInRule(Rule):
         for place in places:
             found = [place.saved.reductions[key] for key in reductions if key in place.saved.reductions]
             locations += found or ([place.saved.location] if place.saved.location is not None else [])
-        self.base_trial.prefetch(location for location in locations if not self._shared.holds(location))
+        self.prefetch_locations(locations)
+
+    def prefetch_locations(self, locations: Iterable[TensorLocation]) -> None:
+        """Announces records that will be read next; those at hand cost nothing."""
+        wanted = [location for location in locations if not self._shared.holds(location)]
+        if wanted:
+            self.base_trial.prefetch(wanted)
+
+    def read_shared(self, name: str, location: TensorLocation, step: int) -> NDArray[Any]:
+        """The array of a record, shared with other rules and so not to be written to; errors as read_location's."""
+        return self._shared.read(self.base_trial, name, location, step)
 
     def read(self, place: Place) -> NDArray[Any] | None:
         """The value, shared with other rules and so not to be written to; None if none was saved, or it is text."""
         if place.saved.location is None:
             return None
-        array = self._shared.read(self.base_trial, place.name, place.saved.location, place.step)
+        array = self.read_shared(place.name, place.saved.location, place.step)
         return None if array.dtype.kind == "U" else array
 
     def read_first(self, name: str, step: int) -> NDArray[Any] | None:
@@ -154,7 +164,7 @@ class BuiltInRule(Rule):
         location = place.saved.reductions.get((name, of_absolute))
         if location is None:
             return None
-        return float(np.squeeze(self._shared.read(self.base_trial, place.name, location, place.step)))
+        return float(np.squeeze(self.read_shared(place.name, location, place.step)))
 
     def read_mean(self, name: str, step: int) -> float:
         """The mean over a tensor's elements and workers at a global step; NaN where it is no finite number.

@@ -42,8 +42,9 @@ def compute_roc(labels: NDArray[Any], scores: NDArray[Any]) -> tuple[list[tuple[
     hits, misses = np.cumsum(positive)[ends], np.cumsum(~positive)[ends]
     if not hits[-1] or not misses[-1]:
         return [(0.0, 0.0), (1.0, 1.0)], float("nan")
-    rates = [np.concatenate([[0.0], counts / counts[-1]]) for counts in (misses, hits)]
-    return list(zip(rates[0].tolist(), rates[1].tolist(), strict=True)), float(np.trapezoid(rates[1], rates[0]))
+    false, true = (np.concatenate([[0.0], counts / counts[-1]]) for counts in (misses, hits))
+    area = float(np.sum(np.diff(false) * (true[1:] + true[:-1]) / 2))
+    return list(zip(false.tolist(), true.tolist(), strict=True)), area
 
 
 class CreateXgboostReport(BuiltInRule):
@@ -147,7 +148,7 @@ class CreateXgboostReport(BuiltInRule):
         names = self.choose_names(step, (), [f"^{_HYPERPARAMETERS}"])
         for place in self.places(names, step):
             if place.saved.location is not None:
-                values = self.base_trial.read_location(place.name, place.saved.location, step)
+                values = self.read_shared(place.name, place.saved.location, step)
                 listed = ", ".join(str(each) for each in values.reshape(-1).tolist())
                 self._hyperparameters[place.name.removeprefix(_HYPERPARAMETERS)] = listed
         return len(names)

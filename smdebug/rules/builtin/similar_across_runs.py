@@ -81,7 +81,7 @@ class SimilarAcrossRuns(BuiltInRule):
     def _compare(self, other: Trial, place: Place, saved: SavedTensor, step: int) -> bool | None:
         values = share_values(other)
         if place.saved.location is not None and saved.location is not None:
-            one = self._shared.read(self.base_trial, place.name, place.saved.location, place.step)
+            one = self.read_shared(place.name, place.saved.location, place.step)
             return is_same(one, values.read(other, place.name, saved.location, step))
         common = sorted(set(place.saved.reductions) & set(saved.reductions))
         if not common:
