@@ -1,4 +1,4 @@
-"""The ``smdebug-emulator`` command: start, env, stop, status, stop-handler deploy."""
+"""The ``smdebug-emulator`` command: start, env, stop, status, rules, stop-handler deploy."""
 
 from __future__ import annotations
 
@@ -129,6 +129,19 @@ def status(state_dir: Path | None, *, as_json: bool) -> None:
         click.echo(json.dumps({"emulator": emulator, "trainingJobs": jobs}, default=str))
     else:
         _print_status(emulator, jobs)
+
+
+@main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def rules(arguments: tuple[str, ...]) -> None:
+    """Built-in rules: list, show NAME, run NAME --trial PATH_OR_S3 [--param NAME=VALUE …], docs.
+
+    ``run`` judges a run that was saved, or is being saved, and ends with exit code 0 for NoIssuesFound, 2 for
+    IssuesFound and 1 for Error. For s3:// paths of the emulator: eval "$(smdebug-emulator env)" first.
+    """
+    # Rules are smdebug's, and nothing of it is imported here.
+    command = [sys.executable, "-m", "smdebug.rules", *arguments]
+    sys.exit(subprocess.run(command, check=False).returncode)
 
 
 @main.group("stop-handler")

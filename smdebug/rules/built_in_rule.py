@@ -1,22 +1,46 @@
-"""The base of the built-in rules: declared parameters, choosing tensors, and saying what was found."""
+"""The base of the built-in rules: declared parameters, choosing and reading tensors, and saying what was found."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+import math
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from smdebug.exceptions import SMDebugValueError
+import numpy as np
+
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.rules.parameters import Parameter, boolean, convert_parameters, regex, texts
 from smdebug.rules.rule import Finding, Rule
+from smdebug.rules.step_values import share_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from smdebug.core.step_index import SavedTensor
+    from smdebug.core.tensor_location import TensorLocation
     from smdebug.trials.trial import Trial
 
 # The parameters of every rule that lets its user choose the tensors.
 TENSOR_CHOICE = (texts("collection_names"), regex("tensor_regex", None))
 USE_LOSSES = boolean("use_losses_collection", default=True)
+
+DEEP_LEARNING = ("PyTorch", "TensorFlow", "MXNet")
+ALL_FRAMEWORKS = (*DEEP_LEARNING, "XGBoost")
+NO_COLLECTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
+
+
+class Place(NamedTuple):
+    """What one worker saved of a tensor at a global step."""
+
+    name: str
+    step: int
+    worker: str
+    saved: SavedTensor
 
 
 class BuiltInRule(Rule):
@@ -34,33 +58,170 @@ class BuiltInRule(Rule):
         parameters: the parameters that a rule has.
         values: their values by name.
         inspected: how many tensors were looked at so far, over all steps and workers.
+        output_dir: folder for files that the rule writes; None: the rule writes below the current folder.
         inspects: what is looked at, in words, for the message when nothing of it was found.
+        needs: what must be saved of a tensor for the rule to judge it, for the message when it was not.
+        frameworks: whose runs the rule is for.
+        collections: what to save for it: collections by name, with their parameters.
+        example: parameters of an example configuration.
+        configure: how to make the rule find what it looks at, in words.
+        compares_runs: whether it needs other_trials.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     inspects: ClassVar[str] = "tensors"
+    needs: ClassVar[str] = "its value was not saved"
+    frameworks: ClassVar[tuple[str, ...]] = DEEP_LEARNING
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = NO_COLLECTIONS
+    example: ClassVar[Mapping[str, str]] = NO_PARAMETERS
+    configure: ClassVar[str] = ""
+    compares_runs: ClassVar[bool] = False
 
     def __init__(self, base_trial: Trial, other_trials: Any = None, **given: Any) -> None:
         self.values = convert_parameters(type(self).__name__, self.parameters, given)
         super().__init__(base_trial, other_trials=other_trials)
         self.report["RuleParameters"] = str(self.values)
         self.inspected = 0
+        self.output_dir: Path | None = None
+        self._shared = share_values(base_trial)
+
+    def finish(self) -> None:
+        """To be called once after the last step that is evaluated: writes what the rule leaves behind."""
 
     def refuse(self, problem: str) -> SMDebugValueError:
         """The error for parameters that do not go together."""
         return SMDebugValueError(f"Rule {self.rule_name}: {problem}")
 
+    def is_default(self, parameter: str) -> bool:
+        """Whether a parameter has its default value, given or not."""
+        (declared,) = (each for each in self.parameters if each.name == parameter)
+        return bool(self.values[parameter] == declared.default)
+
+    def require_choice(self) -> None:
+        """Refuses parameters that choose no tensors, for rules that look at none by themselves."""
+        if self.values["collection_names"] is None and self.values["tensor_regex"] is None:
+            raise self.refuse("collection_names or tensor_regex is required: it says which tensors are looked at.")
+
     def choose_names(self, step: int, collections: Iterable[str], patterns: Iterable[str] | None) -> list[str]:
         """Sorted names of the tensors at a global step that are in one of the collections or match a regex."""
-        trial = self.base_trial
-        names = {name for collection in collections for name in trial.tensor_names(step=step, collection=collection)}
-        if patterns:
-            names.update(trial.tensor_names(step=step, regex=patterns))
-        return sorted(names)
+        return list(self._shared.choose(self.base_trial, step, tuple(collections), tuple(patterns or ())))
+
+    def chosen_names(self, step: int) -> list[str]:
+        """Names that collection_names and tensor_regex choose at a global step; all where neither is given."""
+        collections, patterns = self.values["collection_names"], self.values["tensor_regex"]
+        if collections is None and patterns is None:
+            return list(self.names_at(step))
+        return self.choose_names(step, collections or (), patterns)
+
+    def names_at(self, step: int) -> tuple[str, ...]:
+        """Sorted names of all tensors at a global step; the same object as long as they stay the same."""
+        return self._shared.names(self.base_trial, step)
 
     def saved(self, name: str, step: int) -> Mapping[str, SavedTensor]:
         """What each worker saved of a tensor at a global step, by worker."""
         return self.base_trial.tensor(name).saved(step)
+
+    def places(self, names: Iterable[str], step: int) -> list[Place]:
+        """What was saved of some tensors at a global step, worker by worker."""
+        return [
+            Place(name, step, worker, saved)
+            for name in names
+            for worker, saved in sorted(self.saved(name, step).items())
+        ]
+
+    def prefetch(self, places: Iterable[Place], reductions: Sequence[tuple[str, bool]] = ()) -> None:
+        """Announces the reductions of these that were saved, or else the values, which will be read next."""
+        locations: list[TensorLocation] = []
+        for place in places:
+            found = [place.saved.reductions[key] for key in reductions if key in place.saved.reductions]
+            locations += found or ([place.saved.location] if place.saved.location is not None else [])
+        self.prefetch_locations(locations)
+
+    def prefetch_locations(self, locations: Iterable[TensorLocation]) -> None:
+        """Announces records that will be read next; those at hand cost nothing."""
+        wanted = [location for location in locations if not self._shared.holds(location)]
+        if wanted:
+            self.base_trial.prefetch(wanted)
+
+    def read_shared(self, name: str, location: TensorLocation, step: int) -> NDArray[Any]:
+        """The array of a record, shared with other rules and so not to be written to; errors as read_location's."""
+        return self._shared.read(self.base_trial, name, location, step)
+
+    def read(self, place: Place) -> NDArray[Any] | None:
+        """The value, shared with other rules and so not to be written to; None if none was saved, or it is text."""
+        if place.saved.location is None:
+            return None
+        array = self.read_shared(place.name, place.saved.location, place.step)
+        return None if array.dtype.kind == "U" else array
+
+    def read_first(self, name: str, step: int) -> NDArray[Any] | None:
+        """The value that the first worker saved, by name; None as in `read`."""
+        places = self.places([name], step)
+        return self.read(places[0]) if places else None
+
+    def read_reduction(self, place: Place, name: str, of_absolute: bool = False) -> float | None:
+        """A reduction as it was saved; None if it was not."""
+        location = place.saved.reductions.get((name, of_absolute))
+        if location is None:
+            return None
+        return float(np.squeeze(self.read_shared(place.name, location, place.step)))
+
+    def read_mean(self, name: str, step: int) -> float:
+        """The mean over a tensor's elements and workers at a global step; NaN where it is no finite number.
+
+        Raises:
+            TensorUnavailableForStep: it has neither values nor their mean there.
+        """
+        means: list[float] = []
+        for place in self.places([name], step):
+            mean = self.read_reduction(place, "mean")
+            array = self.read(place) if mean is None else None
+            if array is not None:
+                mean = float(np.mean(array, dtype=np.float64)) if array.size else math.nan
+            if mean is not None:
+                means.append(mean)
+        if not means:
+            raise TensorUnavailableForStep(name, step, detail="neither its value nor its mean was saved")
+        return math.fsum(means) / len(means) if all(map(math.isfinite, means)) else math.nan
+
+    def is_training_step(self, step: int) -> bool:
+        """Whether a global step belongs to training, or to no mode."""
+        return self.base_trial.mode(step) not in (ModeKeys.EVAL, ModeKeys.PREDICT)
+
+    def earlier_steps(self, name: str, step: int, count: int | None) -> list[int]:
+        """The last `count` global steps of the same mode up to this one at which a tensor was saved, rising."""
+        mode, mode_step = self.base_trial.mode_modestep(step)
+        if mode is None or mode_step is None:
+            return []
+        found = self.base_trial.tensor(name).prev_steps(mode_step, count, mode)
+        places = (self.base_trial.global_step(mode, each) for each in found)
+        return [each for each in places if each is not None]
+
+    def inspect(self, places: Sequence[Place], judge: Callable[[Place], bool | None]) -> bool:
+        """Judges one tensor after the other until one fires.
+
+        Args:
+            places: the tensors.
+            judge: True (after `find`) if the rule fires, False if not, None if what was saved cannot tell.
+
+        Raises:
+            TensorUnavailableForStep: there are tensors, and none of them could be judged.
+        """
+        judged = 0
+        for place in places:
+            answer = judge(place)
+            if answer is None:
+                continue
+            judged += 1
+            self.inspected += 1
+            if answer:
+                return True
+        if places and not judged:
+            first = places[0]
+            raise TensorUnavailableForStep(
+                first.name, first.step, has_reductions=bool(first.saved.reductions), detail=self.needs
+            )
+        return False
 
     def find(
         self, tensor: str, step: int, value: float, threshold: float | None, text: str, worker: str | None = None
@@ -69,3 +230,7 @@ class BuiltInRule(Rule):
         mode, mode_step = self.base_trial.mode_modestep(step)
         self.finding = Finding(tensor, step, mode, mode_step, value, threshold, text, worker)
         return True
+
+    def find_at(self, place: Place, value: float, threshold: float | None, text: str) -> bool:
+        """`find` for what one worker saved."""
+        return self.find(place.name, place.step, value, threshold, text, place.worker)

@@ -53,6 +53,18 @@ def texts(name: str) -> Parameter:
     return Parameter(name, None, _to_texts, "names separated by commas")
 
 
+def text(name: str, default: str) -> Parameter:
+    """One text, as it is."""
+    return Parameter(name, default, _to_text, "a text that is not empty")
+
+
+def numbers(name: str, default: list[float], minimum: float = -math.inf, maximum: float = math.inf) -> Parameter:
+    """Numbers within bounds, separated by commas."""
+    one = _within(float, minimum, maximum)
+    expected = f"numbers{_describe_bounds(minimum, maximum)} separated by commas"
+    return Parameter(name, default, lambda value: [one(part) for part in _to_texts(value)], expected)
+
+
 def regex(name: str, default: str | None) -> Parameter:
     """Regexes separated by commas, to be found anywhere in a tensor's name."""
     return Parameter(name, default and _to_patterns(default), _to_patterns, "regular expressions separated by commas")
@@ -123,6 +135,13 @@ def _to_bool(value: Any) -> bool:
     if word not in ("true", "false"):
         raise ValueError(value)
     return word == "true"
+
+
+def _to_text(value: Any) -> str:
+    stripped = str(value).strip()
+    if not stripped:
+        raise ValueError(value)
+    return stripped
 
 
 def _to_texts(value: Any) -> list[str]:

@@ -17,6 +17,16 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+def __getattr__(name: str) -> type[BuiltInRule]:
+    # `from smdebug.rules.builtin import DeadRelu`, without a list of names to keep.
+    if name[:1].isupper():
+        try:
+            return find_built_in_rule(name)
+        except SMDebugValueError as error:
+            raise AttributeError(str(error)) from error
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def find_built_in_rule(name: str) -> type[BuiltInRule]:
     """The class of a built-in rule.
 

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from smdebug.rules.built_in_rule import TENSOR_CHOICE, BuiltInRule
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
 from smdebug.rules.parameters import boolean
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from smdebug.core.step_index import SavedTensor
@@ -24,8 +26,9 @@ def count_exploded(values: NDArray[Any], *, only_nan: bool) -> int:
     """How many elements of an array are NaN, or NaN or infinite; 0 for arrays of text, integers or truth values."""
     if values.dtype.kind not in "fc":
         return 0
-    bad = np.isnan(values) if only_nan else ~np.isfinite(values)
-    return int(np.count_nonzero(bad))
+    if only_nan:
+        return int(np.count_nonzero(np.isnan(values)))
+    return values.size - int(np.count_nonzero(np.isfinite(values)))
 
 
 class ExplodingTensor(BuiltInRule):
@@ -38,6 +41,9 @@ class ExplodingTensor(BuiltInRule):
     """
 
     parameters = (*TENSOR_CHOICE, boolean("only_nan", default=False))
+    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"gradients": {"save_interval": "100"}}
+    example: ClassVar[Mapping[str, str]] = {"collection_names": "gradients", "only_nan": "True"}
     inspects: ClassVar[str] = "tensors with values, or with min or max"
 
     def invoke_at_step(self, step: int) -> bool:
@@ -45,13 +51,13 @@ class ExplodingTensor(BuiltInRule):
         only_nan: bool = self.values["only_nan"]
         places = [
             (name, worker, location, is_reduction)
-            for name in self._names(step)
+            for name in self.chosen_names(step)
             for worker, saved in sorted(self.saved(name, step).items())
             for location, is_reduction in _locate(saved)
         ]
-        self.base_trial.prefetch(location for _, _, location, _ in places)
+        self.prefetch_locations(location for _, _, location, _ in places)
         for name, worker, location, is_reduction in places:
-            values = self.base_trial.read_location(name, location, step)
+            values = self.read_shared(name, location, step)
             self.inspected += 1
             exploded = count_exploded(values, only_nan=only_nan)
             if exploded:
@@ -61,12 +67,6 @@ class ExplodingTensor(BuiltInRule):
                     text = f"its saved reduction {location.tensorname} is {what}"
                 return self.find(name, step, exploded, 0, text, worker)
         return False
-
-    def _names(self, step: int) -> list[str]:
-        collections, patterns = self.values["collection_names"], self.values["tensor_regex"]
-        if collections is None and patterns is None:
-            return self.base_trial.tensor_names(step=step)
-        return self.choose_names(step, collections or (), patterns)
 
 
 def _locate(saved: SavedTensor) -> list[tuple[TensorLocation, bool]]:

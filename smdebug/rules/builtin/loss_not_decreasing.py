@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from smdebug.core.modes import ModeKeys
-from smdebug.rules.built_in_rule import TENSOR_CHOICE, USE_LOSSES, BuiltInRule
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, USE_LOSSES, BuiltInRule
 from smdebug.rules.parameters import choice, integer, number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from smdebug.trials.trial import Trial
 
 _LOSSES = "losses"
@@ -66,6 +66,9 @@ class LossNotDecreasing(BuiltInRule):
         number("increase_threshold_percent", 5.0, minimum=0.0),
         choice("mode", None, [mode.name for mode in _MODES]),
     )
+    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {_LOSSES: {"save_interval": "500"}}
+    example: ClassVar[Mapping[str, str]] = {"num_steps": "50", "mode": "TRAIN"}
     inspects: ClassVar[str] = "losses (collection losses, collection_names or tensor_regex)"
 
     def __init__(self, base_trial: Trial, other_trials: Any = None, **given: Any) -> None:
@@ -107,16 +110,12 @@ class LossNotDecreasing(BuiltInRule):
         if not earlier:
             return False
         self._last_compared[name, mode] = mode_step
-        before, now = self._read_loss(name, earlier[0], mode), self._read_loss(name, mode_step, mode)
+        before_step = self.base_trial.global_step(mode, earlier[0])
+        assert before_step is not None
+        before, now = self.read_mean(name, before_step), self.read_mean(name, step)
         diff_percent, rise_percent = self.values["diff_percent"], self.values["increase_threshold_percent"]
         problem = describe_problem(before, now, diff_percent, rise_percent)
         if problem is None:
             return False
         text = f"{now:.6g} after {before:.6g} at {mode.name} step {earlier[0]}: {problem}"
         return self.find(name, step, compute_fall_percent(before, now), diff_percent, text)
-
-    def _read_loss(self, name: str, step: int, mode: ModeKeys) -> float:
-        tensor = self.base_trial.tensor(name)
-        workers = tensor.workers(step, mode)
-        means = [float(np.squeeze(tensor.reduction_value(step, "mean", mode, worker))) for worker in workers]
-        return math.fsum(means) / len(means) if all(map(math.isfinite, means)) else math.nan

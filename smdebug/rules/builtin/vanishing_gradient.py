@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.built_in_rule import BuiltInRule, Place
 from smdebug.rules.parameters import number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _COLLECTION = "gradients"
 # For runs whose collections file does not list them: PyTorch's and MXNet's gradient/, TensorFlow's gradients/.
 _NAMES = "^gradients?/"
-_ABS_MEAN = ("mean", True)
 
 
 def has_vanished(abs_mean: float, threshold: float) -> bool:
@@ -33,30 +34,24 @@ class VanishingGradient(BuiltInRule):
 
     parameters = (number("threshold", 1e-7, minimum=0.0),)
     inspects: ClassVar[str] = "gradients (collection gradients), saved as values or as their abs_mean"
+    needs: ClassVar[str] = "its absolute mean is not known: neither its values nor the reduction abs_mean was saved"
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {_COLLECTION: {"save_interval": "500"}}
+    example: ClassVar[Mapping[str, str]] = {"threshold": "0.000001"}
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a gradient has vanished at this global step; TensorUnavailableForStep if none can be judged."""
-        threshold: float = self.values["threshold"]
         names = self.choose_names(step, [_COLLECTION], None) or self.choose_names(step, [], [_NAMES])
-        readable = [
-            (name, worker)
-            for name in names
-            for worker, saved in sorted(self.saved(name, step).items())
-            if saved.location is not None or _ABS_MEAN in saved.reductions
-        ]
-        if names and not readable:
-            raise TensorUnavailableForStep(names[0], step, has_reductions=True, detail="its absolute mean is not known")
-        self._prefetch(readable, step)
-        for name, worker in readable:
-            tensor = self.base_trial.tensor(name)
-            abs_mean = float(np.squeeze(tensor.reduction_value(step, "mean", worker=worker, abs=True)))
-            self.inspected += 1
-            if has_vanished(abs_mean, threshold):
-                text = f"the mean of its absolute values is {abs_mean:.6g}, below threshold {threshold:g}"
-                return self.find(name, step, abs_mean, threshold, text, worker)
-        return False
+        places = self.places(names, step)
+        self.prefetch(places, (("mean", True),))
+        return self.inspect(places, self._judge)
 
-    def _prefetch(self, readable: list[tuple[str, str]], step: int) -> None:
-        saved = [self.saved(name, step)[worker] for name, worker in readable]
-        locations = [entry.reductions.get(_ABS_MEAN, entry.location) for entry in saved]
-        self.base_trial.prefetch(location for location in locations if location is not None)
+    def _judge(self, place: Place) -> bool | None:
+        abs_mean = self.read_reduction(place, "mean", of_absolute=True)
+        gradient = self.read(place) if abs_mean is None else None
+        if gradient is not None and gradient.size:
+            abs_mean = float(np.abs(gradient).mean())
+        threshold: float = self.values["threshold"]
+        if abs_mean is None or not has_vanished(abs_mean, threshold):
+            return None if abs_mean is None else False
+        text = f"the mean of its absolute values is {abs_mean:.6g}, below threshold {threshold:g}"
+        return self.find_at(place, abs_mean, threshold, text)

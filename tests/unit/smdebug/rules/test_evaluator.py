@@ -134,7 +134,7 @@ def test_start_and_end_step(evaluate: Any, run: RunMaker, parameters: Any, statu
 @pytest.mark.parametrize(
     ("rule", "parameters", "text"),
     [
-        ("DoesNotExist", {}, "no built-in rule 'DoesNotExist'. The built-in rules are: ExplodingTensor"),
+        ("DoesNotExist", {}, "no built-in rule 'DoesNotExist'. The built-in rules are: AllZero"),
         ("VanishingGradient", {"treshold": "1"}, "no parameter 'treshold'. Its parameters are: threshold, start_step"),
         ("VanishingGradient", {"threshold": "x"}, "parameter threshold is 'x', expected a number"),
         ("VanishingGradient", {"start_step": "x"}, "parameter start_step is 'x', expected a whole number"),

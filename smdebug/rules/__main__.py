@@ -1,0 +1,165 @@
+"""Built-in rules on the command line.
+
+python -m smdebug.rules list | show NAME | run NAME --trial PATH_OR_S3 [--param NAME=VALUE …] | docs
+
+`run` judges a run step by step, as a rule container does, and ends with exit code 0 for NoIssuesFound, 2 for
+IssuesFound and 1 for Error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smdebug.core.output import is_s3_path
+from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.rules.builtin import find_built_in_rule, list_names
+from smdebug.rules.evaluator import evaluate
+from smdebug.rules.rule_pages import build_page, describe_rule, get_summary
+from smdebug.rules.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict
+from smdebug.trials import create_trial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from smdebug.rules.built_in_rule import BuiltInRule
+    from smdebug.trials import Trial
+
+EXIT_CODES = {NO_ISSUES_FOUND: 0, ISSUES_FOUND: 2, ERROR: 1}
+_INTERRUPTED = 130
+_SAY_EVERY_S = 0.5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit code."""
+    options = _build_parser().parse_args(arguments)
+    try:
+        if options.action == "run":
+            return _run(options)
+        if options.action == "list":
+            _write("".join(f"{name:<28}{get_summary(find_built_in_rule(name))}\n" for name in list_names()))
+        else:
+            _write(describe_rule(find_built_in_rule(options.name)) if options.action == "show" else build_page())
+    except SMDebugValueError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def judge_trial(options: argparse.Namespace) -> tuple[Verdict, BuiltInRule | None]:
+    """Evaluates the rule that the options name; every error that smdebug raises on purpose becomes a verdict."""
+    rule: BuiltInRule | None = None
+    try:
+        rule_class = _show_progress(find_built_in_rule(options.name))
+        trial = _open(options.trial)
+        others = [_open(path) for path in options.other_trial] or None
+        rule = rule_class(trial, others, **_parse_parameters(options.param))
+        rule.output_dir = options.output
+        verdict = evaluate(rule, options.start_step, _choose_end(options, trial))
+        rule.finish()
+    except SMDebugError as error:
+        return Verdict(ERROR, f"{type(error).__name__}: {error}"), rule
+    return verdict, rule
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        verdict, rule = judge_trial(options)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nInterrupted.\n")
+        return _INTERRUPTED
+    finding = rule.finding if rule is not None and verdict.status == ISSUES_FOUND else None
+    if options.json:
+        content: dict[str, Any] = {
+            "RuleEvaluationStatus": verdict.status,
+            "StatusDetails": verdict.details,
+            "Step": verdict.step,
+        }
+        if finding is not None:
+            mode = None if finding.mode is None else finding.mode.name
+            content["Finding"] = {**asdict(finding), "mode": mode}
+        _write(json.dumps(content) + "\n")
+    else:
+        _write(f"{verdict.status}: {verdict.details}\n")
+    return EXIT_CODES[verdict.status]
+
+
+def _open(path: str) -> Trial:
+    # A folder that is not there would be waited for, as that of a training that has not begun.
+    if not is_s3_path(path) and not Path(path).expanduser().is_dir():
+        raise SMDebugValueError(f"There is no folder {path}: --trial is a run's folder, or s3://bucket/prefix.")
+    return create_trial(path)
+
+
+def _choose_end(options: argparse.Namespace, trial: Trial) -> int | None:
+    if options.end_step is not None or not options.no_wait:
+        return None if options.end_step is None else int(options.end_step)
+    known = trial.steps()
+    return known[-1] + 1 if known else 0
+
+
+def _parse_parameters(given: Sequence[str]) -> dict[str, str]:
+    parameters = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise SMDebugValueError(f"--param {each!r} is not NAME=VALUE.")
+        parameters[name] = value
+    return parameters
+
+
+def _show_progress(rule_class: type[BuiltInRule]) -> type[BuiltInRule]:
+    """The same rule, saying on standard error which step it has come to, a line at a time or in one that changes."""
+    said_at = 0.0
+
+    def invoke_at_step(self: BuiltInRule, step: int) -> bool:
+        nonlocal said_at
+        now = time.monotonic()
+        if now - said_at >= _SAY_EVERY_S:
+            said_at = now
+            known = self.base_trial.steps(show_incomplete_steps=True)
+            line = f"{self.rule_name}: step {step} of {known[-1]}, {self.inspected} tensors looked at"
+            sys.stderr.write(f"\r{line}\033[K" if sys.stderr.isatty() else f"{line}\n")
+            sys.stderr.flush()
+        return rule_class.invoke_at_step(self, step)
+
+    def finish(self: BuiltInRule) -> None:
+        rule_class.finish(self)
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\033[K")
+
+    return type(rule_class.__name__, (rule_class,), {"invoke_at_step": invoke_at_step, "finish": finish})
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="smdebug rules", description=(__doc__ or "").splitlines()[0])
+    actions = parser.add_subparsers(dest="action", required=True)
+    actions.add_parser("list", help="all built-in rules, one a line")
+    show = actions.add_parser("show", help="formula, parameters and example configuration of a rule")
+    show.add_argument("name", metavar="NAME")
+    actions.add_parser("docs", help="the page of all rules, in Markdown")
+    run = actions.add_parser("run", help="judge a run by a rule")
+    run.add_argument("name", metavar="NAME")
+    run.add_argument("--trial", required=True, metavar="PATH_OR_S3", help="the run: a folder, or s3://bucket/prefix")
+    run.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the rule")
+    run.add_argument("--other-trial", action="append", default=[], metavar="PATH_OR_S3", help="a run to compare with")
+    run.add_argument("--start-step", type=int, default=0, metavar="N", help="first global step to judge")
+    run.add_argument("--end-step", type=int, metavar="N", help="global step to stop before")
+    run.add_argument("--no-wait", action="store_true", help="judge the steps that are there; do not follow the job")
+    run.add_argument("--output", type=Path, metavar="FOLDER", help="where the rule's files go (default: here)")
+    run.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

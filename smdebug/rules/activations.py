@@ -1,0 +1,112 @@
+"""Finding the tensors around activation functions, whatever a framework calls them.
+
+Names: MXNet `dense0_relu_output_0` and `relu0_output_0`, Keras `re_lu_1/outputs` and `relu/outputs`, PyTorch
+`layer1.0.relu_output_0` and `relu1_output_0`. A module whose name does not tell, as the third of an nn.Sequential
+(`2_output_0`) or one called `act`, is recognised by what it does where both its input and its output were saved.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+RELU, TANH, SIGMOID = "relu", "tanh", "sigmoid"
+
+_KINDS = {RELU: r"re_?lu", TANH: "tanh", SIGMOID: "sigmoid"}
+# LeakyReLU, PReLU, Hardtanh and their like are other functions.
+_NOT_BEFORE = r"(?<![a-z])(?<!leaky_)(?<!p_)(?<!hard_)"
+_SIDES = {"input": r"(?:_input|/inputs)", "output": r"(?:_output|/outputs)"}
+_OUTPUT = re.compile(r"(.*)(?:_output(_\d+)|/outputs(.*))")
+
+# Half precision and fused kernels are not exact.
+_TOLERANCE = 2e-3
+
+
+def build_names_regex(kinds: Iterable[str], side: str) -> str:
+    """The regex of the inputs or outputs (`side`) of activation functions that say so in their names."""
+    alternatives = "|".join(_KINDS[kind] for kind in kinds)
+    return rf"(?i){_NOT_BEFORE}(?:{alternatives})\d*(?:_\d+)?{_SIDES[side]}"
+
+
+def tell_by_name(name: str) -> str | None:
+    """Which function's tensor this is, as far as its name says."""
+    lower = name.lower()
+    return next((kind for kind in (SIGMOID, TANH) if kind in lower), RELU if re.search(_KINDS[RELU], lower) else None)
+
+
+def pair_names(names: Iterable[str]) -> list[tuple[str, str]]:
+    """(input, output) of every module of which both are among these names."""
+    known = set(names)
+    pairs = []
+    for name in names:
+        match = _OUTPUT.fullmatch(name)
+        if match is None:
+            continue
+        module, number, tail = match.groups()
+        partner = f"{module}_input{number}" if number else f"{module}/inputs{tail}"
+        if partner in known:
+            pairs.append((partner, name))
+    return pairs
+
+
+def recognise(given: NDArray[Any], made: NDArray[Any]) -> str | None:
+    """Which activation function makes an output of an input; "" if none of them, None if these values do not tell.
+
+    A ReLU shows itself at a negative input, tanh and sigmoid only where the input leaves the part in which they are
+    straight lines.
+    """
+    if given.shape != made.shape or given.size == 0 or given.dtype.kind != "f" or made.dtype.kind != "f":
+        return ""
+    if not np.isfinite(given).all():
+        return None
+    if np.array_equal(made, np.maximum(given, 0)):
+        return RELU if (given < 0).any() else None
+    wide = given.astype(np.float64)
+    if np.allclose(made, 1 / (1 + np.exp(-np.clip(wide, -700, 700))), atol=_TOLERANCE, rtol=0):
+        return SIGMOID
+    if np.allclose(made, np.tanh(wide), atol=_TOLERANCE, rtol=0):
+        return TANH if np.abs(wide).max() >= 1 else None
+    return ""
+
+
+class ActivationFinder:
+    """Remembers which modules were recognised as activation functions.
+
+    Args:
+        read: gives the values of a tensor at a global step, None if it has none there.
+    """
+
+    def __init__(self, read: Callable[[str, int], NDArray[Any] | None]) -> None:
+        self._read = read
+        self._names: tuple[str, ...] = ()
+        self._pairs: list[tuple[str, str]] = []
+        self._kinds: dict[str, str] = {}
+
+    def find(self, names: tuple[str, ...], step: int) -> dict[tuple[str, str], str]:
+        """The kinds of the recognised modules by (input name, output name), judged by all steps so far."""
+        if names is not self._names:
+            self._names, self._pairs = names, pair_names(names)
+        found = {}
+        for pair in self._pairs:
+            kind = self._kinds.get(pair[1])
+            if kind is None:
+                kind = self._look(pair, step)
+            if kind:
+                found[pair] = kind
+        return found
+
+    def _look(self, pair: tuple[str, str], step: int) -> str | None:
+        given, made = (self._read(name, step) for name in pair)
+        if given is None or made is None:
+            return None
+        kind = recognise(given, made)
+        if kind is not None:
+            self._kinds[pair[1]] = kind
+        return kind

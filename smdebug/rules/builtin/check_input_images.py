@@ -1,0 +1,115 @@
+"""CheckInputImages: images that were not normalised to a mean near 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules.built_in_rule import BuiltInRule, Place
+from smdebug.rules.parameters import integer, number, regex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from smdebug.core.modes import ModeKeys
+
+_COLLECTION = "input_image"
+# What a whole PyTorch model (called by its class), a Keras model or its input layer is given.
+_MODEL_INPUTS = (r"^(?!\w*[Ll]oss)[A-Z]\w*_input_0$", r"^inputs(_0)?$", r"^input_\d+/outputs")
+
+
+@dataclass
+class ChannelSums:
+    """Sums over all images seen: of each channel's values, and how many images and values a channel they are."""
+
+    images: int
+    values: int
+    sums: NDArray[np.float64]
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """The mean of each channel."""
+        return self.sums / self.values
+
+
+def sum_channels(images: NDArray[Any], channel: int) -> ChannelSums:
+    """Adds up a batch of images, (images, ...) with the channels on axis `channel`."""
+    sums = images.sum(axis=tuple(axis for axis in range(images.ndim) if axis != channel), dtype=np.float64)
+    return ChannelSums(len(images), images.size // images.shape[channel], sums)
+
+
+class CheckInputImages(BuiltInRule):
+    """Fires once threshold_samples images were seen, if the mean of some channel is further than threshold_mean from 0.
+
+    mean of a channel = sum of its values over all images seen so far / number of them, in the unit of the pixels;
+    |mean| > threshold_mean fires. Images of one tensor in one mode are counted together, of all workers. An image
+    tensor has at least three axes: the images first, and the channels on axis `channel` (1 for NCHW, 3 for NHWC).
+
+    With the default regex the rule also looks at the collection input_image and at the inputs of whole models as
+    PyTorch and Keras call them, where they have four axes.
+
+    Source: AWS's documentation of the rule CheckInputImages (threshold_mean 0.2, threshold_samples 500, regex
+    .*hybridsequential0_input_0, channel 1).
+    """
+
+    parameters = (
+        number("threshold_mean", 0.2, minimum=0.0),
+        integer("threshold_samples", 500, minimum=1),
+        regex("regex", ".*hybridsequential0_input_0"),
+        integer("channel", 1, minimum=0),
+    )
+    inspects: ClassVar[str] = "images (regex, or collection input_image) with three axes or more"
+    needs: ClassVar[str] = "its values were not saved, or have no such channel axis"
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        _COLLECTION: {"include_regex": ".*hybridsequential0_input_0", "save_interval": "500"}
+    }
+    example: ClassVar[Mapping[str, str]] = {"threshold_mean": "0.5", "threshold_samples": "100"}
+    configure: ClassVar[str] = (
+        "Save the model's input into the collection input_image: in PyTorch it is `<class of the model>_input_0`, in "
+        "MXNet `hybridsequential0_input_0`. For images with the channels last (Keras) set channel to 3."
+    )
+
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        self._sums: dict[tuple[str, ModeKeys | None], ChannelSums] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether the images up to this global step are not normalised."""
+        places = self.places(self.choose_names(step, (), self.values["regex"]), step)
+        if self.is_default("regex"):
+            chosen = {place.name for place in places}
+            more = set(self.choose_names(step, (_COLLECTION,), _MODEL_INPUTS)) - chosen
+            in_collection = set(self.choose_names(step, (_COLLECTION,), None))
+            others = self.places(sorted(more), step)
+            places += [place for place in others if place.name in in_collection or self._has_four_axes(place)]
+        self.prefetch(places)
+        return self.inspect(places, self._judge)
+
+    def _has_four_axes(self, place: Place) -> bool:
+        values = self.read(place)
+        return values is not None and values.ndim == 4
+
+    def _judge(self, place: Place) -> bool | None:
+        channel: int = self.values["channel"]
+        images = self.read(place)
+        if images is None or images.ndim < 3 or channel >= images.ndim or not images.size:
+            return None
+        key = place.name, self.base_trial.mode(place.step)
+        seen, new = self._sums.get(key), sum_channels(images, channel)
+        if seen is not None and len(seen.sums) == len(new.sums):
+            new = ChannelSums(seen.images + new.images, seen.values + new.values, seen.sums + new.sums)
+        self._sums[key] = new
+        limit: float = self.values["threshold_mean"]
+        worst = int(np.abs(new.means).argmax())
+        mean = float(new.means[worst])
+        if new.images < self.values["threshold_samples"] or not abs(mean) > limit:
+            return False
+        text = (
+            f"channel {worst} has mean {mean:.4g} over {new.images} images, further from 0 than "
+            f"threshold_mean {limit:g}"
+        )
+        return self.find_at(place, mean, limit, text)

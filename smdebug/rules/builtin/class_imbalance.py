@@ -1,0 +1,129 @@
+"""ClassImbalance: classes that are rare among the labels, or hardly ever predicted right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
+from smdebug.rules.classes import to_labels, to_predicted
+from smdebug.rules.parameters import boolean, integer, number, regex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from smdebug.core.modes import ModeKeys
+
+# What PyTorch's and MXNet's loss modules are given: predictions first, labels second.
+_LOSS_INPUTS = {"labels_regex": r"(?i)loss\d*_input_1$", "predictions_regex": r"(?i)loss\d*_input_0$"}
+
+
+def compute_imbalance(counts: Mapping[int, int]) -> float:
+    """Largest count of a class divided by the smallest; classes never seen are not known."""
+    return max(counts.values()) / min(counts.values()) if counts else 1.0
+
+
+class ClassImbalance(BuiltInRule):
+    """Fires once `samples` labels were seen in a mode, if classes are imbalanced or some class is mispredicted.
+
+    imbalance = labels of the most frequent class / labels of the rarest class seen > threshold_imbalance, or
+    misprediction = samples of a class that were predicted to be another / samples of that class >
+    threshold_misprediction. Both count all labels that were saved in the step's mode so far, of all workers; they have
+    no unit.
+
+    Labels are whole numbers or one-hot rows; predictions are scores a class (their highest counts; argmax forces that
+    where it does not show from the shape), class numbers, or probabilities of class 1. With the default regexes, the
+    inputs of a loss module stand in where nothing is named labels or predictions. Where there are several label
+    tensors, the first by name goes with the first prediction tensor, and so on.
+
+    Source: AWS's documentation of the rule ClassImbalance (threshold_imbalance 10, threshold_misprediction 0.7,
+    samples 500, argmax False, labels_regex .*labels, predictions_regex .*predictions).
+    """
+
+    parameters = (
+        number("threshold_imbalance", 10.0, minimum=1.0),
+        number("threshold_misprediction", 0.7, minimum=0.0, maximum=1.0),
+        integer("samples", 500, minimum=1),
+        boolean("argmax", default=False),
+        regex("labels_regex", ".*labels"),
+        regex("predictions_regex", ".*predictions"),
+    )
+    inspects: ClassVar[str] = "labels and predictions (labels_regex, predictions_regex)"
+    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "labels_and_predictions": {"include_regex": "labels|predictions|[Ll]oss.*_input_", "save_interval": "50"}
+    }
+    example: ClassVar[Mapping[str, str]] = {"samples": "1000", "threshold_imbalance": "20"}
+    configure: ClassVar[str] = (
+        "XGBoost: save the collections labels and predictions. PyTorch and MXNet: save the inputs of the loss module "
+        "(`CrossEntropyLoss_input_0` are the scores, `CrossEntropyLoss_input_1` the labels), or save the two tensors "
+        "under names of your own and give regexes for them."
+    )
+
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        self._labels: dict[ModeKeys | None, dict[int, int]] = {}
+        self._wrong: dict[ModeKeys | None, dict[int, int]] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether the labels up to this global step are imbalanced or mispredicted."""
+        mode = self.base_trial.mode(step)
+        counts, wrong = self._labels.setdefault(mode, {}), self._wrong.setdefault(mode, {})
+        names = self._names("labels_regex", step)
+        partners = self._names("predictions_regex", step)
+        for at, name in enumerate(names):
+            self._count(name, partners[at] if at < len(partners) else None, step, counts, wrong)
+        total = sum(counts.values())
+        if not names or total < self.values["samples"]:
+            return False
+        return self._judge(names[0], step, counts, wrong)
+
+    def _names(self, parameter: str, step: int) -> list[str]:
+        names = self.choose_names(step, (), self.values[parameter])
+        if not names and self.is_default(parameter):
+            names = self.choose_names(step, (), [_LOSS_INPUTS[parameter]])
+        return names
+
+    def _count(self, name: str, partner: str | None, step: int, counts: dict[int, int], wrong: dict[int, int]) -> None:
+        predictions = {place.worker: place for place in self.places([partner] if partner else [], step)}
+        for place in self.places([name], step):
+            values = self.read(place)
+            labels = None if values is None else to_labels(values)
+            if labels is None:
+                continue
+            self.inspected += 1
+            _add(counts, labels)
+            other = predictions.get(place.worker)
+            scores = None if other is None else self.read(other)
+            predicted = None if scores is None else to_predicted(scores, len(labels), argmax=self.values["argmax"])
+            if predicted is not None:
+                _add(wrong, labels[predicted != labels])
+
+    def _judge(self, name: str, step: int, counts: dict[int, int], wrong: dict[int, int]) -> bool:
+        imbalance, limit = compute_imbalance(counts), self.values["threshold_imbalance"]
+        if imbalance > limit:
+            most, least = max(counts, key=lambda each: counts[each]), min(counts, key=lambda each: counts[each])
+            text = (
+                f"{counts[most]} labels of class {most} against {counts[least]} of class {least} make {imbalance:.4g}, "
+                f"above threshold_imbalance {limit:g}"
+            )
+            return self.find(name, step, imbalance, limit, text)
+        limit = self.values["threshold_misprediction"]
+        worst = max(counts, key=lambda each: wrong.get(each, 0) / counts[each])
+        fraction = wrong.get(worst, 0) / counts[worst]
+        if fraction > limit:
+            text = (
+                f"{fraction:.4g} of the {counts[worst]} samples of class {worst} were predicted to be another class, "
+                f"above threshold_misprediction {limit:g}"
+            )
+            return self.find(name, step, fraction, limit, text)
+        return False
+
+
+def _add(counts: dict[int, int], classes: NDArray[np.int64]) -> None:
+    found, numbers = np.unique(classes, return_counts=True)
+    for each, count in zip(found.tolist(), numbers.tolist(), strict=True):
+        counts[each] = counts.get(each, 0) + count

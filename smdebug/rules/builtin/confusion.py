@@ -1,0 +1,111 @@
+"""Confusion: a confusion matrix with too little on its diagonal, or too much beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from smdebug.core.collection_keys import CollectionKeys
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule, Place
+from smdebug.rules.classes import count_pairs, to_labels, to_predicted
+from smdebug.rules.parameters import integer, number, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+
+def compute_shares(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
+    """confusion[j][i] / sum over j of confusion[j][i]: what part of the predictions of class i has label j.
+
+    Columns of classes that were never predicted are NaN.
+    """
+    totals = matrix.sum(axis=0, dtype=np.float64)
+    return matrix / np.where(totals == 0, np.nan, totals)
+
+
+class Confusion(BuiltInRule):
+    """Fires at a step where the confusion matrix of labels and predictions is not diagonal enough.
+
+    confusion[j][i] counts the step's samples of label j that were predicted to be class i, over all workers, and
+    share[j][i] = confusion[j][i] / sum_j confusion[j][i]. The rule fires where share[i][i] < min_diag or, for some
+    j != i, share[j][i] > max_off_diag; classes never predicted are left out. Shares have no unit.
+
+    Labels and predictions are the tensors of these names, else those of the collections. There are category_no classes,
+    or as many as the highest class number says. Probabilities count as class 1 from 0.5 on; of a row of scores the
+    highest counts. Steps from start_step up to, and not including, end_step are judged.
+
+    Source: AWS's documentation of the rule Confusion (category_no None, labels "labels", predictions "predictions",
+    labels_collection "labels", predictions_collection "predictions", min_diag 0.9, max_off_diag 0.1). Read to the
+    letter, its formula divides the diagonal by the diagonal's own sum, which no two classes of one size could pass;
+    here both kinds of element are divided by the sum of their column, as it says for those off the diagonal.
+    """
+
+    parameters = (
+        integer("category_no", None, minimum=2),
+        text("labels", "labels"),
+        text("predictions", "predictions"),
+        text("labels_collection", CollectionKeys.LABELS),
+        text("predictions_collection", CollectionKeys.PREDICTIONS),
+        number("min_diag", 0.9, minimum=0.0, maximum=1.0),
+        number("max_off_diag", 0.1, minimum=0.0, maximum=1.0),
+        integer("start_step", None, minimum=0),
+        integer("end_step", None, minimum=0),
+    )
+    inspects: ClassVar[str] = "labels and predictions (tensors of these names, or collections)"
+    needs: ClassVar[str] = "labels and predictions of the same samples must be saved with their values"
+    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        CollectionKeys.LABELS: {"save_interval": "5"},
+        CollectionKeys.PREDICTIONS: {"save_interval": "5"},
+    }
+    example: ClassVar[Mapping[str, str]] = {"category_no": "10", "min_diag": "0.8", "max_off_diag": "0.2"}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether classes are confused at this global step; TensorUnavailableForStep if labels cannot be paired."""
+        first, last = self.values["start_step"], self.values["end_step"]
+        if (first is not None and step < first) or (last is not None and step >= last):
+            return False
+        labels, predictions = self._choose("labels", step), self._choose("predictions", step)
+        if not labels or not predictions:
+            return False
+        matrix = self._add_up([(one, other) for one in labels for other in predictions if one.worker == other.worker])
+        return self.inspect([labels[0]], lambda place: None if matrix is None else self._judge(place, matrix))
+
+    def _choose(self, what: str, step: int) -> list[Place]:
+        name: str = self.values[what]
+        names = [name] if name in self.names_at(step) else []
+        return self.places(names or self.choose_names(step, [self.values[f"{what}_collection"]], None), step)
+
+    def _pair(self, labels: Place, predictions: Place) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        raw, scores = self.read(labels), self.read(predictions)
+        classes = None if raw is None else to_labels(raw)
+        predicted = None if classes is None or scores is None else to_predicted(scores, len(classes))
+        return None if classes is None or predicted is None else (classes, predicted)
+
+    def _add_up(self, pairs: list[tuple[Place, Place]]) -> NDArray[np.int64] | None:
+        found = [found for one, other in pairs if (found := self._pair(one, other)) is not None]
+        if not found:
+            return None
+        labels, predicted = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return count_pairs(labels, predicted, self.values["category_no"])
+
+    def _judge(self, place: Place, matrix: NDArray[np.int64]) -> bool:
+        shares = compute_shares(matrix)
+        for column in np.flatnonzero(np.isfinite(shares[0])):
+            share, limit = float(shares[column, column]), self.values["min_diag"]
+            if share < limit:
+                sentence = f"{share:.4g} of the predictions of class {column} are right, less than min_diag {limit:g}"
+                return self.find(place.name, place.step, share, limit, sentence)
+            others = shares[:, column].copy()
+            others[column] = 0
+            worst, limit = int(others.argmax()), self.values["max_off_diag"]
+            if others[worst] > limit:
+                sentence = (
+                    f"{others[worst]:.4g} of the predictions of class {column} have label {worst}, more than "
+                    f"max_off_diag {limit:g}"
+                )
+                return self.find(place.name, place.step, float(others[worst]), limit, sentence)
+        return False

@@ -1,0 +1,103 @@
+"""DeadRelu: units that hardly ever let anything through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules.activations import RELU, ActivationFinder, build_names_regex
+from smdebug.rules.built_in_rule import BuiltInRule, Place
+from smdebug.rules.parameters import number, regex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+_COLLECTION = "relu_output"
+
+
+def compute_dead_percent(outputs: NDArray[Any], threshold_inactivity: float) -> float:
+    """Percentage of units that are active (output > 0) in less than threshold_inactivity percent of the samples.
+
+    Args:
+        outputs: (samples, ...) as a ReLU made them; every position after the first axis is a unit. An array of fewer
+            dimensions is one sample's single unit, or the samples of one unit.
+        threshold_inactivity: percent.
+    """
+    if not outputs.size:
+        return 0.0
+    units = outputs.reshape(len(outputs) if outputs.ndim else 1, -1)
+    active_percent = np.count_nonzero(units > 0, axis=0) * 100.0 / len(units)
+    return float(np.count_nonzero(active_percent < threshold_inactivity) * 100.0 / units.shape[1])
+
+
+class DeadRelu(BuiltInRule):
+    """Fires where the share of dead units in a layer of ReLUs is above threshold_layer percent, on any worker.
+
+    A unit (one position of the output behind its first axis, the samples) is active in a sample where its output is
+    above 0, and dead at a step where it is active in less than threshold_inactivity percent of that step's samples:
+    dead = 100 * |{unit: 100 * samples active / samples < threshold_inactivity}| / units, in percent. Of an output saved
+    as reductions only, a max of 0 says that all units are dead, and a min above 0 that none is.
+
+    With the default regex the rule also looks at the collection relu_output, at names by which Keras, MXNet and PyTorch
+    call the output of a ReLU, and at modules whose saved output is max(input, 0) of their saved input.
+
+    Source: AWS's documentation of the rule DeadRelu (tensor_regex .*relu_output, threshold_inactivity 1.0 %,
+    threshold_layer 50.0 %). The axes of a unit are ours.
+    """
+
+    parameters = (
+        regex("tensor_regex", ".*relu_output"),
+        number("threshold_inactivity", 1.0, minimum=0.0, maximum=100.0),
+        number("threshold_layer", 50.0, minimum=0.0, maximum=100.0),
+    )
+    inspects: ClassVar[str] = "outputs of ReLUs (tensor_regex, or collection relu_output)"
+    needs: ClassVar[str] = "neither its values nor a max or min that tells was saved"
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        _COLLECTION: {"include_regex": "relu.*_output", "save_interval": "500"}
+    }
+    example: ClassVar[Mapping[str, str]] = {"threshold_layer": "60"}
+    configure: ClassVar[str] = (
+        "Save the outputs of the ReLUs into the collection relu_output. In PyTorch an output is named after its module "
+        "(`relu1_output_0`, `features.2_output_0`), so give the modules' names in the collection's include_regex, or "
+        "fill it with add_module_tensors; a job with save_all needs neither, because a ReLU is then known by what it "
+        "does. torch.nn.functional.relu is no module and leaves no tensor."
+    )
+
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        self._finder = ActivationFinder(self.read_first)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether a layer's ReLUs are dead at this global step; TensorUnavailableForStep if no layer can be judged."""
+        patterns: list[str] = self.values["tensor_regex"]
+        names = set(self.choose_names(step, (), patterns))
+        if self.is_default("tensor_regex"):
+            names.update(self.choose_names(step, (_COLLECTION,), [build_names_regex([RELU], "output")]))
+            found = self._finder.find(self.names_at(step), step)
+            names.update(output for (_, output), kind in found.items() if kind == RELU)
+        places = self.places(sorted(names), step)
+        self.prefetch(places)
+        return self.inspect(places, self._judge)
+
+    def _judge(self, place: Place) -> bool | None:
+        inactivity, limit = self.values["threshold_inactivity"], self.values["threshold_layer"]
+        outputs = self.read(place)
+        dead = self._dead_by_reductions(place) if outputs is None else compute_dead_percent(outputs, inactivity)
+        if dead is None or dead <= limit:
+            return None if dead is None else False
+        text = (
+            f"{dead:.4g} % of its units are active in less than {inactivity:g} % of the samples, above threshold_layer "
+            f"{limit:g} %"
+        )
+        return self.find_at(place, dead, limit, text)
+
+    def _dead_by_reductions(self, place: Place) -> float | None:
+        highest = self.read_reduction(place, "max")
+        highest = self.read_reduction(place, "max", of_absolute=True) if highest is None else highest
+        if highest is not None and highest <= 0:
+            return 100.0 if self.values["threshold_inactivity"] > 0 else 0.0
+        lowest = self.read_reduction(place, "min")
+        return 0.0 if lowest is not None and lowest > 0 else None

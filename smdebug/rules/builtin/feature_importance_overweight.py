@@ -1,0 +1,62 @@
+"""FeatureImportanceOverweight: a few features that decide everything."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+from smdebug.core.collection_keys import CollectionKeys
+from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.parameters import integer, number, regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def compute_top_share(importances: Iterable[float], nfeatures: int) -> float:
+    """Sum of the nfeatures largest importances divided by the sum of all; 0 where that is 0."""
+    ranked = sorted(importances, reverse=True)
+    total = math.fsum(ranked)
+    return math.fsum(ranked[:nfeatures]) / total if total else 0.0
+
+
+class FeatureImportanceOverweight(BuiltInRule):
+    """Fires at a step where share = sum of the nfeatures largest importances / sum of all is above threshold.
+
+    An importance is a tensor in whose name tensor_regex is found; XGBoost saves one a feature and type of importance,
+    feature_importance/weight/f0 for how often f0 splits, and none for features that no tree uses. With nfeatures or
+    fewer of them the share is 1. It has no unit.
+
+    Source: AWS's documentation of the rule FeatureImportanceOverweight (threshold 0.8, nfeatures 3, tensor_regex
+    .*feature_importance/weight).
+    """
+
+    parameters = (
+        number("threshold", 0.8, minimum=0.0, maximum=1.0),
+        integer("nfeatures", 3, minimum=1),
+        regex("tensor_regex", ".*feature_importance/weight"),
+    )
+    inspects: ClassVar[str] = "importances of features (tensor_regex)"
+    frameworks: ClassVar[tuple[str, ...]] = ("XGBoost",)
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        CollectionKeys.FEATURE_IMPORTANCE: {"save_interval": "500"}
+    }
+    example: ClassVar[Mapping[str, str]] = {"threshold": "0.9", "nfeatures": "2"}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether a few features weigh too much at this global step."""
+        names = self.choose_names(step, (), self.values["tensor_regex"])
+        self.prefetch(self.places(names, step))
+        importances = {name: self.read_mean(name, step) for name in names}
+        self.inspected += len(names)
+        nfeatures, limit = self.values["nfeatures"], self.values["threshold"]
+        share = compute_top_share(importances.values(), nfeatures)
+        if not share > limit:
+            return False
+        top = sorted(importances, key=lambda name: -importances[name])[:nfeatures]
+        listed = ", ".join(name.rpartition("/")[2] for name in top)
+        text = (
+            f"the {len(top)} most important of {len(names)} features ({listed}) hold {share:.4g} of all importance, "
+            f"above threshold {limit:g}"
+        )
+        return self.find(top[0], step, share, limit, text)

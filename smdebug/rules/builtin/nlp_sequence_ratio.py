@@ -1,0 +1,82 @@
+"""NLPSequenceRatio: sequences that consist of one token, such as padding, for the most part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules.built_in_rule import BuiltInRule, Place
+from smdebug.rules.parameters import numbers, regex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+_COLLECTION = "input_sequence"
+# PyTorch `embedding_input_0`, `encoder.word_embeddings_input_0`; Keras `embedding_1/inputs`.
+_EMBEDDING_INPUTS = r"(?i)emb(?:ed)?(?:ding)?s?\d*(?:_\d+)?(?:_input_0$|/inputs)"
+
+
+def compute_token_percent(tokens: NDArray[Any], token: float) -> float:
+    """Percentage of a token among all tokens of an array of any shape; 0 if that is empty."""
+    return 100.0 * int(np.count_nonzero(tokens == token)) / tokens.size if tokens.size else 0.0
+
+
+class NLPSequenceRatio(BuiltInRule):
+    """Fires at a step where the share of a token in the input sequences is above its threshold, on any worker.
+
+    share = 100 * |{element = token}| / elements over all sequences of the step, in percent. token_values and
+    token_thresholds_percent go together: the first threshold is for the first token, and so on.
+
+    With the default regex the rule also looks at the collection input_sequence and at the inputs of embeddings as
+    PyTorch and Keras call them.
+
+    Source: AWS's documentation of the rule NLPSequenceRatio (tensor_regex .*embedding0_input_0, token_values 0,
+    token_thresholds_percent 50).
+    """
+
+    parameters = (
+        regex("tensor_regex", ".*embedding0_input_0"),
+        numbers("token_values", [0.0]),
+        numbers("token_thresholds_percent", [50.0], minimum=0.0, maximum=100.0),
+    )
+    inspects: ClassVar[str] = "input sequences (tensor_regex, or collection input_sequence)"
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        _COLLECTION: {"include_regex": ".*embedding0_input_0", "save_interval": "500"}
+    }
+    example: ClassVar[Mapping[str, str]] = {"token_values": "0,1", "token_thresholds_percent": "50,50"}
+    configure: ClassVar[str] = (
+        "Save the input of the embedding into the collection input_sequence: in PyTorch it is "
+        "`<module path>_input_0` of the nn.Embedding."
+    )
+
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        tokens, limits = self.values["token_values"], self.values["token_thresholds_percent"]
+        if len(tokens) != len(limits):
+            raise self.refuse(
+                f"there are {len(tokens)} token_values and {len(limits)} token_thresholds_percent: give each token one."
+            )
+        self._limits: list[tuple[float, float]] = list(zip(tokens, limits, strict=True))
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether a token is too frequent at this global step."""
+        names = set(self.choose_names(step, (), self.values["tensor_regex"]))
+        if self.is_default("tensor_regex"):
+            names.update(self.choose_names(step, (_COLLECTION,), [_EMBEDDING_INPUTS]))
+        places = self.places(sorted(names), step)
+        self.prefetch(places)
+        return self.inspect(places, self._judge)
+
+    def _judge(self, place: Place) -> bool | None:
+        tokens = self.read(place)
+        if tokens is None:
+            return None
+        for token, limit in self._limits:
+            percent = compute_token_percent(tokens, token)
+            if percent > limit:
+                text = f"{percent:.4g} % of its tokens are {token:g}, above token_thresholds_percent {limit:g}"
+                return self.find_at(place, percent, limit, text)
+        return False

@@ -1,0 +1,88 @@
+"""Overfit: validation losses that lie too far above training losses."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from smdebug.core.modes import ModeKeys
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
+from smdebug.rules.losses import LOSS_REGEX, read_phase_losses
+from smdebug.rules.parameters import integer, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def compute_overfit_ratio(training: list[float], validation: list[float]) -> float:
+    """(mean(validation) - mean(training)) / |mean(training)|; infinite above a mean training loss of 0."""
+    train, valid = math.fsum(training) / len(training), math.fsum(validation) / len(validation)
+    if train == 0:
+        return 0.0 if valid == 0 else math.copysign(math.inf, valid)
+    return (valid - train) / abs(train)
+
+
+class Overfit(BuiltInRule):
+    """Fires where ratio = (mean validation loss - mean training loss) / mean training loss > ratio_threshold.
+
+    The ratio must be above the threshold at `patience` steps with a validation loss in a row. At such a step the mean
+    validation loss is that over the steps of the current validation phase up to it, and the mean training loss that
+    over the steps of the training phase before; where both losses are saved in one step, as XGBoost does (train-rmse
+    and validation-rmse), each step is a phase. The ratio has no unit.
+
+    Losses are the tensors in whose name tensor_regex is found, else the collection losses. A loss is one of validation
+    if its name begins with val_, validation, eval or test, one of training if it begins with train or stands beside one
+    of validation, and else what the mode of its step says (EVAL or TRAIN). Steps before start_step are left out.
+
+    Source: AWS's documentation of the rule Overfit (tensor_regex None, start_step 0, patience 1, ratio_threshold 0.1).
+    What a phase is, is ours.
+    """
+
+    parameters = (
+        LOSS_REGEX,
+        integer("start_step", 0, minimum=0),
+        integer("patience", 1, minimum=1),
+        number("ratio_threshold", 0.1, minimum=0.0),
+    )
+    inspects: ClassVar[str] = "losses of training and of validation (collection losses, or tensor_regex)"
+    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "losses": {"train.save_interval": "100", "eval.save_interval": "10"}
+    }
+    example: ClassVar[Mapping[str, str]] = {"patience": "3", "ratio_threshold": "0.2"}
+    configure: ClassVar[str] = (
+        "PyTorch: hook.set_mode(modes.EVAL) before validation and modes.TRAIN after it. XGBoost: give an evaluation "
+        "list with a training and a validation set."
+    )
+
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        self._training: list[float] = []
+        self._validation: list[float] = []
+        self._exceeded = 0
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether the validation loss has been too high for too long at this global step."""
+        if step < self.values["start_step"] or self.base_trial.mode(step) is ModeKeys.PREDICT:
+            return False
+        training, validation, names = read_phase_losses(self, step, self.values["tensor_regex"])
+        if training is not None:
+            if self._validation:
+                self._training, self._validation = [], []
+            self._training.append(training)
+        if validation is None:
+            return False
+        self._validation.append(validation)
+        if not self._training:
+            return False
+        ratio, limit = compute_overfit_ratio(self._training, self._validation), self.values["ratio_threshold"]
+        self._exceeded = self._exceeded + 1 if ratio > limit else 0
+        if self._exceeded < self.values["patience"]:
+            return False
+        train, valid = (math.fsum(losses) / len(losses) for losses in (self._training, self._validation))
+        text = (
+            f"the mean validation loss {valid:.6g} lies {ratio:.4g} times the mean training loss {train:.6g} above it, "
+            f"more than "
+            f"ratio_threshold {limit:g} at {self._exceeded} steps in a row"
+        )
+        return self.find(names[-1], step, ratio, limit, text)

@@ -1,0 +1,66 @@
+"""Overtraining: going on although the loss has stopped improving."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
+from smdebug.rules.losses import Patience, choose_losses, split_losses
+from smdebug.rules.parameters import integer, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Overtraining(BuiltInRule):
+    """Fires where a training loss has not improved for patience_train steps, or one of validation for its patience.
+
+    A loss improves at a step where it is below the best of the steps before by more than delta (in the loss's unit);
+    the rule fires when `patience` saved steps in a row of that phase brought no improvement. A loss of several elements
+    or workers counts as their mean.
+
+    Looked at are the tensors of the collection losses. A loss is one of validation if its name begins with val_,
+    validation, eval or test, one of training if it begins with train or stands beside one of validation, and else what
+    the mode of its step says (EVAL, or TRAIN and steps without a mode).
+
+    Source: AWS's documentation of the rule Overtraining (patience_train 5, patience_validation 10, delta 0.01).
+    """
+
+    parameters = (
+        integer("patience_train", 5, minimum=1),
+        integer("patience_validation", 10, minimum=1),
+        number("delta", 0.01, minimum=0.0),
+    )
+    inspects: ClassVar[str] = "losses (collection losses)"
+    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"losses": {"save_interval": "100"}}
+    example: ClassVar[Mapping[str, str]] = {"patience_train": "10", "patience_validation": "10", "delta": "0.001"}
+
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        self._patience: dict[tuple[str, str], Patience] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether a loss has not improved for too long at this global step."""
+        training, validation = split_losses(choose_losses(self, step), self.base_trial.mode(step))
+        # All are counted before one fires: a rule may be asked to go on.
+        waited = [(name, phase, self._wait(name, phase, step)) for name, phase in _label(training, validation)]
+        for name, phase, count in waited:
+            patience: int = self.values[f"patience_{phase}"]
+            if count >= patience:
+                best, delta = self._patience[name, phase].best, self.values["delta"]
+                text = (
+                    f"for {count} steps the {phase} loss has not come below its best, {best:.6g}, by delta {delta:g}; "
+                    f"patience_{phase} is {patience}"
+                )
+                return self.find(name, step, count, patience, text)
+        return False
+
+    def _wait(self, name: str, phase: str, step: int) -> int:
+        self.inspected += 1
+        patience = self._patience.setdefault((name, phase), Patience())
+        return patience.add(self.read_mean(name, step), self.values["delta"])
+
+
+def _label(training: list[str], validation: list[str]) -> list[tuple[str, str]]:
+    return [(name, "train") for name in training] + [(name, "validation") for name in validation]

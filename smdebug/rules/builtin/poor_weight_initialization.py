@@ -1,0 +1,143 @@
+"""PoorWeightInitialization: weights that start where training cannot begin well."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from smdebug.core.collection_keys import CollectionKeys
+from smdebug.rules.activations import RELU, ActivationFinder, build_names_regex
+from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.losses import Patience, read_phase_losses
+from smdebug.rules.parameters import integer, number, regex
+from smdebug.rules.variance import VARIANCE_REDUCTIONS, read_variance
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+_COLLECTION = "relu_input"
+_GRADIENT_NAMES = "^gradients?/"
+
+
+def compute_variance_ratio(variances: Sequence[float]) -> float:
+    """Largest variance divided by the smallest; infinite where only the smallest is 0, 1 where all are or one is."""
+    smallest, largest = min(variances), max(variances)
+    if smallest == largest:
+        return 1.0
+    return largest / smallest if smallest else math.inf
+
+
+def compute_spread(values: NDArray[Any]) -> float:
+    """95th percentile minus 5th percentile, interpolated linearly between elements."""
+    low, high = np.percentile(values.astype(np.float64), [5, 95])
+    return float(high - low)
+
+
+class PoorWeightInitialization(BuiltInRule):
+    """Fires in the first `steps` saved steps of training where one of three signs of poorly chosen weights shows.
+
+    1. ratio = largest / smallest variance of the activation inputs of the layers > threshold (no unit; with two layers
+       or more). A saved variance, or std squared, is used where there is one.
+    2. The smallest spread = p95 - p5 of any gradient's elements < distribution_range (unit of the gradient). Gradients
+       of a single element have no spread and are left out.
+    3. The training loss has not come below its lowest for `patience` saved steps in a row.
+    EVAL and PREDICT steps are not looked at; every worker is judged by itself, the loss as the mean of all.
+
+    With the default regex the rule also looks at the collection relu_input, at names by which Keras, MXNet and PyTorch
+    call the input of a ReLU, and at the inputs of modules whose saved output is max(input, 0).
+
+    Source: AWS's documentation of the rule PoorWeightInitialization (activation_inputs_regex .*relu_input, threshold
+    10.0, distribution_range 0.001, patience 5, steps 10).
+    """
+
+    parameters = (
+        regex("activation_inputs_regex", ".*relu_input"),
+        number("threshold", 10.0, minimum=1.0),
+        number("distribution_range", 0.001, minimum=0.0),
+        integer("patience", 5, minimum=1),
+        integer("steps", 10, minimum=1),
+    )
+    inspects: ClassVar[str] = "activation inputs, gradients and losses"
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        _COLLECTION: {"include_regex": "relu.*_input", "save_interval": "1", "end_step": "10"},
+        CollectionKeys.GRADIENTS: {"save_interval": "1", "end_step": "10"},
+        CollectionKeys.LOSSES: {"save_interval": "1", "end_step": "10"},
+    }
+    example: ClassVar[Mapping[str, str]] = {"steps": "20", "threshold": "20"}
+    configure: ClassVar[str] = (
+        "Save the inputs of the ReLUs into the collection relu_input. In PyTorch an input is named after its module "
+        "(`relu1_input_0`, `features.2_input_0`), so give the modules' names in the collection's include_regex; a job "
+        "with save_all needs no configuration, because a ReLU is then known by what it does."
+    )
+
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        self._finder = ActivationFinder(self.read_first)
+        self._patience = Patience()
+        self._seen = 0
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether a sign of poorly chosen weights shows at this global step."""
+        if self._seen >= self.values["steps"] or not self.is_training_step(step):
+            return False
+        self._seen += 1
+        # All three are asked, so that the loss is counted whatever the others say.
+        loss_is_stuck = self._judge_loss(step)
+        return self._judge_variances(step) or self._judge_gradients(step) or loss_is_stuck
+
+    def _judge_loss(self, step: int) -> bool:
+        loss, _, names = read_phase_losses(self, step)
+        patience: int = self.values["patience"]
+        if loss is None or self._patience.add(loss, 0.0) < patience:
+            return False
+        best = self._patience.best
+        text = (
+            f"the loss {loss:.6g} has not come below {best:.6g} for {self._patience.waited} steps, patience {patience}"
+        )
+        return self.find(names[0], step, self._patience.waited, patience, text)
+
+    def _judge_variances(self, step: int) -> bool:
+        by_worker: dict[str, dict[str, float]] = {}
+        places = self.places(self._input_names(step), step)
+        self.prefetch(places, VARIANCE_REDUCTIONS)
+        for place in places:
+            variance = read_variance(self, place)
+            if variance is not None and math.isfinite(variance):
+                by_worker.setdefault(place.worker, {})[place.name] = variance
+                self.inspected += 1
+        for worker, variances in by_worker.items():
+            ratio, limit = compute_variance_ratio(list(variances.values())), self.values["threshold"]
+            if ratio > limit:
+                most, least = (pick(variances, key=lambda name: variances[name]) for pick in (max, min))
+                text = (
+                    f"the variance of its values, {variances[most]:.4g}, is {ratio:.4g} times that of {least}, "
+                    f"{variances[least]:.4g}, above threshold {limit:g}"
+                )
+                return self.find(most, step, ratio, limit, text, worker)
+        return False
+
+    def _judge_gradients(self, step: int) -> bool:
+        names = self.choose_names(step, (CollectionKeys.GRADIENTS,), [_GRADIENT_NAMES])
+        limit: float = self.values["distribution_range"]
+        for place in self.places(names, step):
+            values = self.read(place)
+            if values is None or values.size < 2:
+                continue
+            self.inspected += 1
+            spread = compute_spread(values)
+            if spread < limit:
+                text = f"95 % and 5 % of its values lie {spread:.4g} apart, less than distribution_range {limit:g}"
+                return self.find_at(place, spread, limit, text)
+        return False
+
+    def _input_names(self, step: int) -> list[str]:
+        names = set(self.choose_names(step, (), self.values["activation_inputs_regex"]))
+        if self.is_default("activation_inputs_regex"):
+            names.update(self.choose_names(step, (_COLLECTION,), [build_names_regex([RELU], "input")]))
+            found = self._finder.find(self.names_at(step), step)
+            names.update(given for (given, _), kind in found.items() if kind == RELU)
+        return sorted(names)

@@ -1,0 +1,121 @@
+"""SaturatedActivation: inputs so far out that tanh or sigmoid is flat there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules.activations import SIGMOID, TANH, ActivationFinder, build_names_regex, tell_by_name
+from smdebug.rules.built_in_rule import BuiltInRule, Place
+from smdebug.rules.parameters import number, regex, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+_KINDS = (TANH, SIGMOID)
+
+
+def compute_saturated_percent(
+    inputs: NDArray[Any], lowest: float, highest: float, threshold_inactivity: float
+) -> float:
+    """Percentage of nodes whose input lies in [lowest, highest] in less than threshold_inactivity percent of samples.
+
+    Args:
+        inputs: (samples, ...) of an activation function; every position after the first axis is a node.
+        lowest: begin of the range in which the function still has a slope.
+        highest: its end. NaN is outside.
+        threshold_inactivity: percent.
+    """
+    if not inputs.size:
+        return 0.0
+    nodes = inputs.reshape(len(inputs) if inputs.ndim else 1, -1)
+    inside_percent = np.count_nonzero((nodes >= lowest) & (nodes <= highest), axis=0) * 100.0 / len(nodes)
+    return float(np.count_nonzero(inside_percent < threshold_inactivity) * 100.0 / nodes.shape[1])
+
+
+class SaturatedActivation(BuiltInRule):
+    """Fires where the share of saturated nodes in a tanh or sigmoid layer is above threshold_layer percent.
+
+    A node (one position of the input behind its first axis, the samples) is saturated at a step where its input lies
+    within [min, max] of its function in less than threshold_inactivity percent of that step's samples:
+    saturated = 100 * |{node: 100 * samples inside / samples < threshold_inactivity}| / nodes, in percent; every worker
+    is judged by itself. Of an input saved as reductions only, a min and a max both inside say that no node is
+    saturated.
+
+    The function is told by the tensor's name, else by what the module does where its output was saved too; a tensor
+    of unknown function is measured by the wider of both ranges. With the default choice of tensors the rule also looks
+    at names by which Keras, MXNet and PyTorch call these inputs.
+
+    Source: AWS's documentation of the rule SaturatedActivation (collection_names None, tensor_regex
+    .*tanh_input|.*sigmoid_input, threshold_tanh_min -9.4999, threshold_tanh_max 9.4999, threshold_sigmoid_min -23,
+    threshold_sigmoid_max 16.99999, threshold_inactivity 1.0 %, threshold_layer 50.0 %). The axes of a node are ours.
+    """
+
+    parameters = (
+        texts("collection_names"),
+        regex("tensor_regex", ".*tanh_input|.*sigmoid_input"),
+        number("threshold_tanh_min", -9.4999),
+        number("threshold_tanh_max", 9.4999),
+        number("threshold_sigmoid_min", -23.0),
+        number("threshold_sigmoid_max", 16.99999),
+        number("threshold_inactivity", 1.0, minimum=0.0, maximum=100.0),
+        number("threshold_layer", 50.0, minimum=0.0, maximum=100.0),
+    )
+    inspects: ClassVar[str] = "inputs of tanh and sigmoid (tensor_regex or collection_names)"
+    needs: ClassVar[str] = "neither its values nor a min and max that tell were saved"
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "activation_input": {"include_regex": "tanh.*_input|sigmoid.*_input", "save_interval": "500"}
+    }
+    example: ClassVar[Mapping[str, str]] = {"collection_names": "activation_input"}
+    configure: ClassVar[str] = (
+        "Save the inputs of the activation modules. In PyTorch an input is named after its module (`act1_input_0`): "
+        "give these names in the include_regex of a collection and the collection in collection_names, or save inputs "
+        "and outputs (save_all), by which the modules are recognised."
+    )
+
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        self._ranges = {
+            kind: (self.values[f"threshold_{kind}_min"], self.values[f"threshold_{kind}_max"]) for kind in _KINDS
+        }
+        for kind, (lowest, highest) in self._ranges.items():
+            if lowest > highest:
+                raise self.refuse(f"threshold_{kind}_min {lowest:g} is above threshold_{kind}_max {highest:g}.")
+        self._finder = ActivationFinder(self.read_first)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether a layer is saturated at this global step; TensorUnavailableForStep if no layer can be judged."""
+        collections = self.values["collection_names"] or ()
+        is_default = self.is_default("tensor_regex")
+        # A collection that is named alone is all that is looked at.
+        patterns = [] if collections and is_default else self.values["tensor_regex"]
+        names = set(self.choose_names(step, collections, patterns))
+        found = self._finder.find(self.names_at(step), step)
+        recognised = {given: kind for (given, _), kind in found.items() if kind in _KINDS}
+        if is_default and not collections:
+            names.update(self.choose_names(step, (), [build_names_regex(_KINDS, "input")]), recognised)
+        places = self.places(sorted(names), step)
+        self.prefetch(places)
+        return self.inspect(places, lambda place: self._judge(place, recognised.get(place.name)))
+
+    def _judge(self, place: Place, recognised: str | None) -> bool | None:
+        kind = recognised or tell_by_name(place.name)
+        ranges = [self._ranges[kind]] if kind in self._ranges else list(self._ranges.values())
+        lowest, highest = min(each[0] for each in ranges), max(each[1] for each in ranges)
+        inputs = self.read(place)
+        if inputs is None:
+            smallest, largest = self.read_reduction(place, "min"), self.read_reduction(place, "max")
+            is_inside = smallest is not None and largest is not None and lowest <= smallest and largest <= highest
+            return False if is_inside else None
+        inactivity, limit = self.values["threshold_inactivity"], self.values["threshold_layer"]
+        saturated = compute_saturated_percent(inputs, lowest, highest, inactivity)
+        if saturated <= limit:
+            return False
+        text = (
+            f"{saturated:.4g} % of its nodes have an input from {lowest:g} to {highest:g} in less than {inactivity:g} "
+            f"% of the samples, above threshold_layer {limit:g} %"
+        )
+        return self.find_at(place, saturated, limit, text)

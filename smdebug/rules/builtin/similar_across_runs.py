@@ -1,0 +1,97 @@
+"""SimilarAcrossRuns: tensors that came out the same in another run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule, Place
+from smdebug.rules.step_values import share_values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from smdebug.core.step_index import SavedTensor
+    from smdebug.trials.trial import Trial
+
+
+def is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Whether two arrays have the same shape and equal elements; NaN equals nothing."""
+    if one.shape != other.shape or (one.size and one.dtype.kind in "fiu" and one.item(0) != other.item(0)):
+        return False
+    return bool(np.array_equal(one, other))
+
+
+class SimilarAcrossRuns(BuiltInRule):
+    """Fires at a step where some tensor equals that of the same name, step and worker in the other run.
+
+    Equal means the same shape and the same elements; where either run saved reductions only, that all reductions which
+    both saved are equal. The step is the same one of the same mode; steps and tensors that the other run does not have
+    are passed over.
+
+    Looked at are the tensors of collection_names together with those in whose name tensor_regex is found; all
+    tensors where neither is given. The other run, other_trials, is required: it is the name of a finished training job,
+    or where its tensors are.
+
+    Source: AWS's documentation of the rule SimilarAcrossRuns (other_trials, required; collection_names None,
+    tensor_regex None).
+    """
+
+    parameters = TENSOR_CHOICE
+    inspects: ClassVar[str] = "tensors that both runs saved at the same steps"
+    needs: ClassVar[str] = "the other run has nothing that it could be compared with"
+    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"losses": {"save_interval": "50"}}
+    example: ClassVar[Mapping[str, str]] = {"other_trials": "my-finished-job", "collection_names": "losses"}
+    compares_runs: ClassVar[bool] = True
+
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        if not self.other_trials:
+            raise self.refuse("other_trials is required: the name of a finished training job to compare with.")
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether a tensor is the same in another run at this global step."""
+        places = self.places(self.chosen_names(step), step)
+        return any(self._compare_with(other, places, step) for other in self.other_trials or ())
+
+    def _compare_with(self, other: Trial, places: list[Place], step: int) -> bool:
+        mode, mode_step = self.base_trial.mode_modestep(step)
+        there = None if mode is None or mode_step is None else other.global_step(mode, mode_step)
+        if there is None:
+            return False
+        pairs = [(place, saved) for place in places if (saved := _find(other, place, there)) is not None]
+        if not pairs:
+            return False
+        self.prefetch([place for place, _ in pairs])
+        other.prefetch(saved.location for _, saved in pairs if saved.location is not None)
+        partners = {(place.name, place.worker): saved for place, saved in pairs}
+
+        def judge(place: Place) -> bool | None:
+            same = self._compare(other, place, partners[place.name, place.worker], there)
+            if not same:
+                return same
+            return self.find_at(place, 1, 1, f"it is the same at step {there} of {other.name or other.path}")
+
+        return self.inspect([place for place, _ in pairs], judge)
+
+    def _compare(self, other: Trial, place: Place, saved: SavedTensor, step: int) -> bool | None:
+        values = share_values(other)
+        if place.saved.location is not None and saved.location is not None:
+            one = self.read_shared(place.name, place.saved.location, place.step)
+            return is_same(one, values.read(other, place.name, saved.location, step))
+        common = sorted(set(place.saved.reductions) & set(saved.reductions))
+        if not common:
+            return None
+        return all(
+            self.read_reduction(place, *key)
+            == float(np.squeeze(values.read(other, place.name, saved.reductions[key], step)))
+            for key in common
+        )
+
+
+def _find(other: Trial, place: Place, step: int) -> SavedTensor | None:
+    return other.tensor(place.name).saved(step).get(place.worker) if other.has_tensor(place.name) else None

@@ -1,0 +1,115 @@
+"""StalledTrainingRule: a training that saves nothing any more."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
+from smdebug.rules.parameters import Parameter, boolean, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def is_stalled(seconds_without_new_step: float, threshold: float) -> bool:
+    """Whether the wait is longer than the threshold, both in seconds."""
+    return seconds_without_new_step > threshold
+
+
+def stop_only_job(prefix: str, sagemaker: Any) -> str:
+    """Stops the one training job in progress whose name begins with a prefix; none where several do.
+
+    Args:
+        prefix: begin of the job's name.
+        sagemaker: boto3's SageMaker client.
+
+    Returns:
+        What was done, in words.
+    """
+    pages = sagemaker.get_paginator("list_training_jobs").paginate(NameContains=prefix, StatusEquals="InProgress")
+    names = [job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]]
+    matching = [name for name in names if name.startswith(prefix)]
+    if len(matching) != 1:
+        return f"no job was stopped: {len(matching)} jobs in progress have names that begin with {prefix!r}"
+    sagemaker.stop_training_job(TrainingJobName=matching[0])
+    return f"job {matching[0]} was told to stop"
+
+
+class StalledTrainingRule(BuiltInRule):
+    """Fires where no step came for more than threshold seconds.
+
+    idle = now - when the last step was seen (or the rule began to wait), in seconds of this machine's clock. While
+    nothing comes, the evaluator asks `check_idle`; a step that comes only after such a pause fires as well. A run that
+    has ended is not stalled, and steps that are there already are read without a pause.
+
+    With stop_training_on_fire the training job in progress whose name begins with training_job_name_prefix is told to
+    stop; where several jobs' names do, or none, nothing is stopped.
+
+    Source: AWS's documentation of the rule StalledTrainingRule (threshold 1800 s, stop_training_on_fire False,
+    training_job_name_prefix None).
+
+    Attributes:
+        clock: gives seconds that only rise.
+        sagemaker: boto3's SageMaker client; None: made when a job is to be stopped.
+    """
+
+    parameters = (
+        number("threshold", 1800.0, minimum=0.0),
+        boolean("stop_training_on_fire", default=False),
+        Parameter("training_job_name_prefix", None, str, "the begin of a training job's name"),
+    )
+    inspects: ClassVar[str] = "steps, whatever they hold"
+    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"losses": {"save_interval": "50"}}
+    example: ClassVar[Mapping[str, str]] = {
+        "threshold": "600",
+        "stop_training_on_fire": "True",
+        "training_job_name_prefix": "my-training-job",
+    }
+    configure: ClassVar[str] = "threshold must be longer than the training takes from one saved step to the next."
+
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        if self.values["stop_training_on_fire"] and not self.values["training_job_name_prefix"]:
+            raise self.refuse("stop_training_on_fire needs training_job_name_prefix: it says which job to stop.")
+        self.clock = time.monotonic
+        self.sagemaker: Any = None
+        self._last_seen = self.clock()
+        self._last_step: int | None = None
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether this global step came only after a pause that was too long."""
+        now = self.clock()
+        idle, self._last_seen = now - self._last_seen, now
+        self._last_step = step
+        self.inspected += 1
+        return self._judge(idle, f"step {step} came only {idle:.6g} s after the one before")
+
+    def check_idle(self, seconds_without_new_step: float | None = None) -> bool:
+        """Whether the run has stalled; to be asked while no step comes and the job has not ended.
+
+        Args:
+            seconds_without_new_step: how long no step has come; None: since the last `invoke_at_step`, or since the
+                rule was made.
+        """
+        idle = self.clock() - self._last_seen if seconds_without_new_step is None else seconds_without_new_step
+        return self._judge(idle, f"no step has come for {idle:.6g} s")
+
+    def _judge(self, idle: float, what: str) -> bool:
+        threshold: float = self.values["threshold"]
+        if not is_stalled(idle, threshold):
+            return False
+        text = f"{what}, longer than threshold {threshold:g} s"
+        if self.values["stop_training_on_fire"]:
+            text += f"; {stop_only_job(self.values['training_job_name_prefix'], self._client())}"
+        step = -1 if self._last_step is None else self._last_step
+        return self.find("any tensor", step, idle, threshold, text)
+
+    def _client(self) -> Any:
+        if self.sagemaker is None:
+            import boto3
+
+            self.sagemaker = boto3.client("sagemaker", region_name=os.environ.get("AWS_REGION", "us-east-1"))
+        return self.sagemaker

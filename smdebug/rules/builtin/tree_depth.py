@@ -1,0 +1,70 @@
+"""TreeDepth: decision trees that grew too deep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from smdebug.core.collection_keys import CollectionKeys
+from smdebug.rules.built_in_rule import BuiltInRule, Place
+from smdebug.rules.parameters import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+_NODES, _TREES = "trees/Node", "trees/Tree"
+
+
+def compute_depths(nodes: NDArray[Any], trees: NDArray[Any] | None = None) -> dict[int, int]:
+    """Depth of each tree: floor(log2(its largest node number)), 0 for a root alone.
+
+    XGBoost numbers the children of node n as 2n + 1 and 2n + 2, and a split always makes both: the largest number of
+    depth d lies from 2^d to 2^(d+1) - 2.
+
+    Args:
+        nodes: numbers of the nodes.
+        trees: the tree of each node; None: all are of tree 0.
+    """
+    depths: dict[int, int] = {}
+    numbers = nodes.reshape(-1).astype(np.int64)
+    owners = np.zeros_like(numbers) if trees is None else trees.reshape(-1).astype(np.int64)
+    for tree in np.unique(owners).tolist():
+        largest = int(numbers[owners == tree].max())
+        depths[tree] = max(largest.bit_length() - 1, 0)
+    return depths
+
+
+class TreeDepth(BuiltInRule):
+    """Fires at a step where some tree is deeper than `depth`.
+
+    depth of a tree = floor(log2(largest node number)), in levels below the root, from the tensor trees/Node (and
+    trees/Tree, where a step holds several trees). XGBoost saves the trees that a round added.
+
+    Source: AWS's documentation of the rule TreeDepth (depth 4).
+    """
+
+    parameters = (integer("depth", 4, minimum=0),)
+    inspects: ClassVar[str] = "trees (collection trees)"
+    frameworks: ClassVar[tuple[str, ...]] = ("XGBoost",)
+    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {CollectionKeys.TREES: {"save_interval": "10"}}
+    example: ClassVar[Mapping[str, str]] = {"depth": "6"}
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Whether a tree is too deep at this global step."""
+        names = [name for name in (_NODES,) if name in self.names_at(step)]
+        return self.inspect(self.places(names, step), self._judge)
+
+    def _judge(self, place: Place) -> bool | None:
+        nodes = self.read(place)
+        if nodes is None or not nodes.size:
+            return None
+        trees = self.read_first(_TREES, place.step) if _TREES in self.names_at(place.step) else None
+        depths = compute_depths(nodes, trees if trees is not None and trees.size == nodes.size else None)
+        tree, limit = max(depths, key=lambda each: depths[each]), self.values["depth"]
+        if depths[tree] <= limit:
+            return False
+        text = f"tree {tree} is {depths[tree]} levels deep, deeper than depth {limit}"
+        return self.find_at(place, depths[tree], limit, text)

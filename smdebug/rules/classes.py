@@ -1,0 +1,74 @@
+"""Labels and predictions as class numbers, whatever a framework saves them as."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def to_labels(labels: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Class numbers of labels: whole numbers of any shape, or one row of zeros and a one per sample (one-hot).
+
+    Returns:
+        A vector; None where these are no class numbers, as the targets of a regression.
+    """
+    if labels.dtype.kind not in "biuf":
+        return None
+    if labels.ndim == 2 and labels.shape[1] > 1 and _is_one_hot(labels):
+        hot: NDArray[np.int64] = labels.argmax(axis=1).astype(np.int64)
+        return hot
+    flat = labels.reshape(-1)
+    if flat.dtype.kind == "f" and not (np.isfinite(flat).all() and (flat == np.floor(flat)).all()):
+        return None
+    return flat.astype(np.int64)
+
+
+def to_predicted(predictions: NDArray[Any], samples: int, *, argmax: bool = False) -> NDArray[np.int64] | None:
+    """Class numbers of predictions: the highest of each sample's scores, or what a single number stands for.
+
+    Args:
+        predictions: (samples, classes) scores, or one number a sample: a class number, or a probability of class 1,
+            which counts from 0.5 on. Numbers below 0 or above 1 that are no class numbers are scores of class 1
+            (logits), which count above 0.
+        samples: how many labels there are.
+        argmax: whether the last axis holds scores; without it they are taken for scores where there are more numbers
+            than labels.
+
+    Returns:
+        A vector of `samples` numbers; None where the numbers do not fit the labels, or are no numbers.
+    """
+    if predictions.dtype.kind not in "biuf" or not predictions.size or not np.isfinite(predictions).all():
+        return None
+    if (argmax or predictions.size > samples) and predictions.ndim > 1 and predictions.shape[-1] > 1:
+        flat = predictions.argmax(axis=-1).reshape(-1)
+    else:
+        flat = predictions.reshape(-1)
+        if flat.dtype.kind == "f" and (flat != np.floor(flat)).any():
+            is_probability = flat.min() >= 0 and flat.max() <= 1
+            flat = flat >= 0.5 if is_probability else flat > 0
+    return flat.astype(np.int64) if len(flat) == samples else None
+
+
+def count_pairs(
+    labels: NDArray[np.int64], predicted: NDArray[np.int64], categories: int | None = None
+) -> NDArray[np.int64]:
+    """The confusion matrix: element [label, prediction] counts the samples; numbers outside are left out.
+
+    Args:
+        labels: class numbers from 0.
+        predicted: class numbers of the same samples.
+        categories: rows and columns; None: one more than the highest number.
+    """
+    if categories is None:
+        categories = int(max(labels.max(initial=0), predicted.max(initial=0))) + 1
+    known = (labels >= 0) & (labels < categories) & (predicted >= 0) & (predicted < categories)
+    flat = np.bincount(labels[known] * categories + predicted[known], minlength=categories * categories)
+    return flat.reshape(categories, categories).astype(np.int64)
+
+
+def _is_one_hot(rows: NDArray[Any]) -> bool:
+    return bool(((rows == 0) | (rows == 1)).all() and (rows.sum(axis=1) == 1).all())

@@ -1,0 +1,85 @@
+"""Which losses of a step are those of training, and which those of validation."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from smdebug.core.collection_keys import CollectionKeys
+from smdebug.core.modes import ModeKeys
+from smdebug.rules.parameters import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from smdebug.rules.built_in_rule import BuiltInRule
+
+LOSS_REGEX = regex("tensor_regex", None)
+
+# For runs whose collections file lists no losses: a deep network's, and XGBoost's metrics that are better when lower.
+_NAMES = (r"(?i)loss(?!\w*_input)", r"^[\w.]+-(?!auc|aucpr|map|ndcg|pre)\w+(@[\d.-]+)?$")
+_TRAINING = re.compile(r"^train", re.IGNORECASE)
+_VALIDATION = re.compile(r"^(?:scalar/)?(?:val_|valid|eval|test)", re.IGNORECASE)
+
+
+def choose_losses(rule: BuiltInRule, step: int, patterns: Iterable[str] | None = None) -> list[str]:
+    """Names of the losses at a global step: those of the regexes, else the collection losses, else by their names."""
+    if patterns:
+        return rule.choose_names(step, (), patterns)
+    return rule.choose_names(step, (CollectionKeys.LOSSES,), None) or rule.choose_names(step, (), _NAMES)
+
+
+def split_losses(names: Iterable[str], mode: ModeKeys | None) -> tuple[list[str], list[str]]:
+    """Losses of one step as (training, validation).
+
+    XGBoost and Keras say it in the name (train-rmse, validation-rmse, val_loss); elsewhere the step's mode tells. A
+    loss beside a val_loss is that of training, though Keras saves both in an EVAL step. PREDICT has neither.
+    """
+    training: list[str] = []
+    validation: list[str] = []
+    unnamed: list[str] = []
+    for name in names:
+        named = training if _TRAINING.search(name) else validation if _VALIDATION.search(name) else unnamed
+        named.append(name)
+    if validation or mode in (None, ModeKeys.TRAIN, ModeKeys.GLOBAL):
+        training += unnamed
+    elif mode is ModeKeys.EVAL:
+        validation = unnamed
+    return training, validation
+
+
+def read_phase_losses(
+    rule: BuiltInRule, step: int, patterns: Iterable[str] | None = None
+) -> tuple[float | None, float | None, list[str]]:
+    """Means of the training losses and of the validation losses at a global step, None where there are none.
+
+    Returns:
+        The two means, and the names read, validation last.
+    """
+    training, validation = split_losses(choose_losses(rule, step, patterns), rule.base_trial.mode(step))
+    means = [
+        sum(rule.read_mean(name, step) for name in names) / len(names) if names else None
+        for names in (training, validation)
+    ]
+    rule.inspected += len(training) + len(validation)
+    return means[0], means[1], [*training, *validation]
+
+
+class Patience:
+    """Counts losses since the best one.
+
+    A loss is a new best where it is below the best so far by more than delta; NaN is never one.
+    """
+
+    def __init__(self) -> None:
+        self.best = math.inf
+        self.waited = 0
+
+    def add(self, loss: float, delta: float) -> int:
+        """Takes the next loss; returns how many losses in a row were no new best."""
+        if loss < self.best - delta:
+            self.best, self.waited = loss, 0
+        else:
+            self.waited += 1
+        return self.waited

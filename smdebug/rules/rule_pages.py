@@ -1,0 +1,132 @@
+"""What can be told about the built-in rules, written from the rules themselves."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import TYPE_CHECKING, Any
+
+from smdebug.rules.builtin import find_built_in_rule, list_names
+
+if TYPE_CHECKING:
+    from smdebug.rules.built_in_rule import BuiltInRule
+
+_IMAGE = "<account>.dkr.ecr.<region>.amazonaws.com/sagemaker-debugger-rules:latest"
+
+_INTRODUCTION = """# Built-in rules
+
+This page is written by `python -m smdebug.rules docs` from the rules themselves.
+
+A rule is attached to a training job with `DebugRuleConfigurations`, or run on tensors that are there already:
+
+    smdebug-emulator rules run DeadRelu --trial s3://bucket/job/debug-output --param threshold_layer=60
+
+and in a notebook:
+
+    from smdebug.rules import invoke_rule
+    from smdebug.rules.builtin import DeadRelu
+    from smdebug.trials import create_trial
+    rule = DeadRelu(create_trial("s3://bucket/job/debug-output"), threshold_layer="60")
+    invoke_rule(rule)
+
+Every parameter is given as text. Lists are separated by commas; a regex may be found anywhere in a tensor's name.
+`start_step` and `end_step` (global steps, the second one excluded) limit what any rule judges.
+"""
+
+
+def get_summary(rule: type[BuiltInRule]) -> str:
+    """The first paragraph of what the rule says of itself, as one line."""
+    return " ".join(_paragraphs(rule)[0].split())
+
+
+def format_default(value: Any) -> str:
+    """A default value as the text that could be given for it."""
+    if isinstance(value, list):
+        return ",".join(format_default(each) for each in value)
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def describe_rule(rule: type[BuiltInRule]) -> str:
+    """One rule in Markdown: formula, parameters, and an example configuration in both forms."""
+    parts = [f"## {rule.__name__}", *_paragraphs(rule), f"Frameworks: {', '.join(rule.frameworks)}."]
+    if rule.configure:
+        parts.append(f"What to configure: {rule.configure}")
+    parts += [_build_table(rule), "With the SDK:", _indent(_build_sdk_example(rule))]
+    parts += ["As JSON, for CreateTrainingJob:", _indent(_build_json_example(rule))]
+    return "\n\n".join(parts) + "\n"
+
+
+def build_page() -> str:
+    """The page of all rules in Markdown."""
+    rules = [find_built_in_rule(name) for name in list_names()]
+    contents = "\n".join(f"* [{rule.__name__}](#{rule.__name__.lower()}): {get_summary(rule)}" for rule in rules)
+    return "\n".join([_INTRODUCTION, contents, "", *(describe_rule(rule) for rule in rules)])
+
+
+def _paragraphs(rule: type[BuiltInRule]) -> list[str]:
+    # What stands after "Attributes:" is for those who use the class, not for those who configure the rule.
+    return inspect.cleandoc(str(rule.__doc__)).partition("\n\nAttributes:")[0].split("\n\n")
+
+
+def _build_table(rule: type[BuiltInRule]) -> str:
+    rows = [(each.name, format_default(each.default), each.expected) for each in rule.parameters]
+    if rule.compares_runs:
+        rows.insert(0, ("other_trials", "required", "names of finished training jobs, or s3:// paths"))
+    if not rows:
+        return "It has no parameters."
+    lines = ["| parameter | default | value |", "|---|---|---|"]
+    return "\n".join(lines + [f"| `{name}` | `{_escape(default)}` | {value} |" for name, default, value in rows])
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _build_sdk_example(rule: type[BuiltInRule]) -> str:
+    lines = ["from sagemaker.debugger import CollectionConfig, Rule, rule_configs", ""]
+    lines += ["Rule.sagemaker(", f"    base_config=rule_configs.{_to_function_name(rule.__name__)}(),"]
+    if rule.example:
+        lines.append(f"    rule_parameters={json.dumps(dict(rule.example))},")
+    if rule.collections:
+        lines.append("    collections_to_save=[")
+        lines += [
+            f"        CollectionConfig(name={json.dumps(name)}, parameters={json.dumps(dict(parameters))}),"
+            for name, parameters in rule.collections.items()
+        ]
+        lines.append("    ],")
+    return "\n".join([*lines, ")"])
+
+
+def _build_json_example(rule: type[BuiltInRule]) -> str:
+    content = {
+        "DebugHookConfig": {
+            "S3OutputPath": "s3://bucket/prefix",
+            "CollectionConfigurations": [
+                {"CollectionName": name, "CollectionParameters": dict(parameters)}
+                for name, parameters in rule.collections.items()
+            ],
+        },
+        "DebugRuleConfigurations": [
+            {
+                "RuleConfigurationName": rule.__name__,
+                "RuleEvaluatorImage": _IMAGE,
+                "RuleParameters": {"rule_to_invoke": rule.__name__, **rule.example},
+            }
+        ],
+    }
+    return json.dumps(content, indent=2)
+
+
+def _to_function_name(name: str) -> str:
+    """The function of the SDK's rule_configs: DeadRelu is dead_relu there, NLPSequenceRatio nlp_sequence_ratio."""
+    letters = [
+        f"_{letter}"
+        if at and letter.isupper() and not (name[at - 1].isupper() and not name[at + 1 : at + 2].islower())
+        else letter
+        for at, letter in enumerate(name)
+    ]
+    return "".join(letters).lower()
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"    {line}".rstrip() for line in text.splitlines())

@@ -1,0 +1,39 @@
+"""The variance of a tensor, from what was saved of it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from smdebug.rules.built_in_rule import BuiltInRule, Place
+
+VARIANCE_REDUCTIONS = (("variance", False), ("std", False))
+
+
+def compute_variance(values: NDArray[Any]) -> float:
+    """mean(|x - mean(x)|^2) over all elements, in double precision; NaN if empty."""
+    if not values.size:
+        return math.nan
+    with np.errstate(invalid="ignore", over="ignore"):
+        if values.dtype.kind == "c":
+            return float(np.var(values))
+        wide = values.reshape(-1).astype(np.float64)
+        wide -= wide.mean()
+        return float(wide @ wide / wide.size)
+
+
+def read_variance(rule: BuiltInRule, place: Place) -> float | None:
+    """The saved variance, else the square of the saved std, else that of the values; None if none was saved."""
+    variance = rule.read_reduction(place, "variance")
+    if variance is not None:
+        return variance
+    deviation = rule.read_reduction(place, "std")
+    if deviation is not None:
+        return deviation * deviation
+    values = rule.read(place)
+    return None if values is None else compute_variance(values)

@@ -1,0 +1,154 @@
+"""ClassImbalance and Confusion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import confusion_matrix
+
+from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
+from smdebug.rules.builtin.class_imbalance import ClassImbalance
+from smdebug.rules.builtin.confusion import Confusion, compute_shares
+from smdebug.rules.classes import count_pairs, to_labels, to_predicted
+from tests.unit.smdebug.rules.builtin.judging import EVAL, TRAIN, find_firing, get_finding, write_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LABEL_NAMES = [
+    ("labels", "predictions"),
+    ("labels_0", "predictions_0"),
+    ("CrossEntropyLoss_input_1", "CrossEntropyLoss_input_0"),
+    ("softmaxcrossentropyloss0_input_1", "softmaxcrossentropyloss0_input_0"),
+]
+
+
+def make_labels(*counts: int) -> Any:
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def make_scores(classes: Any, count: int) -> Any:
+    return np.eye(count)[classes] + 0.1
+
+
+def test_class_numbers() -> None:
+    assert to_labels(np.array([[0.0, 1.0], [1.0, 0.0]])).tolist() == [1, 0]  # type: ignore[union-attr]
+    assert to_labels(np.array([1.0, 0.0, 2.0])).tolist() == [1, 0, 2]  # type: ignore[union-attr]
+    assert to_labels(np.array([0.5])) is None
+    assert to_predicted(np.array([0.4, 0.5]), 2).tolist() == [0, 1]  # type: ignore[union-attr]
+    assert to_predicted(np.array([-3.0, 2.5]), 2).tolist() == [0, 1]  # type: ignore[union-attr]
+    assert to_predicted(np.array([[0.1, 0.9], [0.8, 0.2]]), 2).tolist() == [1, 0]  # type: ignore[union-attr]
+    assert to_predicted(np.array([0.4, 0.5]), 3) is None
+
+
+@pytest.mark.parametrize("names", LABEL_NAMES)
+@pytest.mark.parametrize(("counts", "fires"), [((450, 45, 55), []), ((460, 45, 55), [0])])
+def test_imbalance(tmp_path: Path, names: tuple[str, str], counts: tuple[int, ...], fires: list[int]) -> None:
+    labels = make_labels(*counts)
+    trial = write_run(tmp_path, [{names[0]: labels, names[1]: make_scores(labels, 3)}])
+    rule = ClassImbalance(trial)
+    assert find_firing(rule) == fires
+    assert bool(fires) == (max(counts) / min(counts) > 10)
+    if fires:
+        assert get_finding(rule).value == pytest.approx(460 / 45)
+
+
+@pytest.mark.parametrize("names", LABEL_NAMES)
+@pytest.mark.parametrize(("wrong", "fires"), [(210, []), (211, [0])])
+def test_misprediction(tmp_path: Path, names: tuple[str, str], wrong: int, fires: list[int]) -> None:
+    labels = make_labels(300, 300)
+    predicted = labels.copy()
+    predicted[:wrong] = 1
+    rule = ClassImbalance(write_run(tmp_path, [{names[0]: labels, names[1]: make_scores(predicted, 2)}]))
+    assert find_firing(rule) == fires
+    if fires:
+        assert get_finding(rule).value == pytest.approx(211 / 300)
+        assert "samples of class 0" in str(get_finding(rule))
+
+
+def test_labels_are_counted_over_steps_of_one_mode(tmp_path: Path) -> None:
+    steps: list[dict[str, Any]] = [{"labels": make_labels(100, 5)}] * 8
+    trial = write_run(tmp_path, steps, [TRAIN, EVAL] * 4)
+    assert find_firing(ClassImbalance(trial, samples="315")) == [4, 5, 6, 7]
+    assert find_firing(ClassImbalance(trial, samples="316")) == [6, 7]
+    assert find_firing(ClassImbalance(trial)) == []
+
+
+def test_regression_targets_are_no_classes(tmp_path: Path) -> None:
+    trial = write_run(tmp_path, [{"labels": np.linspace(0, 1, 600)}])
+    rule = ClassImbalance(trial)
+    assert find_firing(rule) == []
+    assert rule.inspected == 0
+
+
+def test_argmax_of_one_hot_sized_scores(tmp_path: Path) -> None:
+    labels = np.zeros(6, dtype=int)
+    scores = np.tile([[0.0, 1.0]], (6, 1))
+    trial = write_run(tmp_path, [{"labels": labels, "predictions": scores}])
+    assert find_firing(ClassImbalance(trial, samples="6", argmax="True")) == [0]
+
+
+def test_matrix_agrees_with_sklearn() -> None:
+    random = np.random.default_rng(8)
+    labels, predicted = random.integers(0, 4, (2, 300))
+    assert np.array_equal(count_pairs(labels, predicted), confusion_matrix(labels, predicted, labels=range(4)))
+    expected = confusion_matrix(labels, predicted, labels=range(4), normalize="pred")
+    assert np.allclose(compute_shares(count_pairs(labels, predicted)), expected)
+    assert count_pairs(labels, predicted, 3).sum() == sum((labels < 3) & (predicted < 3))
+
+
+@pytest.mark.parametrize(("wrong", "fires"), [(10, []), (12, [0])])
+def test_confusion_of_probabilities(tmp_path: Path, wrong: int, fires: list[int]) -> None:
+    labels = make_labels(100, 100)
+    probabilities = np.where(labels == 1, 0.9, 0.1)
+    probabilities[:wrong] = 0.6
+    rule = Confusion(write_run(tmp_path, [{"labels": labels, "predictions": probabilities}]))
+    assert find_firing(rule) == fires
+    if fires:
+        assert get_finding(rule).value == pytest.approx(100 / 112)
+
+
+def test_confusion_off_the_diagonal(tmp_path: Path) -> None:
+    labels = make_labels(50, 50, 50)
+    predicted = labels.copy()
+    predicted[:5] = 2
+    trial = write_run(tmp_path, [{"labels": labels, "predictions": make_scores(predicted, 3)}])
+    assert find_firing(Confusion(trial)) == []
+    rule = Confusion(trial, max_off_diag="0.09")
+    assert find_firing(rule) == [0]
+    assert get_finding(rule).value == pytest.approx(5 / 55)
+    assert find_firing(Confusion(trial, category_no="2", max_off_diag="0.09")) == []
+
+
+def test_confusion_by_names_collections_and_steps(tmp_path: Path) -> None:
+    step = {"y": make_labels(5, 5), "p": make_labels(5, 5)[::-1]}
+    trial = write_run(tmp_path, [step] * 3, collections={"labels": {"y"}, "predictions": {"p"}})
+    assert find_firing(Confusion(trial)) == [0, 1, 2]
+    assert find_firing(Confusion(trial, start_step="1", end_step="2")) == [1]
+    assert find_firing(Confusion(trial, labels="y", predictions="y")) == []
+    other = Confusion(trial, labels_collection="none")
+    assert find_firing(other) == []
+    assert other.inspected == 0
+
+
+def test_labels_that_cannot_be_paired(tmp_path: Path) -> None:
+    trial = write_run(tmp_path, [{"labels": make_labels(5, 5), "predictions": np.zeros(3)}])
+    with pytest.raises(TensorUnavailableForStep, match="same samples"):
+        Confusion(trial).invoke_at_step(0)
+
+
+def test_real_run(original_run: Any) -> None:
+    trial = original_run("xgb_all")
+    rule = Confusion(trial, min_diag="0", max_off_diag="1")
+    assert find_firing(rule) == []
+    assert rule.inspected == 2
+
+
+def test_wrong_parameter(tmp_path: Path) -> None:
+    trial = write_run(tmp_path, [{}])
+    with pytest.raises(SMDebugValueError, match="category_no is '1', expected a whole number of at least 2"):
+        Confusion(trial, category_no="1")
+    with pytest.raises(SMDebugValueError, match="argmax is 'yes', expected True or False"):
+        ClassImbalance(trial, argmax="yes")

@@ -1,0 +1,194 @@
+"""Overfit, Overtraining and PoorWeightInitialization."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.builtin.overfit import Overfit, compute_overfit_ratio
+from smdebug.rules.builtin.overtraining import Overtraining
+from smdebug.rules.builtin.poor_weight_initialization import (
+    PoorWeightInitialization,
+    compute_spread,
+    compute_variance_ratio,
+)
+from smdebug.rules.losses import split_losses
+from tests.unit.smdebug.rules.builtin.judging import EVAL, GLOBAL, PREDICT, TRAIN, find_firing, get_finding, write_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# How PyTorch, Keras and XGBoost save losses of training and of validation: (mode, names) of both.
+PAIRS = {
+    "pytorch": ((TRAIN, "CrossEntropyLoss_output_0"), (EVAL, "CrossEntropyLoss_output_0")),
+    "mxnet": ((TRAIN, "softmaxcrossentropyloss0_output_0"), (EVAL, "softmaxcrossentropyloss0_output_0")),
+    "keras": ((TRAIN, "loss"), (EVAL, "val_loss")),
+}
+
+
+@pytest.mark.parametrize(
+    ("names", "mode", "expected"),
+    [
+        (["loss"], TRAIN, (["loss"], [])),
+        (["loss"], EVAL, ([], ["loss"])),
+        (["loss", "val_loss"], EVAL, (["loss"], ["val_loss"])),
+        (["train-rmse", "validation-rmse"], GLOBAL, (["train-rmse"], ["validation-rmse"])),
+        (["validation_0-logloss"], None, ([], ["validation_0-logloss"])),
+        (["loss"], PREDICT, ([], [])),
+    ],
+)
+def test_whose_loss_it_is(names: list[str], mode: Any, expected: Any) -> None:
+    assert split_losses(names, mode) == expected
+
+
+def test_ratio() -> None:
+    assert compute_overfit_ratio([1.0, 3.0], [2.5, 1.9]) == pytest.approx((np.mean([2.5, 1.9]) - 2) / 2)
+    assert compute_overfit_ratio([0.0], [1.0]) == np.inf
+
+
+@pytest.mark.parametrize("framework", PAIRS)
+@pytest.mark.parametrize(("validation", "fires"), [(1.09, []), (1.11, [2, 3])])
+def test_overfit(tmp_path: Path, framework: str, validation: float, fires: list[int]) -> None:
+    (train_mode, train_name), (eval_mode, eval_name) = PAIRS[framework]
+    steps: list[dict[str, Any]] = [
+        {train_name: 0.9},
+        {train_name: 1.1},
+        {eval_name: validation},
+        {eval_name: validation},
+    ]
+    trial = write_run(tmp_path, steps, [train_mode, train_mode, eval_mode, eval_mode])
+    rule = Overfit(trial)
+    assert find_firing(rule) == fires
+    if fires:
+        assert get_finding(rule).value == pytest.approx((validation - 1) / 1)
+        assert get_finding(rule).tensor == eval_name
+
+
+def test_overfit_of_xgboost(tmp_path: Path) -> None:
+    losses = [(1.0, 1.05), (0.8, 1.0), (0.6, 0.65), (0.4, 0.9), (0.2, 0.9)]
+    trial = write_run(tmp_path, [{"train-logloss": train, "validation-logloss": valid} for train, valid in losses])
+    expected = [at for at, (train, valid) in enumerate(losses) if (valid - train) / train > 0.1]
+    assert find_firing(Overfit(trial)) == expected == [1, 3, 4]
+    assert find_firing(Overfit(trial, patience="2")) == [4]
+    assert find_firing(Overfit(trial, start_step="3")) == [3, 4]
+    assert find_firing(Overfit(trial, tensor_regex="nothing")) == []
+
+
+def test_means_are_those_of_a_phase(tmp_path: Path) -> None:
+    """Training 3 and 1 make 2; the second training phase begins anew with 4."""
+    modes = [TRAIN, TRAIN, EVAL, TRAIN, EVAL, EVAL]
+    trial = write_run(tmp_path, [{"loss": loss} for loss in (3.0, 1.0, 2.1, 4.0, 4.5, 5.5)], modes)
+    rule = Overfit(trial)
+    assert find_firing(rule) == [4, 5]
+    assert get_finding(rule).value == pytest.approx((5.0 - 4.0) / 4.0)
+
+
+def wait_for_fire(losses: list[float], patience: int, delta: float) -> list[int]:
+    """The documented rule, plainly."""
+    fired, best, waited = [], np.inf, 0
+    for step, loss in enumerate(losses):
+        best, waited = (loss, 0) if loss < best - delta else (best, waited + 1)
+        if waited >= patience:
+            fired.append(step)
+    return fired
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "patience"),
+    [
+        ("CrossEntropyLoss_output_0", TRAIN, 5),
+        ("loss", TRAIN, 5),
+        ("softmaxcrossentropyloss0_output_0", EVAL, 10),
+        ("val_loss", EVAL, 10),
+        ("train-rmse", GLOBAL, 5),
+        ("validation-rmse", GLOBAL, 10),
+    ],
+)
+def test_overtraining(tmp_path: Path, name: str, mode: Any, patience: int) -> None:
+    losses = [1.0, 0.8, 0.6] + [0.6 - 0.00099 * step for step in range(1, 14)]
+    trial = write_run(tmp_path, [{name: loss} for loss in losses], [mode] * len(losses))
+    assert find_firing(Overtraining(trial)) == wait_for_fire(losses, patience, 0.01)
+    assert find_firing(Overtraining(trial))[0] == 2 + patience
+    assert find_firing(Overtraining(trial, delta="0")) == []
+
+
+def test_overtraining_one_step_short(tmp_path: Path) -> None:
+    trial = write_run(tmp_path, [{"loss": loss} for loss in (1.0, 1.0, 1.0, 1.0, 1.0, 0.9)])
+    rule = Overtraining(trial)
+    assert find_firing(rule) == []
+    assert find_firing(Overtraining(trial, patience_train="4")) == [4]
+
+
+def test_nan_is_no_improvement(tmp_path: Path) -> None:
+    trial = write_run(tmp_path, [{"loss": 1.0}, *({"loss": np.nan} for _ in range(5))])
+    assert find_firing(Overtraining(trial)) == [5]
+
+
+@pytest.mark.parametrize("bad", [{"patience_train": "0"}, {"delta": "x"}, {"patience_validation": "1.5"}])
+def test_wrong_parameters(tmp_path: Path, bad: dict[str, str]) -> None:
+    ((name, value),) = bad.items()
+    with pytest.raises(SMDebugValueError, match=f"{name} is '{value}', expected"):
+        Overtraining(write_run(tmp_path, [{}]), **bad)
+
+
+def scatter(variance: float) -> Any:
+    return np.array([-1.0, 1.0] * 50) * np.sqrt(variance)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["dense0_relu_input_0", "dense1_relu_input_0"],
+        ["relu0_input_0", "relu1_input_0"],
+        ["features.relu1_input_0", "features.relu2_input_0"],
+        ["re_lu/inputs", "re_lu_1/inputs"],
+    ],
+)
+@pytest.mark.parametrize(("variance", "fires"), [(9.9, []), (10.1, [0])])
+def test_variances(tmp_path: Path, names: list[str], variance: float, fires: list[int]) -> None:
+    rule = PoorWeightInitialization(write_run(tmp_path, [{names[0]: scatter(1.0), names[1]: scatter(variance)}]))
+    assert find_firing(rule) == fires
+    if fires:
+        assert get_finding(rule).tensor == names[1]
+        assert get_finding(rule).value == pytest.approx(variance)
+
+
+def test_variances_of_reductions_and_of_unnamed_modules(tmp_path: Path) -> None:
+    saved = {"smdebug/reductions/variance/relu1_input_0": 1.0, "smdebug/reductions/std/relu2_input_0": 4.0}
+    assert find_firing(PoorWeightInitialization(write_run(tmp_path / "a", [saved]))) == [0]
+    pairs = {}
+    for module, variance in (("1", 1.0), ("3", 16.0)):
+        pairs |= {f"{module}_input_0": scatter(variance), f"{module}_output_0": np.maximum(scatter(variance), 0)}
+    assert find_firing(PoorWeightInitialization(write_run(tmp_path / "b", [pairs]))) == [0]
+    assert find_firing(PoorWeightInitialization(write_run(tmp_path / "c", [pairs]), threshold="17")) == []
+    assert compute_variance_ratio([0.0, 0.0]) == 1
+    assert compute_variance_ratio([0.0, 2.0]) == np.inf
+
+
+@pytest.mark.parametrize("name", ["gradient/Net_fc.weight", "gradient/dense0_weight", "gradients/d1/kernelGrad"])
+@pytest.mark.parametrize(("factor", "fires"), [(1.01, []), (0.99, [0])])
+def test_gradients(tmp_path: Path, name: str, factor: float, fires: list[int]) -> None:
+    values = np.random.default_rng(4).standard_normal(500)
+    # Sorted by hand: where the 5th and the 95th percentile of 500 numbers lie.
+    ordered = np.sort(values)
+    low, high = (np.interp(share * 499, range(500), ordered) for share in (0.05, 0.95))
+    assert compute_spread(values) == pytest.approx(high - low)
+    trial = write_run(tmp_path, [{name: values * factor * 0.001 / (high - low), "gradient/b.bias": np.array([1.0])}])
+    assert find_firing(PoorWeightInitialization(trial)) == fires
+
+
+@pytest.mark.parametrize(("losses", "fires"), [([1.0] * 6, [5]), ([1.0] * 5 + [0.9], [])])
+def test_loss_that_does_not_fall(tmp_path: Path, losses: list[float], fires: list[int]) -> None:
+    rule = PoorWeightInitialization(write_run(tmp_path, [{"CrossEntropyLoss_output_0": loss} for loss in losses]))
+    assert find_firing(rule) == fires
+
+
+def test_only_the_first_steps_of_training_count(tmp_path: Path) -> None:
+    bad = {"relu0_input_0": scatter(1.0), "relu1_input_0": scatter(100.0)}
+    good = {"relu0_input_0": scatter(1.0)}
+    trial = write_run(tmp_path, [good, bad, good, bad], [TRAIN, EVAL, TRAIN, TRAIN])
+    assert find_firing(PoorWeightInitialization(trial)) == [3]
+    assert find_firing(PoorWeightInitialization(trial, steps="2")) == []
