@@ -50,7 +50,9 @@ def get_storable_array(array: NDArray[Any]) -> tuple[NDArray[Any], str | None]:
     name = array.dtype.name
     target = WIDENED.get(name)
     if target and not (name == "uint64" and array.size and int(array.max()) > np.iinfo(np.int64).max):
-        return np.ascontiguousarray(array, dtype=target).reshape(array.shape), name
+        # A signalling NaN becomes a quiet one, which numpy warns of and nobody can do anything about.
+        with np.errstate(invalid="ignore"):
+            return np.ascontiguousarray(array, dtype=target).reshape(array.shape), name
     if name not in DATA_TYPE_NUMBERS:
         raise SMDebugTypeError(f"A tensor of dtype {name} cannot be saved: convert it to a number type first.")
     if not array.dtype.isnative:

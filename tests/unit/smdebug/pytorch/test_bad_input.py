@@ -13,19 +13,9 @@ import torch
 
 import smdebug.pytorch as smd
 from smdebug.core import output
-from smdebug.core.logger import DuplicateLogFilter, get_logger
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.trials import create_trial
 from tests.unit.smdebug.object_storage import BUCKET, moto_endpoint, storage  # noqa: F401 - fixtures
-
-
-@pytest.fixture
-def said(caplog, monkeypatch):
-    logger = get_logger()
-    monkeypatch.setattr(logger, "propagate", True)
-    monkeypatch.setattr(logger, "filters", [DuplicateLogFilter(1000)])
-    caplog.set_level(logging.INFO, logger="smdebug")
-    return caplog
 
 
 @pytest.fixture

@@ -5,23 +5,11 @@ from __future__ import annotations
 import logging
 import os
 
-import pytest
 import torch
 
 from smdebug.core import step_writer
-from smdebug.core.logger import DuplicateLogFilter, get_logger
 from smdebug.pytorch import ReductionConfig
 from smdebug.pytorch import hook as hook_module
-
-
-@pytest.fixture
-def said(caplog, monkeypatch):
-    logger = get_logger()
-    monkeypatch.setattr(logger, "propagate", True)
-    monkeypatch.setattr(logger, "filters", [DuplicateLogFilter(1000)])
-    monkeypatch.setattr(logger, "disabled", False)
-    caplog.set_level(logging.INFO, logger="smdebug")
-    return caplog
 
 
 def test_a_tensor_that_cannot_be_saved_is_named_once_and_the_others_are_saved(

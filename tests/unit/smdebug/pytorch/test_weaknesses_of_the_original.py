@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 
 import boto3
@@ -12,20 +11,10 @@ import pytest
 import torch
 
 import smdebug.pytorch as smd
-from smdebug.core.logger import DuplicateLogFilter, get_logger
 from smdebug.core.state_store import StateStore
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.trials import create_trial
 from tests.unit.smdebug.object_storage import BUCKET, moto_endpoint, storage  # noqa: F401 - fixtures
-
-
-@pytest.fixture
-def said(caplog, monkeypatch):
-    logger = get_logger()
-    monkeypatch.setattr(logger, "propagate", True)
-    monkeypatch.setattr(logger, "filters", [DuplicateLogFilter(1000)])
-    caplog.set_level(logging.INFO, logger="smdebug")
-    return caplog
 
 
 def test_5_what_comes_late_is_added_to_the_finished_step(make_hook, training, run):

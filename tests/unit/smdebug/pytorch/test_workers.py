@@ -41,13 +41,12 @@ def test_which_workers_write(make_hook, training, run, monkeypatch, include):
 
 
 DISTRIBUTED = """
-import os, sys, torch
+import sys, torch
 import torch.distributed as dist
 import smdebug.pytorch as smd
 
-def train(rank, path, port):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-    dist.init_process_group("gloo", rank=rank, world_size=2)
+def train(rank, path, meeting):
+    dist.init_process_group("gloo", init_method="file://" + meeting, rank=rank, world_size=2)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
     hook = smd.Hook(out_dir=path, include_workers="all", include_collections=["weights", "gradients"],
                     save_config=smd.SaveConfig(save_interval=1))
@@ -66,13 +65,9 @@ if __name__ == "__main__":
 """
 
 
-def test_distributed_data_parallel(run_script, run):
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    done = run_script(DISTRIBUTED, str(run.path), port)
+def test_distributed_data_parallel(run_script, run, tmp_path):
+    # A file, not a port: another process may take a free one in the meantime.
+    done = run_script(DISTRIBUTED, str(run.path), str(tmp_path / "meeting"))
     assert done.returncode == 0, done.stderr
     for worker in ("worker_0", "worker_1"):
         assert run.collections(worker)["_meta"] == {"num_workers": 2}

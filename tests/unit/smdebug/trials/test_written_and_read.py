@@ -45,6 +45,10 @@ def runs(draw: st.DrawFn) -> tuple[int, list[tuple[int, ModeKeys, dict[str, np.n
 
 def check_same(found: Any, written: np.ndarray) -> None:
     assert (found.dtype, found.shape) == (written.dtype, written.shape)
+    if written.dtype == np.complex64:
+        # It is widened for the file, and a processor makes a signalling NaN a quiet one on the way.
+        with np.errstate(invalid="ignore"):
+            written = written.astype(np.complex128).astype(np.complex64)
     # Bytes, not numbers: a NaN has to come back as the NaN that it was.
     assert found.tobytes() == written.tobytes()
 

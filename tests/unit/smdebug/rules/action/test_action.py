@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
 
 import boto3
 import pytest
 from moto import mock_aws
 
-from smdebug.core.logger import DuplicateLogFilter, get_logger
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.rules import Rule
 from smdebug.rules.action import Actions, MessageAction, StopTrainingAction
@@ -35,15 +33,6 @@ class Jobs:
 
     def stop_training_job(self, TrainingJobName):  # noqa: N803
         self.stopped.append(TrainingJobName)
-
-
-@pytest.fixture
-def said(caplog, monkeypatch):
-    logger = get_logger()
-    monkeypatch.setattr(logger, "propagate", True)
-    monkeypatch.setattr(logger, "filters", [DuplicateLogFilter(1000)])
-    caplog.set_level(logging.INFO, logger="smdebug")
-    return caplog
 
 
 @pytest.fixture

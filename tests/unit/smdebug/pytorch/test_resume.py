@@ -1,0 +1,74 @@
+"""A restarted job counts its steps on from the state beside its checkpoints."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import smdebug.pytorch as smd
+
+SAMPLE = Path(__file__).parents[3] / "interop_data" / "resume_first"
+
+
+@pytest.fixture
+def checkpoints(tmp_path, monkeypatch):
+    config = tmp_path / "checkpointconfig.json"
+    folder = tmp_path / "checkpoints"
+    config.write_text(json.dumps({"LocalPath": str(folder)}))
+    monkeypatch.setenv("CHECKPOINT_CONFIG_FILE_PATH", str(config))
+    return folder
+
+
+def states(folder):
+    return json.loads((folder / "metadata.json").read_text())
+
+
+def test_the_originals_state_is_gone_on_from(checkpoints, make_hook, training, run):
+    shutil.copytree(SAMPLE / "ckpt", checkpoints)
+    last = max(states(checkpoints), key=lambda state: state["latest-global-step-seen"])
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(training.model)
+    hook.set_mode(smd.modes.TRAIN)
+    assert hook.last_saved_step == last["latest-global-step-saved"]
+    training.step()
+    first = last["latest-global-step-seen"] + 1
+    assert run.steps == [first]
+    assert run.index(first)["meta"]["mode_step"] == last["latest-mode-step"]["TRAIN"] + 1
+    # A mode that the first run did not know counts on from the global step.
+    hook.set_mode(smd.modes.EVAL)
+    training.step()
+    assert run.index(first + 1)["meta"]["mode_step"] == first
+
+
+def test_each_new_checkpoint_leaves_a_state_and_a_third_run_goes_on_from_it(checkpoints, make_hook, training):
+    for restart in range(3):
+        hook = make_hook(include_collections=["weights"])
+        hook.register_module(training.model)
+        for step in range(2):
+            training.step()
+            checkpoints.mkdir(exist_ok=True)
+            torch.save(training.model.state_dict(), checkpoints / f"model-{restart}-{step}.pt")
+        # The state is written when the next step begins.
+        training.step()
+        assert hook.step == 3 * restart + 2 - restart
+        hook._counters._store = None
+    kept = states(checkpoints)
+    assert [state["training-run"] for state in kept] == [0, 0, 1, 1, 2, 2]
+    seen = [state["latest-global-step-seen"] for state in kept]
+    assert seen == sorted(set(seen))
+    assert list(kept[0]) == ["training-run", "latest-global-step-saved", "latest-global-step-seen", "latest-mode-step"]
+
+
+def test_what_the_agent_leaves_beside_checkpoints_is_no_checkpoint(checkpoints, make_hook, training):
+    checkpoints.mkdir()
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(training.model)
+    training.step()
+    (checkpoints / "model.pt.sagemaker-uploaded").touch()
+    (checkpoints / "metadata.json.sagemaker-uploaded").touch()
+    training.step()
+    assert not (checkpoints / "metadata.json").exists()

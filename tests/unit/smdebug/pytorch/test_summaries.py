@@ -1,0 +1,162 @@
+"""SageMaker's metrics, and TensorBoard's files read by a reader that shares nothing with their writer."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import time
+
+import numpy as np
+import pytest
+
+import smdebug.pytorch as smd
+
+# CRC-32C bit by bit, as its definition has it.
+_POLYNOMIAL = 0x82F63B78
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (_POLYNOMIAL if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def unmask(masked: int) -> int:
+    rotated = (masked - 0xA282EAD8) & 0xFFFFFFFF
+    return ((rotated >> 17) | (rotated << 15)) & 0xFFFFFFFF
+
+
+def fields(data: bytes) -> list[tuple[int, int | bytes]]:
+    found, at = [], 0
+
+    def varint():
+        nonlocal at
+        number = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return number
+
+    while at < len(data):
+        key = varint()
+        kind = key & 7
+        if kind == 0:
+            value = varint()
+        else:
+            size = {1: 8, 5: 4}.get(kind) or varint()
+            value = data[at : at + size]
+            at += size
+        found.append((key >> 3, value))
+    return found
+
+
+def read_board(path) -> list[tuple[int, float, str, dict[int, bytes]]]:
+    """(step, wall time, tag, fields of the value) of each summary, every checksum checked."""
+    data, at, found = path.read_bytes(), 0, []
+    while at < len(data):
+        (size,) = struct.unpack_from("<Q", data, at)
+        head, payload = data[at : at + 8], data[at + 12 : at + 12 + size]
+        assert unmask(*struct.unpack_from("<I", data, at + 8)) == crc32c(head)
+        assert unmask(*struct.unpack_from("<I", data, at + 12 + size)) == crc32c(payload)
+        at += size + 16
+        event = dict(fields(payload))
+        for number, value in fields(event[5]):
+            assert number == 1
+            parts = dict(fields(value))
+            found.append((event.get(2, 0), *struct.unpack("<d", event[1]), parts[1].decode(), parts))
+    return found
+
+
+@pytest.fixture
+def board(make_hook, training, run):
+    hook = make_hook(export_tensorboard=True, include_collections=["weights"])
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    hook.set_mode(smd.modes.TRAIN)
+    training.step(2)
+    hook.save_scalar("a b", 2.5)
+    hook.close()
+    files = sorted((run.path / "tensorboard" / "TRAIN").iterdir())
+    return [read_board(path) for path in files]
+
+
+def test_steps_and_tags(board):
+    assert [{step for step, *_ in part} for part in board] == [{0}, {1}]
+    tags = {tag for _, _, tag, _ in board[1]}
+    assert {"weights/Net_fc1.weight", "weights/Net_fc2.weight", "CrossEntropyLoss_output_0", "scalar/a_b"} == tags
+    assert all(abs(wall - time.time()) < 60 for part in board for _, wall, _, _ in part)
+
+
+def test_scalars(board, run):
+    (loss,) = [parts for _, _, tag, parts in board[1] if tag == "CrossEntropyLoss_output_0"]
+    assert struct.unpack("<f", loss[2])[0] == run.values(1)["CrossEntropyLoss_output_0"]
+    (scalar,) = [parts for _, _, tag, parts in board[1] if tag == "scalar/a_b"]
+    assert struct.unpack("<f", scalar[2]) == (2.5,)
+
+
+def test_histograms(board, run):
+    weight = run.values(1)["Net_fc1.weight"].astype(np.float64)
+    (parts,) = [parts for _, _, tag, parts in board[1] if tag == "weights/Net_fc1.weight"]
+    histogram = dict(fields(parts[5]))
+    facts = [struct.unpack("<d", histogram[number])[0] for number in range(1, 6)]
+    np.testing.assert_allclose(facts, [weight.min(), weight.max(), weight.size, weight.sum(), (weight**2).sum()])
+    limits = np.frombuffer(histogram[6], "<f8")
+    counts = np.frombuffer(histogram[7], "<f8")
+    assert len(limits) == len(counts)
+    assert np.all(np.diff(limits) > 0)
+    assert counts.sum() == weight.size
+    # A limit is the upper edge of its bin.
+    for limit in limits:
+        assert counts[limits <= limit].sum() == np.count_nonzero(weight < limit)
+
+
+def test_metrics_for_sagemaker(make_hook, training, run, tmp_path, monkeypatch):
+    monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "metrics"))
+    hook = make_hook()
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    hook.set_mode(smd.modes.TRAIN)
+    training.step(2)
+    hook.save_scalar("accuracy", np.float32(0.5), sm_metric=True, timestamp=1_700_000_000.5)
+    hook.save_scalar("other", 3)
+    hook.save_scalar("broken", float("nan"), sm_metric=True)
+    hook.close()
+    lines = (tmp_path / "metrics" / f"{os.getpid()}.json").read_text().splitlines()
+    losses = [json.loads(line) for line in lines[:2]]
+    for step, record in enumerate(losses):
+        assert list(record) == ["MetricName", "Value", "Timestamp", "IterationNumber"]
+        assert record["MetricName"] == "CrossEntropyLoss_output_0_TRAIN"
+        assert record["Value"] == run.values(step)["CrossEntropyLoss_output_0"]
+        assert record["IterationNumber"] == step
+        assert abs(record["Timestamp"] - time.time()) < 60
+    assert [json.loads(line) for line in lines[2:]] == [
+        {"MetricName": "scalar/accuracy_TRAIN", "Value": 0.5, "Timestamp": 1_700_000_000.5, "IterationNumber": 1}
+    ]
+    assert np.isnan(run.values(1)["scalar/broken"]).all()
+
+
+def test_a_metrics_folder_that_cannot_be_made_costs_the_metrics_only(make_hook, training, run, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "file"))
+    hook = make_hook()
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step(2)
+    assert run.steps == [0, 1]
+
+
+def test_a_tensorboard_folder_that_cannot_be_made_costs_its_files_only(make_hook, training, run, tmp_path):
+    (tmp_path / "file").touch()
+    hook = make_hook(tensorboard_dir=str(tmp_path / "file" / "board"))
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step(2)
+    assert run.steps == [0, 1]
+    assert "CrossEntropyLoss_output_0" in run.values(1)
