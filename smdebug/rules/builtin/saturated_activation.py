@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from smdebug.rules.activations import SIGMOID, TANH, ActivationFinder, build_names_regex, tell_by_name
-from smdebug.rules.built_in_rule import BuiltInRule, Place
+from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import number, regex, texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from smdebug.rules.step_values import Place
 
 _KINDS = (TANH, SIGMOID)
 
