@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RELU, TANH, SIGMOID = "relu", "tanh", "sigmoid"
+# All inputs so far up that both functions give 1.
+TANH_OR_SIGMOID = "tanh or sigmoid"
 
 _KINDS = {RELU: r"re_?lu", TANH: "tanh", SIGMOID: "sigmoid"}
 # LeakyReLU, PReLU, Hardtanh and their like are other functions.
@@ -60,7 +62,7 @@ def recognise(given: NDArray[Any], made: NDArray[Any]) -> str | None:
     """Which activation function makes an output of an input; "" if none of them, None if these values do not tell.
 
     A ReLU shows itself at a negative input, tanh and sigmoid only where the input leaves the part in which they are
-    straight lines.
+    straight lines. TANH_OR_SIGMOID is for inputs so large that both give the same.
     """
     if given.shape != made.shape or given.size == 0 or given.dtype.kind != "f" or made.dtype.kind != "f":
         return ""
@@ -69,10 +71,12 @@ def recognise(given: NDArray[Any], made: NDArray[Any]) -> str | None:
     if np.array_equal(made, np.maximum(given, 0)):
         return RELU if (given < 0).any() else None
     wide = given.astype(np.float64)
-    if np.allclose(made, 1 / (1 + np.exp(-np.clip(wide, -700, 700))), atol=_TOLERANCE, rtol=0):
-        return SIGMOID
-    if np.allclose(made, np.tanh(wide), atol=_TOLERANCE, rtol=0):
+    is_sigmoid = np.allclose(made, 1 / (1 + np.exp(-np.clip(wide, -700, 700))), atol=_TOLERANCE, rtol=0)
+    is_tanh = np.allclose(made, np.tanh(wide), atol=_TOLERANCE, rtol=0)
+    if is_tanh and not is_sigmoid:
         return TANH if np.abs(wide).max() >= 1 else None
+    if is_sigmoid:
+        return TANH_OR_SIGMOID if is_tanh else SIGMOID
     return ""
 
 
@@ -107,6 +111,6 @@ class ActivationFinder:
         if given is None or made is None:
             return None
         kind = recognise(given, made)
-        if kind is not None:
+        if kind is not None and kind != TANH_OR_SIGMOID:
             self._kinds[pair[1]] = kind
         return kind

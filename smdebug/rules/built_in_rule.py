@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.rules.parameters import Parameter, boolean, convert_parameters, regex, texts
 from smdebug.rules.rule import Finding, Rule
-from smdebug.rules.step_values import share_values
+from smdebug.rules.step_values import Place, share_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,15 +32,6 @@ DEEP_LEARNING = ("PyTorch", "TensorFlow", "MXNet")
 ALL_FRAMEWORKS = (*DEEP_LEARNING, "XGBoost")
 NO_COLLECTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
-
-
-class Place(NamedTuple):
-    """What one worker saved of a tensor at a global step."""
-
-    name: str
-    step: int
-    worker: str
-    saved: SavedTensor
 
 
 class BuiltInRule(Rule):
@@ -123,11 +114,7 @@ class BuiltInRule(Rule):
 
     def places(self, names: Iterable[str], step: int) -> list[Place]:
         """What was saved of some tensors at a global step, worker by worker."""
-        return [
-            Place(name, step, worker, saved)
-            for name in names
-            for worker, saved in sorted(self.saved(name, step).items())
-        ]
+        return self._shared.places(self.base_trial, names, step)
 
     def prefetch(self, places: Iterable[Place], reductions: Sequence[tuple[str, bool]] = ()) -> None:
         """Announces the reductions of these that were saved, or else the values, which will be read next."""
@@ -139,9 +126,7 @@ class BuiltInRule(Rule):
 
     def prefetch_locations(self, locations: Iterable[TensorLocation]) -> None:
         """Announces records that will be read next; those at hand cost nothing."""
-        wanted = [location for location in locations if not self._shared.holds(location)]
-        if wanted:
-            self.base_trial.prefetch(wanted)
+        self._shared.prefetch(self.base_trial, locations)
 
     def read_shared(self, name: str, location: TensorLocation, step: int) -> NDArray[Any]:
         """The array of a record, shared with other rules and so not to be written to; errors as read_location's."""
@@ -188,14 +173,17 @@ class BuiltInRule(Rule):
         """Whether a global step belongs to training, or to no mode."""
         return self.base_trial.mode(step) not in (ModeKeys.EVAL, ModeKeys.PREDICT)
 
-    def earlier_steps(self, name: str, step: int, count: int | None) -> list[int]:
+    def earlier_steps(self, name: str, step: int, count: int) -> list[int]:
         """The last `count` global steps of the same mode up to this one at which a tensor was saved, rising."""
+        tensor = self.base_trial.tensor(name)
+        steps = self._shared.steps_before(self.base_trial, step, count)
+        if all(map(tensor.has_step, steps)):
+            return list(steps)
         mode, mode_step = self.base_trial.mode_modestep(step)
         if mode is None or mode_step is None:
             return []
-        found = self.base_trial.tensor(name).prev_steps(mode_step, count, mode)
-        places = (self.base_trial.global_step(mode, each) for each in found)
-        return [each for each in places if each is not None]
+        found = (self.base_trial.global_step(mode, each) for each in tensor.prev_steps(mode_step, count, mode))
+        return [each for each in found if each is not None]
 
     def inspect(self, places: Sequence[Place], judge: Callable[[Place], bool | None]) -> bool:
         """Judges one tensor after the other until one fires.

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from smdebug.rules.record_reader import RecordReader
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
+    from smdebug.core.modes import ModeKeys
+    from smdebug.core.tensor import SavedTensor
     from smdebug.core.tensor_location import TensorLocation
     from smdebug.trials.trial import Trial
 
 # Values beyond this are read again when they are asked for again: a rule container has little memory.
 _LIMIT_BYTES = 32 * 1024 * 1024
+
+
+class Place(NamedTuple):
+    """What one worker saved of a tensor at a global step."""
+
+    name: str
+    step: int
+    worker: str
+    saved: SavedTensor
+
+
+class _Choice(NamedTuple):
+    """Names chosen of the names of a step, while the collections were in a certain state."""
+
+    names: tuple[str, ...]
+    state: tuple[Any, ...]
+    chosen: list[str]
 
 
 class StepValues:
@@ -24,13 +46,19 @@ class StepValues:
     Names are those of the step asked for last; values are the ones read last, up to a number of bytes.
     """
 
-    def __init__(self, limit_bytes: int = _LIMIT_BYTES) -> None:
+    def __init__(self, records: RecordReader, limit_bytes: int = _LIMIT_BYTES) -> None:
+        self._records = records
         self._limit = limit_bytes
         self._step: int | None = None
         self._names: tuple[str, ...] = ()
-        self._chosen: dict[tuple[Any, ...], tuple[tuple[str, ...], tuple[Any, ...], list[str]]] = {}
-        self._arrays: OrderedDict[TensorLocation, NDArray[Any]] = OrderedDict()
+        self._places: dict[str, list[Place]] = {}
+        self._chosen: dict[tuple[Any, ...], _Choice] = {}
+        # By the identity of the location, which is kept beside the array and so stays the only one of its id.
+        self._arrays: OrderedDict[int, tuple[TensorLocation, NDArray[Any]]] = OrderedDict()
         self._bytes = 0
+        self._steps: dict[ModeKeys, tuple[int, list[int]]] = {}
+        self._before_key: tuple[int, int, int] | None = None
+        self._before: tuple[int, ...] = ()
 
     def names(self, trial: Trial, step: int) -> tuple[str, ...]:
         """Sorted names of the tensors at a complete global step."""
@@ -39,6 +67,7 @@ class StepValues:
             # The tuple of the step before, where it is the same, is what choices are remembered by.
             self._names = self._names if found == self._names else found
             self._step = step
+            self._places = {}
         return self._names
 
     def choose(self, trial: Trial, step: int, collections: Sequence[str], patterns: Sequence[str]) -> list[str]:
@@ -48,31 +77,66 @@ class StepValues:
         found = [trial.collection(name) for name in collections]
         state = tuple((len(each.tensor_names), *each.include_regex) for each in found)
         remembered = self._chosen.get(key)
-        if remembered is not None and remembered[0] is names and remembered[1] == state:
-            return remembered[2]
+        if remembered is not None and remembered.names is names and remembered.state == state:
+            return remembered.chosen
         chosen = {name for collection in collections for name in trial.tensor_names(step=step, collection=collection)}
         if patterns:
             chosen.update(trial.tensor_names(step=step, regex=patterns))
-        self._chosen[key] = (names, state, sorted(chosen))
-        return self._chosen[key][2]
+        self._chosen[key] = _Choice(names, state, sorted(chosen))
+        return self._chosen[key].chosen
+
+    def places(self, trial: Trial, names: Iterable[str], step: int) -> list[Place]:
+        """What was saved of some tensors at a global step, worker by worker."""
+        if step != self._step:
+            return [place for name in names for place in _find_places(trial, name, step)]
+        known = self._places
+        result: list[Place] = []
+        for name in names:
+            found = known.get(name)
+            if found is None:
+                found = known[name] = _find_places(trial, name, step)
+            result += found
+        return result
+
+    def steps_before(self, trial: Trial, step: int, count: int) -> tuple[int, ...]:
+        """The last `count` complete global steps of a global step's mode, itself included; none if it is not known."""
+        key = step, count, trial.last_complete_step
+        if key != self._before_key:
+            mode, mode_step = trial.mode_modestep(step)
+            if mode is None or mode_step is None:
+                return ()
+            complete, steps = self._steps.get(mode, (-1, []))
+            if complete != trial.last_complete_step:
+                steps = trial.steps(mode)
+                self._steps[mode] = trial.last_complete_step, steps
+            end = bisect_right(steps, mode_step)
+            found = (trial.global_step(mode, each) for each in steps[max(end - count, 0) : end])
+            self._before_key, self._before = key, tuple(each for each in found if each is not None)
+        return self._before
+
+    def prefetch(self, trial: Trial, locations: Iterable[TensorLocation]) -> None:
+        """Announces records that will be read next; those at hand cost nothing."""
+        wanted = [location for location in locations if id(location) not in self._arrays]
+        if len(wanted) > 1:
+            self._records.load(wanted)
+            trial.prefetch(wanted)
 
     def read(self, trial: Trial, name: str, location: TensorLocation, step: int) -> NDArray[Any]:
         """The array of a record; it is shared, so it cannot be written to. Errors are those of read_location."""
-        array = self._arrays.get(location)
-        if array is not None:
-            return array
-        array = trial.read_location(name, location, step)
+        held = self._arrays.get(id(location))
+        if held is not None:
+            return held[1]
+        array = self._records.read(location)
+        if array is None:
+            array = trial.read_location(name, location, step)
+            self._records.learn(location, array)
         array.flags.writeable = False
         if array.nbytes <= self._limit // 4:
-            self._arrays[location] = array
+            self._arrays[id(location)] = location, array
             self._bytes += array.nbytes
             while self._bytes > self._limit:
-                self._bytes -= self._arrays.popitem(last=False)[1].nbytes
+                self._bytes -= self._arrays.popitem(last=False)[1][1].nbytes
         return array
-
-    def holds(self, location: TensorLocation) -> bool:
-        """Whether a record's array is at hand."""
-        return location in self._arrays
 
 
 _shared: WeakKeyDictionary[Trial, StepValues] = WeakKeyDictionary()
@@ -80,4 +144,12 @@ _shared: WeakKeyDictionary[Trial, StepValues] = WeakKeyDictionary()
 
 def share_values(trial: Trial) -> StepValues:
     """What the rules on this run share; it lives as long as the trial."""
-    return _shared.setdefault(trial, StepValues())
+    found = _shared.get(trial)
+    if found is None:
+        found = _shared[trial] = StepValues(RecordReader(trial._files))  # noqa: SLF001 -- it reads what the trial reads
+    return found
+
+
+def _find_places(trial: Trial, name: str, step: int) -> list[Place]:
+    saved = trial.tensor(name).saved(step)
+    return [Place(name, step, worker, saved[worker]) for worker in sorted(saved)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from smdebug.rules.built_in_rule import BuiltInRule, Place
+from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import integer, number, regex
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from smdebug.core.modes import ModeKeys
+    from smdebug.rules.step_values import Place
 
 _COLLECTION = "input_image"
 # What a whole PyTorch model (called by its class), a Keras model or its input layer is given.

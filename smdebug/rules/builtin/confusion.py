@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from smdebug.core.collection_keys import CollectionKeys
-from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule, Place
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.classes import count_pairs, to_labels, to_predicted
 from smdebug.rules.parameters import integer, number, text
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from smdebug.rules.step_values import Place
 
 
 def compute_shares(matrix: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from smdebug.rules.activations import RELU, ActivationFinder, build_names_regex
-from smdebug.rules.built_in_rule import BuiltInRule, Place
+from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import number, regex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from smdebug.rules.step_values import Place
 
 _COLLECTION = "relu_output"
 

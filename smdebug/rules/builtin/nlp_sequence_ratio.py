@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from smdebug.rules.built_in_rule import BuiltInRule, Place
+from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import numbers, regex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from smdebug.rules.step_values import Place
 
 _COLLECTION = "input_sequence"
 # PyTorch `embedding_input_0`, `encoder.word_embeddings_input_0`; Keras `embedding_1/inputs`.

@@ -11,8 +11,8 @@ from smdebug.core.collection_keys import CollectionKeys
 from smdebug.rules.activations import RELU, ActivationFinder, build_names_regex
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.losses import Patience, read_phase_losses
+from smdebug.rules.moments import VARIANCE_REDUCTIONS, read_variance
 from smdebug.rules.parameters import integer, number, regex
-from smdebug.rules.variance import VARIANCE_REDUCTIONS, read_variance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from smdebug.rules.activations import SIGMOID, TANH, ActivationFinder, build_names_regex, tell_by_name
-from smdebug.rules.built_in_rule import BuiltInRule, Place
+from smdebug.rules.activations import SIGMOID, TANH, TANH_OR_SIGMOID, ActivationFinder, build_names_regex, tell_by_name
+from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import number, regex, texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from smdebug.rules.step_values import Place
 
 _KINDS = (TANH, SIGMOID)
 
@@ -94,7 +96,7 @@ class SaturatedActivation(BuiltInRule):
         patterns = [] if collections and is_default else self.values["tensor_regex"]
         names = set(self.choose_names(step, collections, patterns))
         found = self._finder.find(self.names_at(step), step)
-        recognised = {given: kind for (given, _), kind in found.items() if kind in _KINDS}
+        recognised = {given: kind for (given, _), kind in found.items() if kind in (*_KINDS, TANH_OR_SIGMOID)}
         if is_default and not collections:
             names.update(self.choose_names(step, (), [build_names_regex(_KINDS, "input")]), recognised)
         places = self.places(sorted(names), step)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule, Place
-from smdebug.rules.step_values import share_values
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
+from smdebug.rules.step_values import Place, share_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule, Place
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
+from smdebug.rules.moments import VARIANCE_REDUCTIONS, read_variance
 from smdebug.rules.parameters import number
-from smdebug.rules.variance import VARIANCE_REDUCTIONS, read_variance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from smdebug.rules.step_values import Place
 
 
 class TensorVariance(BuiltInRule):

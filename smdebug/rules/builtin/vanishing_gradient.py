@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from smdebug.rules.built_in_rule import BuiltInRule, Place
+from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.moments import compute_abs_mean
 from smdebug.rules.parameters import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from smdebug.rules.step_values import Place
 
 _COLLECTION = "gradients"
 # For runs whose collections file does not list them: PyTorch's and MXNet's gradient/, TensorFlow's gradients/.
@@ -49,7 +50,7 @@ class VanishingGradient(BuiltInRule):
         abs_mean = self.read_reduction(place, "mean", of_absolute=True)
         gradient = self.read(place) if abs_mean is None else None
         if gradient is not None and gradient.size:
-            abs_mean = float(np.abs(gradient).mean())
+            abs_mean = compute_abs_mean(gradient)
         threshold: float = self.values["threshold"]
         if abs_mean is None or not has_vanished(abs_mean, threshold):
             return None if abs_mean is None else False

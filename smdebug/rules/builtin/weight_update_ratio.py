@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from smdebug.core.collection_keys import CollectionKeys
-from smdebug.rules.built_in_rule import BuiltInRule, Place
+from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.moments import compute_abs_mean
 from smdebug.rules.parameters import integer, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from smdebug.rules.step_values import Place
 
 # For runs whose collections file does not list them.
 _NAMES = r"^(?!gradient).*(weight|kernel)"
@@ -23,8 +26,8 @@ _NAMES = r"^(?!gradient).*(weight|kernel)"
 def compute_update_ratio(before: NDArray[Any], now: NDArray[Any], epsilon: float) -> float:
     """mean(|now - before|) / (mean(|before|) + epsilon), both over all elements; NaN where values are none."""
     with np.errstate(invalid="ignore", over="ignore"):
-        update = float(np.abs(now - before).mean(dtype=np.float64))
-        weight = float(np.abs(before).mean(dtype=np.float64)) + epsilon
+        update = compute_abs_mean(now - before)
+        weight = compute_abs_mean(before) + epsilon
     return update / weight if weight else math.inf if update else 0.0
 
 

@@ -63,6 +63,13 @@ def test_unnamed_module_is_known_by_what_it_does(tmp_path: Path, function: Any, 
     assert find_firing(SaturatedActivation(write_run(tmp_path / "identity", identity))) == []
 
 
+def test_both_functions_fit_where_all_is_saturated(tmp_path: Path) -> None:
+    """tanh(40) and sigmoid(40) are both 1: judged by both ranges, until smaller inputs tell which one it is."""
+    inputs = [np.full((4, 3), value, dtype=np.float32) for value in (40.0, 12.0, 1.0, 12.0)]
+    trial = write_run(tmp_path, [{"act_input_0": each, "act_output_0": np.tanh(each)} for each in inputs])
+    assert find_firing(SaturatedActivation(trial)) == [0, 3]
+
+
 def test_chosen_tensor_of_unknown_function_is_measured_by_both_ranges(tmp_path: Path) -> None:
     trial = write_run(tmp_path, [{"x": make_layer(6, 10.0)}, {"x": make_layer(6, 18.0)}], collections={"mine": {"x"}})
     assert find_firing(SaturatedActivation(trial, tensor_regex="^x$")) == [1]

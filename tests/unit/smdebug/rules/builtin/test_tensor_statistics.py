@@ -11,7 +11,7 @@ from scipy import stats
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.rules.builtin.all_zero import AllZero, compute_zero_percent
 from smdebug.rules.builtin.tensor_variance import TensorVariance
-from smdebug.rules.variance import compute_variance
+from smdebug.rules.moments import compute_variance
 from tests.unit.smdebug.rules.builtin.judging import find_firing, get_finding, write_run
 
 if TYPE_CHECKING:

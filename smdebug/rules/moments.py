@@ -1,4 +1,4 @@
-"""The variance of a tensor, from what was saved of it."""
+"""Means and variances of tensors, from what was saved of them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,19 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from smdebug.rules.built_in_rule import BuiltInRule, Place
+    from smdebug.rules.built_in_rule import BuiltInRule
+    from smdebug.rules.step_values import Place
 
 VARIANCE_REDUCTIONS = (("variance", False), ("std", False))
+
+
+def compute_abs_mean(values: NDArray[Any]) -> float:
+    """mean(|x|) over all elements, in single precision at least; NaN if empty."""
+    if not values.size:
+        return math.nan
+    flat = values.reshape(-1)
+    wide = flat if flat.dtype.itemsize >= 4 and flat.dtype.kind in "fc" else flat.astype(np.float64)
+    return float(np.add.reduce(np.abs(wide)) / values.size)
 
 
 def compute_variance(values: NDArray[Any]) -> float:
@@ -23,7 +33,7 @@ def compute_variance(values: NDArray[Any]) -> float:
         if values.dtype.kind == "c":
             return float(np.var(values))
         wide = values.reshape(-1).astype(np.float64)
-        wide -= wide.mean()
+        wide -= np.add.reduce(wide) / wide.size
         return float(wide @ wide / wide.size)
 
 

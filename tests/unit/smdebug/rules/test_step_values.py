@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from smdebug.core.run_files import LocalRunFiles
+from smdebug.exceptions import TensorUnavailableForStep
+from smdebug.rules.record_reader import RecordReader
+from smdebug.rules.step_values import StepValues, share_values
+from smdebug.trials import Trial, create_trial
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from smdebug.core.tensor_location import TensorLocation
+
+TENSORS: dict[str, Any] = {
+    "a": np.arange(12, dtype=np.float32).reshape(3, 4),
+    "b": np.arange(5, dtype=np.int8),
+    "c": np.array(2.5),
+    "d": np.array([True, False]),
+    "e": np.array(["x", "yz"]),
+    "f": np.arange(70_000, dtype=np.float64),
+    "g": np.zeros(0),
+    "h": np.arange(3, dtype=np.float16),
+}
+
+
+def write_run(folder: Path, steps: int = 4) -> Trial:
+    run = RunMaker(folder)
+    for step in range(steps):
+        changed = {n: v if v.dtype.kind in "Ub" else (v + step).astype(v.dtype) for n, v in TENSORS.items()}
+        run.write_step(step, changed)
+    run.end()
+    return create_trial(str(folder))
+
+
+def locate(trial: Trial, name: str, step: int) -> TensorLocation:
+    location = trial.tensor(name).saved(step)["worker_0"].location
+    assert location is not None
+    return location
+
+
+def make_values(trial: Trial, limit: int = 1 << 25) -> StepValues:
+    return StepValues(RecordReader(LocalRunFiles(Path(trial.path))), limit)
+
+
+@pytest.mark.parametrize("prefetched", [True, False])
+def test_values_are_those_of_the_trial(tmp_path: Path, prefetched: bool) -> None:
+    trial = write_run(tmp_path)
+    values = make_values(trial)
+    for step in trial.steps():
+        if prefetched:
+            values.prefetch(trial, [locate(trial, name, step) for name in TENSORS])
+        for name in TENSORS:
+            found = values.read(trial, name, locate(trial, name, step), step)
+            expected = trial.tensor(name).value(step)
+            assert found.dtype == expected.dtype
+            assert found.shape == expected.shape
+            assert np.array_equal(found, expected)
+            assert found.flags.aligned
+            assert not found.flags.writeable
+
+
+def test_only_the_first_record_of_a_kind_is_decoded(tmp_path: Path, monkeypatch: Any) -> None:
+    trial = write_run(tmp_path)
+    values = make_values(trial)
+    decoded: list[int] = []
+    read = trial.read_location
+    monkeypatch.setattr(trial, "read_location", lambda *given: decoded.append(given[2]) or read(*given))
+    for _ in range(2):
+        for step in trial.steps():
+            values.read(trial, "a", locate(trial, "a", step), step)
+    # Step 0 is left out of its records, so they are shorter than all others.
+    assert decoded == [0, 1]
+
+
+def test_damage_is_told_as_the_trial_tells_it(tmp_path: Path) -> None:
+    trial = write_run(tmp_path)
+    values = make_values(trial)
+    values.read(trial, "a", locate(trial, "a", 0), 0)
+    damaged, missing = (tmp_path / locate(trial, "a", step).event_file_name for step in (1, 2))
+    content = bytearray(damaged.read_bytes())
+    content[locate(trial, "a", 1).start_idx + locate(trial, "a", 1).length - 10] ^= 1
+    damaged.write_bytes(content)
+    missing.unlink()
+    for step, message in ((1, "CRC-32C"), (2, "is missing")):
+        locations = [locate(trial, name, step) for name in TENSORS]
+        values.prefetch(trial, locations)
+        with pytest.raises(TensorUnavailableForStep, match=message):
+            values.read(trial, "a", locations[0], step)
+    assert values.read(trial, "a", locate(trial, "a", 3), 3)[0, 0] == 3
+
+
+def test_little_is_kept(tmp_path: Path) -> None:
+    trial = write_run(tmp_path, steps=6)
+    values = make_values(trial, limit=200)
+    arrays = [values.read(trial, "a", locate(trial, "a", step), step) for step in trial.steps()]
+    assert values.read(trial, "a", locate(trial, "a", 5), 5) is arrays[5]
+    assert values.read(trial, "a", locate(trial, "a", 0), 0) is not arrays[0]
+    big = locate(trial, "f", 0)
+    assert values.read(trial, "f", big, 0) is not values.read(trial, "f", big, 0)
+
+
+def test_choice_follows_names_and_collections(tmp_path: Path) -> None:
+    trial = write_run(tmp_path)
+    values = share_values(trial)
+    assert share_values(trial) is values
+    assert values.choose(trial, 0, ["mine"], ["^a$"]) == ["a"]
+    trial.collection("mine").add_tensor_name("b")
+    assert values.choose(trial, 0, ["mine"], ["^a$"]) == ["a", "b"]
+    trial.collection("mine").include("c")
+    assert values.choose(trial, 1, ["mine"], ["^a$"]) == ["a", "b", "c"]
+
+
+def test_steps_before(tmp_path: Path) -> None:
+    trial = write_run(tmp_path)
+    values = make_values(trial)
+    assert values.steps_before(trial, 2, 2) == (1, 2)
+    assert values.steps_before(trial, 2, 9) == (0, 1, 2)
+    assert values.steps_before(trial, 9, 2) == ()
