@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from smdebug.core.modes import ModeKeys
-    from smdebug.core.tensor import SavedTensor
+    from smdebug.core.step_index import SavedTensor
     from smdebug.core.tensor_location import TensorLocation
     from smdebug.trials.trial import Trial
 
@@ -53,8 +53,8 @@ class StepValues:
         self._names: tuple[str, ...] = ()
         self._places: dict[str, list[Place]] = {}
         self._chosen: dict[tuple[Any, ...], _Choice] = {}
-        # By the identity of the location, which is kept beside the array and so stays the only one of its id.
-        self._arrays: OrderedDict[int, tuple[TensorLocation, NDArray[Any]]] = OrderedDict()
+        # By event file and offset: a trial makes the location anew each time it is asked.
+        self._arrays: OrderedDict[tuple[str, int], NDArray[Any]] = OrderedDict()
         self._bytes = 0
         self._steps: dict[ModeKeys, tuple[int, list[int]]] = {}
         self._before_key: tuple[int, int, int] | None = None
@@ -116,27 +116,31 @@ class StepValues:
 
     def prefetch(self, trial: Trial, locations: Iterable[TensorLocation]) -> None:
         """Announces records that will be read next; those at hand cost nothing."""
-        wanted = [location for location in locations if id(location) not in self._arrays]
+        wanted = [location for location in locations if _place_of(location) not in self._arrays]
         if len(wanted) > 1:
             self._records.load(wanted)
             trial.prefetch(wanted)
 
     def read(self, trial: Trial, name: str, location: TensorLocation, step: int) -> NDArray[Any]:
         """The array of a record; it is shared, so it cannot be written to. Errors are those of read_location."""
-        held = self._arrays.get(id(location))
+        held = self._arrays.get(_place_of(location))
         if held is not None:
-            return held[1]
+            return held
         array = self._records.read(location)
         if array is None:
             array = trial.read_location(name, location, step)
             self._records.learn(location, array)
         array.flags.writeable = False
         if array.nbytes <= self._limit // 4:
-            self._arrays[id(location)] = location, array
+            self._arrays[_place_of(location)] = array
             self._bytes += array.nbytes
             while self._bytes > self._limit:
-                self._bytes -= self._arrays.popitem(last=False)[1][1].nbytes
+                self._bytes -= self._arrays.popitem(last=False)[1].nbytes
         return array
+
+
+def _place_of(location: TensorLocation) -> tuple[str, int]:
+    return location.event_file_name, location.start_idx
 
 
 _shared: WeakKeyDictionary[Trial, StepValues] = WeakKeyDictionary()
