@@ -7,7 +7,7 @@ WHEELS := .cache/wheels/built
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --find-links $(WHEELS)
 PYTEST_ARGS ?=
 TO_RUN := --no-build-isolation --editable '.[emulator,training]'
-TO_TEST := --no-build-isolation --editable '.[emulator,training,dev]'
+TO_TEST := --no-build-isolation --editable '.[emulator,training,tensorflow,xgboost,dev]'
 
 # Pip's own words go to .venv/install.log; the terminal sees a count, and the log's end if something went wrong.
 pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \

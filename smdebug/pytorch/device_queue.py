@@ -66,7 +66,4 @@ class DeviceQueue:
 
 def _write_numbers(writer: StepWriter, found: list[tuple[str, torch.Tensor]]) -> None:
     stacked = get_storable(torch.stack([number for _, number in found]))
-    size = len(stacked.content) // len(found)
-    for position, (name, _) in enumerate(found):
-        content = stacked.content[position * size : (position + 1) * size]
-        writer.add_tensor(name, stacked.data_type, (), content, stacked.true_dtype)
+    writer.add_numbers([name for name, _ in found], stacked.data_type, stacked.content, stacked.true_dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -34,6 +33,11 @@ class Reductions:
             detached = detached.to(torch.float32)
         self._values = detached
         self._count = detached.numel()
+        self._floats: torch.Tensor | None = None
+        self._range: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._sum: torch.Tensor | None = None
+        self._mean: torch.Tensor | None = None
+        self._std: torch.Tensor | None = None
 
     def compute(self, operation: str) -> torch.Tensor:
         """Return one reduction as a tensor of no dimensions.
@@ -50,50 +54,61 @@ class Reductions:
     def _compute(self, operation: str) -> object:
         match operation:
             case "min":
-                return self._range[0]
+                return self._get_range()[0]
             case "max":
-                return self._range[1]
+                return self._get_range()[1]
             case "sum":
-                return self._sum
+                return self._get_sum()
             case "mean":
-                return self._mean
+                return self._get_mean()
             case "std":
-                return self._std
+                return self._get_std()
             case "variance":
-                return self._std.square()
+                return self._get_std().square()
             case "prod":
                 return self._values.prod()
             case "l1":
-                return self._floats.abs().sum()
+                return self._get_floats().abs().sum()
             case "l2":
-                return torch.linalg.vector_norm(self._floats)
+                return torch.linalg.vector_norm(self._get_floats())
         raise SMDebugValueError(f"There is no reduction {operation!r}.")
 
-    @cached_property
-    def _floats(self) -> torch.Tensor:
-        values = self._values
-        return values if values.is_floating_point() or values.is_complex() else values.to(torch.float64)
+    # Kept by hand: functools.cached_property takes a lock for each of some hundred numbers a step.
 
-    @cached_property
-    def _range(self) -> tuple[torch.Tensor, torch.Tensor]:
-        low, high = torch.aminmax(self._values)
-        return low, high
+    def _get_floats(self) -> torch.Tensor:
+        if self._floats is None:
+            values = self._values
+            is_float = values.is_floating_point() or values.is_complex()
+            self._floats = values if is_float else values.to(torch.float64)
+        return self._floats
 
-    @cached_property
-    def _sum(self) -> torch.Tensor:
-        return self._values.sum()
+    def _get_range(self) -> tuple[torch.Tensor, torch.Tensor]:
+        if self._range is None:
+            low, high = torch.aminmax(self._values)
+            self._range = low, high
+        return self._range
 
-    @cached_property
-    def _mean(self) -> torch.Tensor:
-        return (self._sum if self._floats is self._values else self._floats.sum()) / self._count
+    def _get_sum(self) -> torch.Tensor:
+        if self._sum is None:
+            self._sum = self._values.sum()
+        return self._sum
 
-    @cached_property
-    def _std(self) -> torch.Tensor:
-        # torch.std goes through the numbers one by one: over ten times slower than these two passes.
-        if self._count == 1:
-            return torch.full_like(self._mean.abs(), math.nan)
-        distance: torch.Tensor = torch.linalg.vector_norm(self._floats - self._mean)
-        return distance / math.sqrt(self._count - 1)
+    def _get_mean(self) -> torch.Tensor:
+        if self._mean is None:
+            floats = self._get_floats()
+            self._mean = (self._get_sum() if floats is self._values else floats.sum()) / self._count
+        return self._mean
+
+    def _get_std(self) -> torch.Tensor:
+        if self._std is None:
+            # torch.std goes through the numbers one by one: over ten times slower than these two passes.
+            mean = self._get_mean()
+            if self._count == 1:
+                self._std = torch.full_like(mean.abs(), math.nan)
+            else:
+                distance: torch.Tensor = torch.linalg.vector_norm(self._get_floats() - mean)
+                self._std = distance / math.sqrt(self._count - 1)
+        return self._std
 
 
 def reduce_tensor(tensor: torch.Tensor, operations: Iterable[tuple[str, bool]]) -> list[torch.Tensor]:
