@@ -1,4 +1,7 @@
-"""Capture without script change: makes `import torch` in a training job give it a hook.
+"""Capture without script change: makes the import of a framework in a training job give it a hook.
+
+What teaches a framework to show its tensors is `install()` of `on_import_<module>.py` in the framework's folder, where
+`<module>` is what scripts import.
 
 `autoload.pth` imports this module when Python starts, but only where a job's hook config may be. It imports no
 framework: it waits until the script does.
@@ -14,13 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
 _DEFAULT_CONFIG_FILE = "/opt/ml/input/config/debughookconfig.json"
-# Frameworks, and the module whose `install` teaches each to show its tensors.
-_CAPTURES = {"torch": "smdebug.pytorch.zero_script_change"}
+_CAPTURE_PREFIX = "on_import_"
 
 
 class _LoaderWithCapture(Loader):
@@ -45,10 +47,14 @@ class _LoaderWithCapture(Loader):
 class _CaptureFinder(MetaPathFinder):
     """Finds the frameworks first, once each, and leaves every other module alone."""
 
+    def __init__(self, captures: Mapping[str, str]) -> None:
+        """Take the module that captures each framework, by the name of what scripts import."""
+        self._captures = captures
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        capture = _CAPTURES.get(fullname)
+        capture = self._captures.get(fullname)
         if capture is None or path is not None:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -63,7 +69,14 @@ def start() -> None:
     config = Path(os.environ.get("SMDEBUG_CONFIG_FILE_PATH") or _DEFAULT_CONFIG_FILE)
     if not config.is_file() or any(isinstance(finder, _CaptureFinder) for finder in sys.meta_path):
         return
-    sys.meta_path.insert(0, _CaptureFinder())
+    sys.meta_path.insert(0, _CaptureFinder(_find_captures()))
+
+
+def _find_captures() -> dict[str, str]:
+    return {
+        path.stem.removeprefix(_CAPTURE_PREFIX): f"smdebug.{path.parent.name}.{path.stem}"
+        for path in Path(__file__).parent.glob(f"*/{_CAPTURE_PREFIX}*.py")
+    }
 
 
 def _install(capture: str) -> None:

@@ -18,10 +18,8 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from smdebug.core.barrier import LossReport, guarded
-from smdebug.core.config_constants import USE_SMDEBUG_ENV_STR
-from smdebug.core.json_config import parse_switch
 from smdebug.core.logger import get_logger
-from smdebug.core.singleton import get_current_hook
+from smdebug.core.singleton import get_current_hook, is_switched_on
 from smdebug.pytorch.functional_losses import FunctionalLosses
 from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.workers import is_data_loader_worker
@@ -116,7 +114,7 @@ class ZeroScriptChange:
 
 def install() -> None:
     """Begin to watch this process, unless USE_SMDEBUG turns smdebug off."""
-    if parse_switch(os.environ.get(USE_SMDEBUG_ENV_STR, "true")):
+    if is_switched_on():
         ZeroScriptChange().start()
 
 
