@@ -222,6 +222,33 @@ class BaseHook(NoProfiler, StepCapture):
         atexit.unregister(self._cleanup)
         self._cleanup()
 
+    # Members that code outside smdebug calls although their names say that they are smdebug's own.
+
+    def _get_worker_name(self) -> str:
+        """Return the name of this process among those that train together, e.g. `worker_0`."""
+        return self._get_worker().name
+
+    def _increment_step(self) -> None:
+        """Begin the next step by hand, where no framework's callback does."""
+        self._begin_step()
+
+    def _write_raw_tensor_simple(
+        self,
+        tensor_name: str,
+        tensor_value: Any,
+        tensor_ref: object = None,  # noqa: ARG002 - smdebug's signature
+        timestamp: float | None = None,
+    ) -> None:
+        """Save the values of a tensor at the present step, whatever is due at it.
+
+        Args:
+            tensor_name: of the tensor.
+            tensor_value: anything that an array can be made of.
+            tensor_ref: not used.
+            timestamp: seconds since the epoch, None for now.
+        """
+        self._write_stamped(tensor_name, self._to_array(tensor_value), timestamp)
+
 
 # The name of the base of hooks that are called back by their framework.
 CallbackHook = BaseHook

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from smdebug.core.locations import TEMP_SUFFIX
-from smdebug.exceptions import SMDebugError
+from smdebug.core.outage import ObjectStoreError, Outage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     Buffer = bytes | bytearray | memoryview
 
 
-class ObjectStoreError(SMDebugError):
-    """S3 refused, failed or did not answer, after the retries that its client makes."""
-
-
 S3_SCHEME = "s3://"
 _NAMELESS_REGIONS = (None, "us-east-1", "aws-global")
 # What one call of writev takes.
 _MAX_BUFFERS = 1024
+# A training waits for its client, so it gives up sooner than one that reads: after half a minute at most.
+_ANSWER_SECONDS = 15
+_ATTEMPTS = 2
 
 
 class Output(Protocol):
@@ -102,7 +101,7 @@ class S3Output:
         self._client = get_s3_client()
         self._content = bytearray()
         if append:
-            with explained("read", path):
+            with _asking("read", path):
                 self._content += self._client.get_object(Bucket=self._bucket, Key=self._key)["Body"].read()
         self.size = len(self._content)
 
@@ -114,7 +113,7 @@ class S3Output:
 
     def commit(self) -> None:
         """Upload the object; the bucket is created if it is not there."""
-        with explained("write", f"{S3_SCHEME}{self._bucket}/{self._key}"):
+        with _asking("write", f"{S3_SCHEME}{self._bucket}/{self._key}"):
             try:
                 self._put()
             except self._client.exceptions.NoSuchBucket:
@@ -157,7 +156,7 @@ def path_exists(path: str) -> bool:
         return Path(path).exists()
     bucket, key = split_s3_path(path)
     client = get_s3_client()
-    with explained("list", path):
+    with _asking("list", path):
         try:
             found = client.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
         except client.exceptions.NoSuchBucket:
@@ -182,11 +181,27 @@ def get_s3_client() -> Any:
     return _get_s3_client(os.getpid())
 
 
+def get_outage() -> Outage:
+    """Return what is known of failures of the storage that this process writes to."""
+    return _get_outage(os.getpid())
+
+
 @lru_cache(maxsize=1)
 def _get_s3_client(pid: int) -> Any:  # noqa: ARG001 - a forked child needs connections of its own
     from smdebug.core.s3 import build_s3_client
 
-    return build_s3_client()
+    return build_s3_client(answer_seconds=_ANSWER_SECONDS, attempts=_ATTEMPTS)
+
+
+@lru_cache(maxsize=1)
+def _get_outage(pid: int) -> Outage:  # noqa: ARG001 - what a parent met need not be so for its child
+    return Outage()
+
+
+@contextmanager
+def _asking(verb: str, path: str) -> Iterator[None]:
+    with get_outage().watched(f"{verb} {path}"), explained(verb, path):
+        yield
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from smdebug.core.claim import Claim
 from smdebug.core.config_constants import TRAINING_JOB_NAME_ENV_STR
 from smdebug.core.locations import END_OF_JOB_FILE, get_collections_path, serialize_tf_device
 from smdebug.core.logger import get_logger
-from smdebug.core.output import ObjectStoreError, is_s3_path, path_exists, write_whole_file
+from smdebug.core.outage import ObjectStoreError
+from smdebug.core.output import is_s3_path, path_exists, write_whole_file
 from smdebug.core.step_writer import HeadCache, StepWriter
 from smdebug.exceptions import SMDebugRuntimeError
 

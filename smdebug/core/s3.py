@@ -26,7 +26,8 @@ _MERGE_GAP_BYTES = 1024 * 1024
 # What is kept of event files, for all of them together.
 _KEEP_BYTES = 32 * 1024 * 1024
 _THREADS = 16
-_RETRIES = 5
+_ATTEMPTS = 5
+_ANSWER_SECONDS = 30
 
 
 def is_s3(path: str) -> tuple[bool, str, str]:
@@ -37,8 +38,12 @@ def is_s3(path: str) -> tuple[bool, str, str]:
     return True, bucket, key
 
 
-def build_s3_client() -> Any:
+def build_s3_client(*, answer_seconds: float = _ANSWER_SECONDS, attempts: int = _ATTEMPTS) -> Any:
     """An S3 client from the environment: AWS_ENDPOINT_URL, AWS_REGION, credentials where boto3 finds them.
+
+    Args:
+        answer_seconds: how long an answer, or the next part of one, is waited for.
+        attempts: how often a request is sent before it has failed.
 
     Raises:
         SMDebugError: boto3 is not installed.
@@ -53,9 +58,9 @@ def build_s3_client() -> Any:
         "s3",
         region_name=os.environ.get("AWS_REGION") or None,
         config=Config(
-            retries={"mode": "standard", "total_max_attempts": _RETRIES},
+            retries={"mode": "standard", "total_max_attempts": attempts},
             connect_timeout=5,
-            read_timeout=30,
+            read_timeout=answer_seconds,
             max_pool_connections=_THREADS,
             # An endpoint of one's own seldom has a name for every bucket.
             s3={"addressing_style": "path"} if has_endpoint else {},
@@ -128,12 +133,12 @@ class S3Objects:
         """Sends a request again if the connection breaks while the body comes: boto3 retries only up to there."""
         from botocore.exceptions import IncompleteReadError, ReadTimeoutError, ResponseStreamingError
 
-        for attempt in range(_RETRIES):
+        for attempt in range(_ATTEMPTS):
             body = self._client.get_object(**request)["Body"]
             try:
                 return bytes(body.read())
             except (IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
-                if attempt == _RETRIES - 1:
+                if attempt == _ATTEMPTS - 1:
                     raise
         raise AssertionError("unreachable: the last attempt returns or raises")
 

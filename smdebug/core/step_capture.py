@@ -11,6 +11,7 @@ from smdebug.core.collection_keys import CollectionKeys
 from smdebug.core.collection_setup import fill_in, selects_nothing
 from smdebug.core.logger import get_logger
 from smdebug.core.modes import ModeKeys
+from smdebug.core.output import get_outage
 from smdebug.core.run_writer import RunWriter, Worker
 from smdebug.core.saving_plan import SavingPlan, Selection, StepPlan
 from smdebug.core.step_counters import StepCounters
@@ -192,14 +193,18 @@ class StepCapture:
     def _write_scalar(self, scalar: Scalar) -> None:
         if self._closed or not self._is_writing_process():
             return
+        writer = self._write_stamped(scalar.name, scalar.array, scalar.timestamp)
+        self._summaries.add_scalar(scalar, writer.mode, writer.step, writer.mode_step)
+
+    def _write_stamped(self, name: str, array: np.ndarray[Any, Any], timestamp: float | None) -> StepWriter:
         writer = self._get_step_writer()
         # The mode is the step's: the hook's may be another by now, with no step of its own yet.
-        if scalar.timestamp is not None:
-            writer.stamp(writer.mode, writer.mode_step, scalar.timestamp)
-        write_value(writer, scalar.name, scalar.array)
-        if scalar.timestamp is not None:
+        if timestamp is not None:
+            writer.stamp(writer.mode, writer.mode_step, timestamp)
+        write_value(writer, name, array)
+        if timestamp is not None:
             writer.stamp(writer.mode, writer.mode_step, None)
-        self._summaries.add_scalar(scalar, writer.mode, writer.step, writer.mode_step)
+        return writer
 
     @guarded("a tensor given to save_tensor")
     def _write_custom_tensor(self, name: str, value: Any, collection_names: tuple[str, ...]) -> None:
@@ -266,6 +271,7 @@ class StepCapture:
         if self._closed or not self._runs.is_own_process:
             return
         self._detach()
+        get_outage().forget()
         try:
             if self._is_writing_process():
                 self._write_rest()

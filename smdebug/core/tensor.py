@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from smdebug.core.mode_steps import ModeSteps, Step
 from smdebug.core.modes import ModeKeys
 from smdebug.core.read_ahead import ReadAhead
 from smdebug.core.reductions import check_reduction_name, get_numpy_reduction
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from smdebug.core.tensor_source import TensorSource
     from smdebug.exceptions import SMDebugError
 
-__all__ = ["StepState", "Tensor"]
+__all__ = ["ModeSteps", "Step", "StepState", "Tensor"]
 
 
 class Tensor:

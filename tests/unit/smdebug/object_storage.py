@@ -55,16 +55,18 @@ def storage(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sto
         monkeypatch.setenv(name, "us-east-1")
     # The writing side keeps its client: one of another test would write to another endpoint.
     output._get_s3_client.cache_clear()
+    output._get_outage.cache_clear()
     made = Storage(moto_endpoint)
     build = s3.build_s3_client
 
-    def build_counted() -> Any:
-        client = build()
+    def build_counted(**options: Any) -> Any:
+        client = build(**options)
         client.meta.events.register("before-call.s3", made.count)
         return client
 
     monkeypatch.setattr(s3, "build_s3_client", build_counted)
     yield made
     output._get_s3_client.cache_clear()
+    output._get_outage.cache_clear()
     reset = urllib.request.Request(f"{moto_endpoint}/moto-api/reset", method="POST")
     urllib.request.urlopen(reset).close()

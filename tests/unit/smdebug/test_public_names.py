@@ -43,7 +43,7 @@ NAMES = {
     "get_reduction_tensor_name reverse_reduction_tensor_name",
     "smdebug.core.writer": "FileWriter",
     "smdebug.core.reader": "FileReader",
-    "smdebug.core.tensor": "StepState Tensor",
+    "smdebug.core.tensor": "ModeSteps Step StepState Tensor",
     "smdebug.core.locations": "IndexFileLocationUtils TensorFileLocation TensorLocation TensorShape "
     "TensorboardFileLocation TraceFileLocation",
     "smdebug.core.index_reader": "LocalIndexReader ReadIndexFilesCache S3IndexReader",
@@ -118,6 +118,9 @@ HOOK_MEMBERS = [
     "step",
     "tensorboard_dir",
     "_cleanup",
+    "_get_worker_name",
+    "_increment_step",
+    "_write_raw_tensor_simple",
     "_prepare_collections",
 ]
 

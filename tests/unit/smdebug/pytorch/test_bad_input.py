@@ -13,6 +13,7 @@ import torch
 
 import smdebug.pytorch as smd
 from smdebug.core import output
+from smdebug.core.outage import ObjectStoreError
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.trials import create_trial
 from tests.unit.smdebug.object_storage import BUCKET, moto_endpoint, storage  # noqa: F401 - fixtures
@@ -320,11 +321,13 @@ def refusing(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
-    # Five attempts with their pauses would take a test's time.
-    monkeypatch.setattr("smdebug.core.s3._RETRIES", 1)
+    # Attempts with pauses between them would take a test's time.
+    monkeypatch.setattr(output, "_ATTEMPTS", 1)
     output._get_s3_client.cache_clear()
+    output._get_outage.cache_clear()
     yield server
     output._get_s3_client.cache_clear()
+    output._get_outage.cache_clear()
     server.shutdown()
     server.server_close()
     thread.join()
@@ -344,6 +347,39 @@ def test_an_s3_that_refuses_costs_what_it_refuses(status, refusing, training, sa
     assert any("Not saved" in message and "s3://bucket/run" in message for message in messages)
 
 
+class Hanging(Refusing):
+    """Answers nothing until it is let go."""
+
+    asked = 0
+    let_go = threading.Event()
+
+    def _answer(self):
+        type(self).asked += 1
+        self.let_go.wait(60)
+        super()._answer()
+
+    do_GET = do_PUT = do_HEAD = do_POST = _answer  # noqa: N815 - names of the base
+
+
+def test_an_s3_that_hangs_holds_up_a_training_once(refusing, training, said, monkeypatch):
+    refusing.RequestHandlerClass = Hanging
+    monkeypatch.setattr(output, "_ANSWER_SECONDS", 0.5)
+    hook = smd.Hook(out_dir="s3://bucket/run", save_config=smd.SaveConfig(save_interval=1))
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step(30)
+    # Whether the run has ended was asked when the hook was made; after that no step of the two seconds' pause asks.
+    assert Hanging.asked == 1
+    hook.close()
+    smd.del_hook()
+    # The end of the run is the last chance for it, and is tried.
+    assert Hanging.asked == 2
+    Hanging.let_go.set()
+    messages = [record.message for record in said.records]
+    assert len([message for message in messages if "Not saved" in message]) <= 2
+    assert any("next attempt" in message for message in messages)
+
+
 def test_a_missing_bucket_is_made(storage, training):  # noqa: F811
     hook = smd.Hook(out_dir="s3://made-by-the-hook//run", save_config=smd.SaveConfig(save_interval=1))
     hook.register_module(training.model)
@@ -361,7 +397,7 @@ def test_a_refusal_loses_nothing_that_was_there(storage, training, monkeypatch):
     training.step()
 
     def refuse(self):
-        raise output.ObjectStoreError("503")
+        raise ObjectStoreError("503")
 
     with monkeypatch.context() as patched:
         patched.setattr(output.S3Output, "_put", refuse)

@@ -385,3 +385,17 @@ def test_every_thousand_steps_have_an_index_folder_of_their_own(make_hook, train
     training.step()
     assert (run.path / "index/000000001/000000001001_worker_0.json").exists()
     assert (run.path / "events/000000001001/000000001001_worker_0.tfevents").exists()
+
+
+def test_steps_and_tensors_by_hand(make_hook, run):
+    hook = make_hook()
+    assert hook._get_worker_name() == "worker_0"
+    for number in range(3):
+        hook._increment_step()
+        assert hook.step == number
+        hook._write_raw_tensor_simple("by_hand", torch.full((2,), float(number)))
+    hook._write_raw_tensor_simple("late", 7, timestamp=1.5)
+    hook.close()
+    assert run.steps == [0, 1, 2]
+    assert run.values(1)["by_hand"].tolist() == [1, 1]
+    assert run.values(2)["late"].tolist() == [7]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 import botocore.endpoint
@@ -46,8 +48,8 @@ def refusals(request: pytest.FixtureRequest, storage: Storage, monkeypatch: pyte
     made = Refusals(request.param)
     build = s3.build_s3_client
 
-    def build_refused() -> Any:
-        client = build()
+    def build_refused(**options: Any) -> Any:
+        client = build(**options)
         client.meta.events.register("before-send.s3", made.answer)
         return client
 
@@ -79,4 +81,46 @@ def test_lasting_refusals_say_what_to_check_and_lose_nothing(refusals: Refusals)
     with pytest.raises(SMDebugError, match=r"s3://runs/job"):
         create_trial(RUN)
     refusals.left = 0
+    assert trial.tensor("t").value(0).sum() == 5
+
+
+def test_a_slow_s3_is_waited_for_and_asked_as_seldom_as_a_fast_one(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunMaker(RUN)
+    for step in range(20):
+        run.write_step(step, {"t": np.full(5, step)})
+    run.end()
+    storage.requests.clear()
+    assert create_trial(RUN).tensor("t").values()[19].sum() == 95
+    fast = sum(storage.requests.values())
+    storage.requests.clear()
+    build = s3.build_s3_client
+
+    def build_slow(**options: Any) -> Any:
+        client = build(**options)
+        # Behind the network, as a distant or busy S3 is: each answer comes, and late.
+        client.meta.events.register("before-send.s3", lambda **_: time.sleep(0.05))
+        return client
+
+    monkeypatch.setattr(s3, "build_s3_client", build_slow)
+    values = create_trial(RUN).tensor("t").values()
+    assert [value[0] for value in values.values()] == list(range(20))
+    assert sum(storage.requests.values()) == fast
+
+
+def test_an_s3_that_hangs_is_named_after_the_time_it_is_given(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunMaker(RUN)
+    run.write_step(0, {"t": np.ones(5)})
+    run.end()
+    trial = create_trial(RUN)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        build = s3.build_s3_client
+        monkeypatch.setattr(s3, "build_s3_client", lambda **_: build(answer_seconds=0.2, attempts=1))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(SMDebugError, match=r"s3://runs/job.*AWS_ENDPOINT_URL"):
+            create_trial(RUN)
+    # What was opened before goes on with the S3 that it knows.
     assert trial.tensor("t").value(0).sum() == 5
