@@ -1,0 +1,106 @@
+"""Run trainings that go wrong, and see the rules find it.
+
+python -m examples.rules                       every example
+python -m examples.rules dead_relu overfit     these
+python -m examples.rules dead_relu --cured     the same training without its mistake
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import boto3
+from rich.console import Console
+
+from examples.digits.job import stage_inputs
+from examples.rules.job import Example, build_request, find_examples, stage_source
+from sdk_compat.emulator_process import EmulatorProcess
+
+ENDED = {"Completed", "Failed", "Stopped"}
+console = Console(highlight=False)
+
+
+def main() -> int:
+    examples = find_examples()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(examples)} (default: all)")
+    parser.add_argument("--cured", action="store_true", help="train without the mistake")
+    parser.add_argument("--runtime", choices=["auto", "docker", "process"], default="auto", help="container back end")
+    arguments = parser.parse_args()
+    unknown = sorted(set(arguments.names) - set(examples))
+    if unknown:
+        parser.error(f"no example {', '.join(unknown)}; there are {', '.join(examples)}")
+    surprises = 0
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        EmulatorProcess(Path(folder) / "state", runtime=arguments.runtime) as emulator,
+    ):
+        console.print(f"[dim]{emulator.first_line}[/dim]")
+
+        def client(service: str) -> Any:
+            keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+            return boto3.client(service, endpoint_url=emulator.endpoint_url, region_name="us-east-1", **keys)
+
+        stage_inputs(client("s3"))
+        for name in arguments.names or examples:
+            surprises += not show(client, examples[name], cured=arguments.cured)
+    return min(surprises, 1)
+
+
+def show(client: Any, example: Example, *, cured: bool) -> bool:
+    """Run one example and print its verdict; tell whether it is the one to expect."""
+    console.print(f"\n[bold]{example.name}[/bold]: {example.mistake}")
+    started = time.monotonic()
+    description = run_example(client, example, cured=cured)
+    (rule,) = description["DebugRuleEvaluationStatuses"]
+    status = rule["RuleEvaluationStatus"]
+    expected = "IssuesFound" if example.fires and not cured else "NoIssuesFound"
+    colour = "green" if status == expected else "red"
+    console.print(
+        f"  {time.monotonic() - started:5.1f} s  training {description['TrainingJobStatus']}, "
+        f"{example.rule}: [{colour}]{status}[/{colour}]"
+    )
+    if "FailureReason" in description:
+        console.print(f"           {description['FailureReason']}", markup=False)
+    for line in rule.get("StatusDetails", "").splitlines():
+        console.print(f"           {line}", markup=False)
+    return bool(status == expected)
+
+
+def run_example(client: Any, example: Example, *, cured: bool, suffix: str = "") -> dict[str, Any]:
+    """Train an example under its rule and return the job's description once both have ended.
+
+    Args:
+        client: makes boto3's client of a service.
+        example: what to train.
+        cured: train without the mistake.
+        suffix: of the job's name, to tell runs of one example apart.
+    """
+    sagemaker, source = client("sagemaker"), stage_source(client("s3"), example)
+    job = f"{example.name.replace('_', '-')}-{'cured' if cured else 'sick'}{suffix}"
+    other_job = f"{job}-before" if example.compared else None
+    if other_job:
+        sagemaker.create_training_job(**build_request(example, other_job, source, cured=cured))
+        wait_for_end(sagemaker, other_job)
+    sagemaker.create_training_job(**build_request(example, job, source, cured=cured, other_job=other_job))
+    return wait_for_end(sagemaker, job)
+
+
+def wait_for_end(sagemaker: Any, job: str) -> dict[str, Any]:
+    """The description of a job that has ended, and whose rules have."""
+    while True:
+        description: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=job)
+        rules = description.get("DebugRuleEvaluationStatuses", [])
+        running = any(rule["RuleEvaluationStatus"] in {"InProgress", "Stopping"} for rule in rules)
+        if description["TrainingJobStatus"] in ENDED and not running:
+            return description
+        time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
