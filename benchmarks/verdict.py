@@ -20,7 +20,8 @@ import boto3
 
 from benchmarks._engine import back_ends
 from benchmarks._logs import find_line
-from examples.digits.job import BUCKET, RULES_IMAGE, build_request
+from examples.digits.job import BUCKET, build_request
+from examples.training_job import RULES_IMAGE
 from sdk_compat.emulator_process import EmulatorProcess
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import Any
 import boto3
 from rich.console import Console
 
-from examples.digits.job import stage_inputs
-from examples.rules.job import Example, build_request, find_examples, stage_source
+from examples.rules.job import Example, build_request, find_examples
+from examples.training_job import stage_digits
 from sdk_compat.emulator_process import EmulatorProcess
 
 ENDED = {"Completed", "Failed", "Stopped"}
@@ -46,7 +46,7 @@ def main() -> int:
             keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
             return boto3.client(service, endpoint_url=emulator.endpoint_url, region_name="us-east-1", **keys)
 
-        stage_inputs(client("s3"))
+        stage_digits(client("s3"))
         for name in arguments.names or examples:
             surprises += not show(client, examples[name], cured=arguments.cured)
     return min(surprises, 1)
@@ -81,13 +81,13 @@ def run_example(client: Any, example: Example, *, cured: bool, suffix: str = "")
         cured: train without the mistake.
         suffix: of the job's name, to tell runs of one example apart.
     """
-    sagemaker, source = client("sagemaker"), stage_source(client("s3"), example)
+    sagemaker, s3 = client("sagemaker"), client("s3")
     job = f"{example.name.replace('_', '-')}-{'cured' if cured else 'sick'}{suffix}"
     other_job = f"{job}-before" if example.compared else None
     if other_job:
-        sagemaker.create_training_job(**build_request(example, other_job, source, cured=cured))
+        sagemaker.create_training_job(**build_request(s3, example, other_job, cured=cured))
         wait_for_end(sagemaker, other_job)
-    sagemaker.create_training_job(**build_request(example, job, source, cured=cured, other_job=other_job))
+    sagemaker.create_training_job(**build_request(s3, example, job, cured=cured, other_job=other_job))
     return wait_for_end(sagemaker, job)
 
 

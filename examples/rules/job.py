@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import json
-import tarfile
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from examples.digits.job import BUCKET, ROLE_ARN, RULES_IMAGE
+from examples.training_job import build_rule, build_training_job, stage_source
 
 FOLDER = Path(__file__).parent
 # In every source bundle, beside the training's own script.
-_SHARED = ("digits.py", "table.py")
+_SHARED = (FOLDER / "digits.py", FOLDER / "table.py")
 
 
 @dataclass(frozen=True)
@@ -63,65 +60,26 @@ def _read(path: Path) -> Example:
     )
 
 
-def stage_source(s3: Any, example: Example) -> str:
-    """Put the source bundle of an example into S3 and return its URI."""
-    bundle = io.BytesIO()
-    with tarfile.open(fileobj=bundle, mode="w:gz") as tar:
-        tar.add(FOLDER / example.name / "train.py", arcname="train.py")
-        for name in _SHARED:
-            tar.add(FOLDER / name, arcname=name)
-    key = f"source/{example.name}/sourcedir.tar.gz"
-    s3.put_object(Bucket=BUCKET, Key=key, Body=bundle.getvalue())
-    return f"s3://{BUCKET}/{key}"
-
-
-def build_request(
-    example: Example, job: str, source: str, *, cured: bool, other_job: str | None = None
-) -> dict[str, Any]:
-    """The request that trains an example under its rule.
+def build_request(s3: Any, example: Example, job: str, *, cured: bool, other_job: str | None = None) -> dict[str, Any]:
+    """The request that trains an example under its rule, its source bundle put into S3.
 
     Args:
+        s3: boto3's client.
         example: what to train.
         job: name of the training job.
-        source: URI of the source bundle.
         cured: train without the mistake.
-        other_job: the job to compare with, for rules that do.
+        other_job: the job to compare with; without it an example that is compared is judged by nobody.
     """
     parameters = {key: text.format(job=job) for key, text in example.parameters.items()}
     if other_job is not None:
         parameters["other_trials"] = other_job
-    rule = {
-        "RuleConfigurationName": example.rule,
-        "RuleEvaluatorImage": RULES_IMAGE,
-        "RuleParameters": {"rule_to_invoke": example.rule, **parameters},
-    }
-    compares = example.compared and other_job is None
-    return {
-        "TrainingJobName": job,
-        "RoleArn": ROLE_ARN,
-        "AlgorithmSpecification": {"TrainingImage": f"{example.image}:latest", "TrainingInputMode": "File"},
-        "HyperParameters": {
-            # The toolkit reads each as JSON, where it is any.
-            "sagemaker_program": json.dumps("train.py"),
-            "sagemaker_submit_directory": json.dumps(source),
-            "sagemaker_region": json.dumps("us-east-1"),
-            "cured": json.dumps("true" if cured else "false"),
-        },
-        "InputDataConfig": [
-            {
-                "ChannelName": "training",
-                "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/data/"}},
-            }
-        ],
-        "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/output"},
-        "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 10},
-        "StoppingCondition": {"MaxRuntimeInSeconds": 600},
-        "DebugHookConfig": {
-            "S3OutputPath": f"s3://{BUCKET}/tensors",
-            "CollectionConfigurations": [
-                {"CollectionName": name, "CollectionParameters": given} for name, given in example.collections.items()
-            ],
-        },
-        # The run that is compared with is judged by nobody.
-        "DebugRuleConfigurations": [] if compares else [rule],
-    }
+    is_judged = not example.compared or other_job is not None
+    return build_training_job(
+        job,
+        image=f"{example.image}:latest",
+        source=stage_source(s3, example.name, [FOLDER / example.name / "train.py", *_SHARED]),
+        hyperparameters={"cured": "true" if cured else "false"},
+        collections=example.collections,
+        rules=[build_rule(example.rule, **parameters)] if is_judged else [],
+        seconds=600,
+    )
