@@ -1,0 +1,62 @@
+"""The report's notebook is one, and its code runs on a run."""
+
+from __future__ import annotations
+
+import json
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from smdebug.rules.report_notebook import render_notebook
+from tests.unit.smdebug.runs import RunMaker
+
+mpl.use("agg")
+
+
+def run_cells(notebook: str) -> dict[str, object]:
+    namespace: dict[str, object] = {}
+    for cell in json.loads(notebook)["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), namespace)
+    return namespace
+
+
+@pytest.fixture
+def xgboost_run(tmp_path):
+    run = RunMaker(tmp_path / "run")
+    run.write_collections({"metrics": {"train-rmse", "validation-rmse"}})
+    for step in (0, 5):
+        run.write_step(
+            step,
+            {
+                "train-rmse": np.array([1.0 / (step + 1)]),
+                "validation-rmse": np.array([2.0 / (step + 1)]),
+                "feature_importance/gain/f0": np.array([0.75]),
+                "feature_importance/gain/f1": np.array([0.25]),
+                "labels": np.array([0.0, 1.0, 1.0]),
+                "predictions": np.array([0.1, 0.9, 0.2]),
+            },
+        )
+    run.end()
+    return tmp_path / "run"
+
+
+def test_every_cell_runs_and_says_what_was_saved(xgboost_run, capsys):
+    text = render_notebook('Training "a"', str(xgboost_run))
+    notebook = json.loads(text)
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    assert len({cell["id"] for cell in notebook["cells"]}) == len(notebook["cells"])
+    found = run_cells(text)
+    assert found["kinds"] == ["rmse"]
+    assert np.array_equal(found["confusion"], [[1, 0], [1, 1]])
+    said = capsys.readouterr().out
+    assert said.index("f0 0.7500") < said.index("f1 0.2500")
+
+
+def test_a_run_without_predictions_or_importances_is_no_error(tmp_path):
+    run = RunMaker(tmp_path / "run")
+    run.write_collections({"metrics": {"train-rmse", "validation-rmse"}})
+    run.write_step(0, {"train-rmse": np.array([1.0])})
+    run.end()
+    assert run_cells(render_notebook("Training", str(tmp_path / "run")))["labels"] is None
