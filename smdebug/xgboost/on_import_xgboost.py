@@ -14,6 +14,7 @@ import inspect
 import os
 import sys
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import xgboost
@@ -24,7 +25,7 @@ from smdebug.core.singleton import get_current_hook, is_switched_on
 from smdebug.xgboost.hook import Hook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from smdebug.core.collection import Collection
 
@@ -70,31 +71,32 @@ class ZeroScriptChange:
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
-            arguments = dict(zip(names, args, strict=False)) | kwargs
             if self._given_up or not self._hook_in_use.acquire(blocking=False):
                 return original(*args, **kwargs)
-            hook = None
-            own_data = (None, None)
             try:
-                hook = self._find_hook(arguments)
-                if hook is None:
+                # Positional arguments beyond the first three are deprecated, but scripts have them.
+                with self._lend_hook(dict(zip(names, args, strict=False)) | kwargs) as hooks:
+                    args, kwargs = _add_callbacks(hooks, names, args, kwargs)
                     return original(*args, **kwargs)
-                own_data = (hook.train_data, hook.validation_data)
-                _describe_training(hook, arguments)
-                # Positional callbacks are deprecated, but scripts have them.
-                at = names.index("callbacks")
-                if at < len(args):
-                    args = (*args[:at], [*(args[at] or ()), hook], *args[at + 1 :])
-                else:
-                    kwargs["callbacks"] = [*(kwargs.get("callbacks") or ()), hook]
-                return original(*args, **kwargs)
             finally:
-                if hook is not None:
-                    # The data is as large as the job's memory allows, and belongs to the script.
-                    hook.train_data, hook.validation_data = own_data
                 self._hook_in_use.release()
 
         return call
+
+    @contextmanager
+    def _lend_hook(self, arguments: Mapping[str, Any]) -> Iterator[list[Hook]]:
+        """Give a training its hook, or none, and take back what the hook was told of the training's data."""
+        hook = self._find_hook(arguments)
+        if hook is None:
+            yield []
+            return
+        own_data = hook.train_data, hook.validation_data
+        self._describe_training(hook, arguments)
+        try:
+            yield [hook]
+        finally:
+            # The data may be as large as the job's memory, and belongs to the script.
+            hook.train_data, hook.validation_data = own_data
 
     @guarded("everything")
     def _find_hook(self, arguments: Mapping[str, Any]) -> Hook | None:
@@ -114,6 +116,19 @@ class ZeroScriptChange:
             get_logger().info("Another training of this process: its rounds are steps %d and on.", current.step + 1)
         return current
 
+    @guarded("hyperparameters, predictions and SHAP values")
+    def _describe_training(self, hook: Hook, arguments: Mapping[str, Any]) -> None:
+        """Tell the hook what it cannot see: what is trained how, and on what; what the script has said itself stays."""
+        if hook.hyperparameters is None or isinstance(hook, UnattendedHook):
+            hook.hyperparameters = arguments.get("params")
+        train_data = arguments.get("dtrain")
+        if hook.train_data is None:
+            hook.train_data = train_data
+        if hook.validation_data is None:
+            matrices = [matrix for matrix, _ in arguments.get("evals") or ()]
+            others = [matrix for matrix in matrices if matrix is not train_data]
+            hook.validation_data = (others or matrices or [None])[-1]
+
 
 def install() -> None:
     """Begin to watch this process, unless USE_SMDEBUG turns smdebug off."""
@@ -121,14 +136,13 @@ def install() -> None:
         ZeroScriptChange().start()
 
 
-def _describe_training(hook: Hook, arguments: Mapping[str, Any]) -> None:
-    """Tell the hook what it cannot see: what is trained how, and on what; what the script has said itself stays."""
-    if hook.hyperparameters is None or isinstance(hook, UnattendedHook):
-        hook.hyperparameters = arguments.get("params")
-    train_data = arguments.get("dtrain")
-    if hook.train_data is None:
-        hook.train_data = train_data
-    if hook.validation_data is None:
-        matrices = [matrix for matrix, _ in arguments.get("evals") or ()]
-        others = [matrix for matrix in matrices if matrix is not train_data]
-        hook.validation_data = (others or matrices or [None])[-1]
+def _add_callbacks(
+    hooks: list[Hook], names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Put hooks before a call's own callbacks: one that ends training keeps those behind it from being called."""
+    if not hooks:
+        return args, kwargs
+    at = names.index("callbacks")
+    if at < len(args):
+        return (*args[:at], [*hooks, *(args[at] or ())], *args[at + 1 :]), kwargs
+    return args, {**kwargs, "callbacks": [*hooks, *(kwargs.get("callbacks") or ())]}
