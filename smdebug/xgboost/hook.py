@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from xgboost.callback import TrainingCallback
 
 from smdebug.core.barrier import guarded
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Self
 
-    import numpy as np
     import xgboost
 
     from smdebug.core.run_writer import Worker
@@ -210,7 +210,7 @@ class Hook(BaseHook, TrainingCallback):
                 self._save(f"{full}{feature}", values)
         if wants_average:
             # The mean over the rows, and over the classes where there are several.
-            means = values.mean(axis=tuple(range(values.ndim - 1)))
+            means = values.mean(axis=tuple(range(values.ndim - 1)), dtype=np.float64).astype(values.dtype)
             for at, feature in enumerate(features):
                 self._save(f"{average}{feature}", means[at : at + 1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     T = TypeVar("T")
+
+# Time and source line before what XGBoost's library says.
+_PLACE = re.compile(r"^\[[\d:]+\] \S+: ")
 
 IMPORTANCE_TYPES = ("weight", "gain", "cover", "total_gain", "total_cover")
 
@@ -156,7 +160,8 @@ def ask(question: Callable[[], T]) -> T:
     try:
         return question()
     except (xgboost.core.XGBoostError, ValueError) as error:
-        raise SMDebugError(str(error).strip().partition("\n")[0] or type(error).__name__) from error
+        said = _PLACE.sub("", str(error).strip().partition("\n")[0])
+        raise SMDebugError(said or type(error).__name__) from error
 
 
 def _join(parts: Any) -> NDArray[Any] | None:

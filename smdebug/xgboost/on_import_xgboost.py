@@ -25,7 +25,7 @@ from smdebug.core.singleton import get_current_hook, is_switched_on
 from smdebug.xgboost.hook import Hook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from smdebug.core.collection import Collection
 
@@ -40,6 +40,45 @@ class UnattendedHook(Hook):
             "Not saved: collection %s of the job's configuration. It has no include_regex, so it selects nothing.",
             collection.name,
         )
+
+
+class _Call:
+    """The arguments of a call, by name wherever they stand.
+
+    Arguments beyond the first three are by keyword; positional ones are deprecated, but scripts have them.
+    """
+
+    def __init__(self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._names = list(signature.parameters)
+        self.args = args
+        self.kwargs = kwargs
+
+    def get(self, name: str) -> Any:
+        """Return an argument; None where it is not given."""
+        at = self._find(name)
+        return self.args[at] if at is not None else self.kwargs.get(name)
+
+    def get_list(self, name: str) -> list[Any]:
+        """Return an argument that is a list of things; an iterator, which can be read once only, becomes one."""
+        value = self.get(name)
+        if value is None:
+            return []
+        items = list(value)
+        if not isinstance(value, (list, tuple)):
+            self.set(name, items)
+        return items
+
+    def set(self, name: str, value: Any) -> None:
+        """Change or add an argument."""
+        at = self._find(name)
+        if at is None:
+            self.kwargs = {**self.kwargs, name: value}
+        else:
+            self.args = (*self.args[:at], value, *self.args[at + 1 :])
+
+    def _find(self, name: str) -> int | None:
+        at = self._names.index(name) if name in self._names else len(self.args)
+        return at if at < len(self.args) else None
 
 
 class ZeroScriptChange:
@@ -67,31 +106,33 @@ class ZeroScriptChange:
         self._given_up = True
 
     def _watch(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        names = list(inspect.signature(original).parameters)
+        signature = inspect.signature(original)
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
             if self._given_up or not self._hook_in_use.acquire(blocking=False):
                 return original(*args, **kwargs)
             try:
-                # Positional arguments beyond the first three are deprecated, but scripts have them.
-                with self._lend_hook(dict(zip(names, args, strict=False)) | kwargs) as hooks:
-                    args, kwargs = _add_callbacks(hooks, names, args, kwargs)
-                    return original(*args, **kwargs)
+                call = _Call(signature, args, kwargs)
+                with self._lend_hook(call) as hooks:
+                    # Before its own callbacks: one that ends training keeps those behind it from being called.
+                    if hooks:
+                        call.set("callbacks", [*hooks, *call.get_list("callbacks")])
+                    return original(*call.args, **call.kwargs)
             finally:
                 self._hook_in_use.release()
 
         return call
 
     @contextmanager
-    def _lend_hook(self, arguments: Mapping[str, Any]) -> Iterator[list[Hook]]:
+    def _lend_hook(self, call: _Call) -> Iterator[list[Hook]]:
         """Give a training its hook, or none, and take back what the hook was told of the training's data."""
-        hook = self._find_hook(arguments)
+        hook = self._find_hook(call)
         if hook is None:
             yield []
             return
         own_data = hook.train_data, hook.validation_data
-        self._describe_training(hook, arguments)
+        self._describe_training(hook, call)
         try:
             yield [hook]
         finally:
@@ -99,9 +140,9 @@ class ZeroScriptChange:
             hook.train_data, hook.validation_data = own_data
 
     @guarded("everything")
-    def _find_hook(self, arguments: Mapping[str, Any]) -> Hook | None:
-        """Return the hook for a training with these arguments; None where the script has its own."""
-        if any(isinstance(callback, Hook) for callback in arguments.get("callbacks") or ()):
+    def _find_hook(self, call: _Call) -> Hook | None:
+        """Return the hook for a training; None where the script has its own."""
+        if any(isinstance(callback, Hook) for callback in call.get_list("callbacks")):
             return None
         current = get_current_hook()
         if current is None:
@@ -117,15 +158,15 @@ class ZeroScriptChange:
         return current
 
     @guarded("hyperparameters, predictions and SHAP values")
-    def _describe_training(self, hook: Hook, arguments: Mapping[str, Any]) -> None:
+    def _describe_training(self, hook: Hook, call: _Call) -> None:
         """Tell the hook what it cannot see: what is trained how, and on what; what the script has said itself stays."""
         if hook.hyperparameters is None or isinstance(hook, UnattendedHook):
-            hook.hyperparameters = arguments.get("params")
-        train_data = arguments.get("dtrain")
+            hook.hyperparameters = call.get("params")
+        train_data = call.get("dtrain")
         if hook.train_data is None:
             hook.train_data = train_data
         if hook.validation_data is None:
-            matrices = [matrix for matrix, _ in arguments.get("evals") or ()]
+            matrices = [matrix for matrix, _ in call.get_list("evals")]
             others = [matrix for matrix in matrices if matrix is not train_data]
             hook.validation_data = (others or matrices or [None])[-1]
 
@@ -134,15 +175,3 @@ def install() -> None:
     """Begin to watch this process, unless USE_SMDEBUG turns smdebug off."""
     if is_switched_on():
         ZeroScriptChange().start()
-
-
-def _add_callbacks(
-    hooks: list[Hook], names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Put hooks before a call's own callbacks: one that ends training keeps those behind it from being called."""
-    if not hooks:
-        return args, kwargs
-    at = names.index("callbacks")
-    if at < len(args):
-        return (*args[:at], [*hooks, *(args[at] or ())], *args[at + 1 :]), kwargs
-    return args, {**kwargs, "callbacks": [*hooks, *(kwargs.get("callbacks") or ())]}
