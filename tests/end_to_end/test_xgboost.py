@@ -26,7 +26,6 @@ from examples.frameworks.xgboost.job import (
 )
 from sdk_compat.environment import prepare_environment
 from smdebug.trials import create_trial
-from tests.end_to_end.conftest import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,11 +180,3 @@ def test_the_sdk_trains_the_algorithm_under_rules(
     rules = {rule["RuleConfigurationName"]: rule for rule in description["DebugRuleEvaluationStatuses"]}
     assert rules["CreateXgboostReport"]["RuleEvaluationStatus"] == "NoIssuesFound", rules
     assert rules["FeatureImportanceOverweight"]["RuleEvaluationStatus"] == "IssuesFound", rules
-    # What a rule leaves is uploaded after its verdict.
-    prefix = f"output/{name}/rule-output/CreateXgboostReport/"
-
-    def has_report() -> bool:
-        found = emulator.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
-        return any(entry["Key"].endswith("xgboost_report.html") for entry in found)
-
-    wait_until(has_report, "the report")
