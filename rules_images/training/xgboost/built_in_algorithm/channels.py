@@ -69,9 +69,12 @@ def _read_channel(
         raise JobError(f"Channel {name} holds no rows.")
     if columns is not None and matrix.num_col() != columns:
         raise JobError(f"Channel {name} has {matrix.num_col()} features, and channel {TRAIN} has {columns}.")
-    if not np.isfinite(matrix.get_label()).all():
-        raise JobError(f"Channel {name} has labels that are no finite number. In a CSV the label is the first column.")
     return matrix
+
+
+def _check_labels(labels: NDArray[np.float32]) -> None:
+    if not np.isfinite(labels).all():
+        raise JobError("Some labels are no finite number. In a CSV the label is the first column.")
 
 
 def _is_hidden(path: Path) -> bool:
@@ -99,6 +102,7 @@ def _read_csv(files: list[Path], *, csv_weights: bool) -> xgboost.DMatrix:
     if rows.shape[1] <= first:
         had = "label and weight" if csv_weights else "label"
         raise JobError(f"The CSV files have {rows.shape[1]} columns: beside the {had} no feature.")
+    _check_labels(rows[:, 0])
     return xgboost.DMatrix(rows[:, first:], label=rows[:, 0], weight=rows[:, 1] if csv_weights else None)
 
 
@@ -144,6 +148,7 @@ def _read_libsvm(files: list[Path], columns: int | None) -> xgboost.DMatrix:
     table = csr_matrix(
         (np.array(values, np.float32), np.array(indices, np.int64), np.array(starts)), shape=(len(labels), width)
     )
+    _check_labels(np.array(labels, np.float32))
     is_weighted = any(weight != 1 for weight in weights)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
+from rules_images.training.xgboost.built_in_algorithm.metrics import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,6 +21,8 @@ class JobHyperparameters:
     Attributes:
         rounds: how many rounds of boosting.
         booster: XGBoost's own parameters, by its names.
+        metrics: of eval_metric those that XGBoost does not know.
+        last_metric: the one that early stopping looks at, None for the objective's own.
         early_stopping_rounds: rounds without a better validation metric after which training ends, None for never.
         csv_weights: whether the second column of a CSV weighs its rows.
         save_model_on_termination: whether the model is saved when the job is stopped.
@@ -27,6 +30,8 @@ class JobHyperparameters:
 
     rounds: int
     booster: dict[str, Any]
+    metrics: tuple[str, ...]
+    last_metric: str | None
     early_stopping_rounds: int | None
     csv_weights: bool
     save_model_on_termination: bool
@@ -55,8 +60,17 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
     wrong += _find_contradictions(values)
     if wrong:
         raise JobError(f"Hyperparameters: {'; '.join(wrong)}.")
+    asked: list[str] = values.pop("eval_metric", [])
+    own = [name for name in asked if name not in NAMES]
+    if own:
+        values["eval_metric"] = own
+    elif asked:
+        # Otherwise XGBoost adds the objective's own metric to those that were asked for.
+        values["disable_default_eval_metric"] = True
     return JobHyperparameters(
         rounds=values.pop("num_round"),
+        metrics=tuple(name for name in asked if name in NAMES),
+        last_metric=asked[-1] if asked else None,
         early_stopping_rounds=values.pop("early_stopping_rounds", None),
         csv_weights=values.pop("csv_weights", False),
         save_model_on_termination=values.pop("save_model_on_termination", False),

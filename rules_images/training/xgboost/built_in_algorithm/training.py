@@ -9,15 +9,16 @@ import xgboost
 from xgboost.callback import EarlyStopping, EvaluationMonitor, TrainingCallback
 
 from rules_images.training.xgboost.built_in_algorithm.channels import TRAIN, VALIDATION, read_channels
-from rules_images.training.xgboost.built_in_algorithm.errors import JobError
+from rules_images.training.xgboost.built_in_algorithm.errors import JobError, summarise_xgboost_error
 from rules_images.training.xgboost.built_in_algorithm.hyperparameters import JobHyperparameters, parse_hyperparameters
+from rules_images.training.xgboost.built_in_algorithm.metrics import MAXIMISED, make_metric
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MODEL_NAME = "xgboost-model"
-# Metrics that are better when higher; XGBoost's own list misses what it is given by AWS's names.
-_MAXIMISED = ("auc", "aucpr", "map", "ndcg", "pre", "accuracy", "f1", "r2")
+# XGBoost's metrics that are better when higher; it guesses by the beginning of a name and takes mape for map.
+_MAXIMISED = frozenset({"auc", "aucpr", "map", "ndcg", "pre"})
 
 
 def train(base: Path, given: dict[str, str]) -> None:
@@ -44,10 +45,11 @@ def train(base: Path, given: dict[str, str]) -> None:
             asked.rounds,
             evals=[(matrix, name) for name, matrix in matrices.items()],
             callbacks=callbacks,
+            custom_metric=make_metric(asked.metrics, asked.booster) if asked.metrics else None,
             verbose_eval=False,
         )
     except (xgboost.core.XGBoostError, ValueError) as error:
-        raise JobError(f"XGBoost refuses this job: {_first_line(error)}") from error
+        raise JobError(f"XGBoost refuses this job: {summarise_xgboost_error(error)}") from error
     folder = base / "model"
     folder.mkdir(parents=True, exist_ok=True)
     # The name has no extension that would say the format, so it is said here.
@@ -58,13 +60,12 @@ def train(base: Path, given: dict[str, str]) -> None:
 def _make_early_stopping(asked: JobHyperparameters, matrices: dict[str, xgboost.DMatrix]) -> EarlyStopping:
     if VALIDATION not in matrices:
         raise JobError(f"early_stopping_rounds needs a channel named {VALIDATION}.")
-    metrics = asked.booster.get("eval_metric")
-    metric = metrics[-1] if metrics else None
+    metric = asked.last_metric
     return EarlyStopping(
         rounds=asked.early_stopping_rounds or 1,
         data_name=VALIDATION,
         metric_name=metric,
-        maximize=None if metric is None else metric.partition("@")[0] in _MAXIMISED,
+        maximize=None if metric is None else metric.partition("@")[0] in _MAXIMISED | MAXIMISED,
         # A linear booster has no rounds to go back to.
         save_best=asked.booster.get("booster") != "gblinear",
     )
@@ -87,7 +88,3 @@ class _StopWhenAsked(TrainingCallback):
 
 def _say(text: str) -> None:
     print(text, flush=True)  # noqa: T201 - a training container's log is its standard output
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
