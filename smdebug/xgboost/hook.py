@@ -21,6 +21,7 @@ from smdebug.xgboost.hyperparameters import get_storable
 from smdebug.xgboost.metrics import get_newest_metrics
 from smdebug.xgboost.models import IMPORTANCE_TYPES, make_model
 from smdebug.xgboost.trees import COLUMNS
+from smdebug.xgboost.wishes import Wishes
 from smdebug.xgboost.workers import get_worker
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Hook(BaseHook, TrainingCallback):
         self.hyperparameters = hyperparameters
         self.train_data = get_matrix(train_data, "train_data")
         self.validation_data = get_matrix(validation_data, "validation_data")
-        self._wishes: dict[tuple[StepPlan, str], bool] = {}
+        self._wishes = Wishes()
         self._known_metrics: set[str] = set()
         self._said: set[str] = set()
         if reduction_config is not None:
@@ -168,12 +169,12 @@ class Hook(BaseHook, TrainingCallback):
 
     @guarded("predictions")
     def _save_predictions(self, model: Model, plan: StepPlan) -> None:
-        if self._wants(plan, "predictions", ["predictions"]):
+        if self._wishes.include(plan, "predictions", lambda: ["predictions"]):
             self._save_found("predictions", model.predict(), "validation_data")
 
     @guarded("labels")
     def _save_labels(self, model: Model, plan: StepPlan) -> None:
-        if self._wants(plan, "labels", ["labels"]):
+        if self._wishes.include(plan, "labels", lambda: ["labels"]):
             self._save_found("labels", model.get_labels(), "validation_data")
 
     def _save_importances(self, model: Model, plan: StepPlan) -> None:
@@ -189,15 +190,15 @@ class Hook(BaseHook, TrainingCallback):
 
     @guarded("trees")
     def _save_trees(self, model: Model, plan: StepPlan) -> None:
-        if self._wants(plan, "trees", [f"trees/{column}" for column in COLUMNS]):
+        if self._wishes.include(plan, "trees", lambda: [f"trees/{column}" for column in COLUMNS]):
             for column, values in model.get_newest_trees().items():
                 self._save(f"trees/{column}", values)
 
     @guarded("SHAP values")
     def _save_contributions(self, model: Model, plan: StepPlan) -> None:
         full, average = "full_shap/", "average_shap/"
-        wants_full = self._wants_features(plan, full, model, _BIAS)
-        wants_average = self._wants_features(plan, average, model, _BIAS)
+        wants_full = self._wants_features(plan, full, model)
+        wants_average = self._wants_features(plan, average, model)
         if not wants_full and not wants_average:
             return
         values = model.get_contributions()
@@ -220,26 +221,19 @@ class Hook(BaseHook, TrainingCallback):
         else:
             self._save(name, values)
 
-    # Whether a step wants something is settled before it is computed.
+    def _wants_features(self, plan: StepPlan, prefix: str, model: Model) -> bool:
+        """Tell whether a tensor of any feature is wanted under that prefix."""
 
-    def _wants(self, plan: StepPlan, key: str, names: Iterable[str]) -> bool:
-        wanted = self._wishes.get((plan, key))
-        if wanted is None:
-            names = list(names)
-            wanted = any(collection.matches(name) for collection in plan.due for name in names)
-            self._wishes[plan, key] = wanted
-        return wanted
+        def get_names() -> list[str]:
+            names = [f"{prefix}{feature}" for feature in model.feature_names]
+            collection = prefix.partition("/")[0]
+            if any(due.name == collection for due in plan.due):
+                # The regexes leave out features whose name ends in one of `abis`; of those, only the bias should be.
+                for name in names:
+                    self._add_name(collection, name)
+            return [*names, f"{prefix}{_BIAS}"]
 
-    def _wants_features(self, plan: StepPlan, prefix: str, model: Model, *more: str) -> bool:
-        if (plan, prefix) in self._wishes:
-            return self._wishes[plan, prefix]
-        names = [f"{prefix}{feature}" for feature in model.feature_names]
-        collection = prefix.partition("/")[0]
-        if any(due.name == collection for due in plan.due):
-            # The regexes leave out features whose name ends in one of `abis`; of those, only the bias should be.
-            for name in names:
-                self._add_name(collection, name)
-        return self._wants(plan, prefix, [*names, *(f"{prefix}{each}" for each in more)])
+        return self._wishes.include(plan, prefix, get_names)
 
     def _add_name(self, collection_name: str, name: str) -> None:
         collection = self.collection_manager.get(collection_name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ def train(base: Path, given: dict[str, str]) -> None:
     Raises:
         JobError: hyperparameters or data do not allow it.
     """
+    _check_hosts(base)
     asked = parse_hyperparameters(given)
     matrices = read_channels(base, csv_weights=asked.csv_weights)
     for name, matrix in matrices.items():
@@ -55,6 +57,14 @@ def train(base: Path, given: dict[str, str]) -> None:
     # The name has no extension that would say the format, so it is said here.
     (folder / MODEL_NAME).write_bytes(bytes(booster.save_raw("ubj")))
     _say(f"The model of {booster.num_boosted_rounds()} rounds is in {folder / MODEL_NAME}.")
+
+
+def _check_hosts(base: Path) -> None:
+    path = base / "input" / "config" / "resourceconfig.json"
+    hosts = json.loads(path.read_text(encoding="utf-8")).get("hosts", []) if path.is_file() else []
+    if len(hosts) > 1:
+        # Each would train on its own and write a model, and the last one would be taken for that of all.
+        raise JobError(f"The job has {len(hosts)} instances, and this algorithm trains on one: use InstanceCount 1.")
 
 
 def _make_early_stopping(asked: JobHyperparameters, matrices: dict[str, xgboost.DMatrix]) -> EarlyStopping:

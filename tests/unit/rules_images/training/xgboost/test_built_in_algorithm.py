@@ -222,6 +222,13 @@ def test_wrong_jobs(opt_ml: OptMl) -> None:
     assert "Stack trace" not in opt_ml.failure
 
 
+def test_several_instances(opt_ml: OptMl) -> None:
+    opt_ml.configure(num_round="1")
+    (opt_ml.root / "input/config/resourceconfig.json").write_text('{"hosts": ["algo-1", "algo-2"]}')
+    assert main(["train"]) == 1
+    assert opt_ml.failure.startswith("The job has 2 instances, and this algorithm trains on one")
+
+
 RUN = (sys.executable, "-m", "rules_images.training.xgboost.built_in_algorithm")
 
 
