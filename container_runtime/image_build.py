@@ -162,6 +162,8 @@ def _build_image(api: docker.APIClient, build: Build, checkout: Path) -> None:
         settings.append(f"ENTRYPOINT {json.dumps(definition.entrypoint)}")
     dockerfile = (definition.folder / "Dockerfile").read_text(encoding="utf-8") + "\n".join(settings) + "\n"
     contents: dict[str, Path | bytes] = {"Dockerfile": dockerfile.encode()}
+    # A program of the image's own lies beside its Dockerfile, in a folder.
+    contents |= {path.name: path for path in definition.folder.iterdir() if path.is_dir()}
     with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryFile() as context:
         if definition.with_smdebug:
             contents["smdebug"] = unpack_smdebug(checkout, Path(temporary))

@@ -75,13 +75,17 @@ def write_context(file: IO[bytes], contents: dict[str, Path | bytes]) -> None:
             if isinstance(content, bytes):
                 info = tarfile.TarInfo(name)
                 info.size = len(content)
-                tar.addfile(_plain(info), io.BytesIO(content))
+                tar.addfile(_make_plain(info), io.BytesIO(content))
             else:
-                tar.add(content, arcname=name, filter=_plain)
+                tar.add(content, arcname=name, filter=_keep_plain)
     file.seek(0)
 
 
-def _plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
+def _keep_plain(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if info.name.rpartition("/")[2] == "__pycache__" else _make_plain(info)
+
+
+def _make_plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
     info.mtime = 0
     info.uid = info.gid = 0
     info.uname = info.gname = "root"

@@ -10,7 +10,7 @@ from smdebug.core.arrays import get_content, get_texts, make_numpy_array
 from smdebug.core.modes import ModeKeys
 from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name
 from smdebug.core.step_writer import StepWriter
-from smdebug.core.tfevent import DATA_TYPE_NUMBERS, get_storable_array
+from smdebug.core.tfevent import DATA_TYPE_NUMBERS, get_dtype_name, get_storable_array
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def write_value(writer: StepWriter, name: str, value: object) -> None:
         writer.add_text(name, texts)
         return
     storable, true_dtype = get_storable_array(array)
-    writer.add_tensor(name, DATA_TYPE_NUMBERS[storable.dtype.name], storable.shape, get_content(storable), true_dtype)
+    data_type = DATA_TYPE_NUMBERS[get_dtype_name(storable.dtype)]
+    writer.add_tensor(name, data_type, storable.shape, get_content(storable), true_dtype)
 
 
 def write_selected(writer: StepWriter, name: str, array: NDArray[Any], selection: Selection) -> None:

@@ -13,6 +13,7 @@ from smdebug.core.tfevent.data_types import (
     DATA_TYPES,
     STRING_DATA_TYPE,
     WIDENED,
+    get_dtype_name,
     get_storable_array,
 )
 from smdebug.core.tfevent.decoding import Event, SummaryValue, decode_event, read_events
@@ -59,6 +60,7 @@ __all__ = [
     "encode_padding",
     "encode_record",
     "encode_string_heads",
+    "get_dtype_name",
     "get_footer",
     "get_storable_array",
     "mask_crc",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,13 +42,19 @@ WIDENED = {
 }
 
 
+@lru_cache(maxsize=256)
+def get_dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return `dtype.name`, which numpy puts together anew each time it is asked."""
+    return dtype.name
+
+
 def get_storable_array(array: NDArray[Any]) -> tuple[NDArray[Any], str | None]:
     """Return a C-ordered little-endian array of a type that the format holds, and the true dtype if that was widened.
 
     Raises:
         SMDebugTypeError: the array holds neither numbers nor truth values.
     """
-    name = array.dtype.name
+    name = get_dtype_name(array.dtype)
     target = WIDENED.get(name)
     if target and not (name == "uint64" and array.size and int(array.max()) > np.iinfo(np.int64).max):
         # A signalling NaN becomes a quiet one, which numpy warns of and nobody can do anything about.

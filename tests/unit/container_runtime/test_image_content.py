@@ -63,7 +63,7 @@ def leave_bytecode(checkout: Path) -> None:
     (checkout / "smdebug" / "__pycache__" / "x.pyc").write_text("")
 
 
-TRAINING = {"pytorch-training"}
+TRAINING = {definition.name for definition in ImageCatalogue(DEFINITIONS_FOLDER / "training")}
 RULES = {"sagemaker-debugger-rules", "sagemaker-debugger-rule-evaluator"}
 
 
@@ -129,3 +129,13 @@ def test_context_is_the_same_for_the_same_contents(tmp_path: Path) -> None:
     assert contexts[0] == contexts[1]
     with tarfile.open(fileobj=io.BytesIO(contexts[0])) as tar:
         assert tar.getnames() == ["Dockerfile", "folder", "folder/file"]
+
+
+def test_a_folder_goes_into_a_context_without_bytecode(tmp_path: Path) -> None:
+    (tmp_path / "program" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "program" / "__pycache__" / "a.pyc").write_bytes(b"")
+    (tmp_path / "program" / "a.py").write_text("")
+    file = io.BytesIO()
+    write_context(file, {"program": tmp_path / "program"})
+    with tarfile.open(fileobj=file) as tar:
+        assert tar.getnames() == ["program", "program/a.py"]

@@ -1,0 +1,1 @@
+"""SageMaker's XGBoost algorithm: trains from hyperparameters and channels alone, without a script."""

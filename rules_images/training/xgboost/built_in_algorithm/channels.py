@@ -1,0 +1,160 @@
+"""The channels of a job as XGBoost's matrices: CSV and libsvm files, as many as a channel has."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xgboost
+
+from rules_images.training.xgboost.built_in_algorithm.errors import JobError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+TRAIN, VALIDATION = "train", "validation"
+_CSV = frozenset({"text/csv", "csv"})
+_LIBSVM = frozenset({"text/libsvm", "text/x-libsvm", "libsvm"})
+_DEFAULT = "text/libsvm"
+_SEPARATORS = (",", ";", "\t", "|")
+
+
+def read_channels(base: Path, *, csv_weights: bool) -> dict[str, xgboost.DMatrix]:
+    """Read the channels `train` and, where there is one, `validation`.
+
+    Args:
+        base: /opt/ml, or what stands for it.
+        csv_weights: whether the second column of a CSV weighs its rows.
+
+    Raises:
+        JobError: there is no training channel, or a channel holds what cannot be read.
+    """
+    path = base / "input" / "config" / "inputdataconfig.json"
+    channels: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if TRAIN not in channels:
+        had = ", ".join(channels) or "none"
+        raise JobError(f"The job has no channel named {TRAIN}, which the algorithm learns from; its channels: {had}.")
+    found: dict[str, xgboost.DMatrix] = {}
+    for name in (TRAIN, VALIDATION):
+        if name in channels:
+            columns = found[TRAIN].num_col() if found else None
+            found[name] = _read_channel(base, name, channels[name] or {}, columns, csv_weights=csv_weights)
+    return found
+
+
+def _read_channel(
+    base: Path, name: str, described: dict[str, str], columns: int | None, *, csv_weights: bool
+) -> xgboost.DMatrix:
+    if described.get("TrainingInputMode") == "Pipe":
+        raise JobError(
+            f"Channel {name} is a pipe, and this algorithm reads files: use the input mode File or FastFile."
+        )
+    content_type = described.get("ContentType") or _DEFAULT
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind not in _CSV | _LIBSVM:
+        raise JobError(
+            f"Channel {name} has ContentType {content_type!r}; this algorithm reads text/csv, text/libsvm and "
+            "text/x-libsvm."
+        )
+    folder = base / "input" / "data" / name
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and not _is_hidden(file.relative_to(folder)))
+    if not any(file.stat().st_size for file in files):
+        raise JobError(f"Channel {name} holds no data: its files are missing or empty.")
+    matrix = _read_csv(files, csv_weights=csv_weights) if kind in _CSV else _read_libsvm(files, columns)
+    if not matrix.num_row():
+        raise JobError(f"Channel {name} holds no rows.")
+    if columns is not None and matrix.num_col() != columns:
+        raise JobError(f"Channel {name} has {matrix.num_col()} features, and channel {TRAIN} has {columns}.")
+    return matrix
+
+
+def _check_labels(labels: NDArray[np.float32]) -> None:
+    if not np.isfinite(labels).all():
+        raise JobError("Some labels are no finite number. In a CSV the label is the first column.")
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _read_csv(files: list[Path], *, csv_weights: bool) -> xgboost.DMatrix:
+    import pandas as pd
+
+    tables: list[NDArray[np.float32]] = []
+    for file in files:
+        if not file.stat().st_size:
+            continue
+        try:
+            table = pd.read_csv(file, header=None, sep=_find_separator(file), dtype=np.float32)
+        except (ValueError, UnicodeDecodeError) as error:
+            raise JobError(
+                f"{file.name} is no CSV of numbers without a header, the label in the first column: {error}"
+            ) from error
+        if tables and table.shape[1] != tables[0].shape[1]:
+            raise JobError(f"{file.name} has {table.shape[1]} columns, the files before it {tables[0].shape[1]}.")
+        tables.append(table.to_numpy())
+    rows = np.concatenate(tables)
+    first = 2 if csv_weights else 1
+    if rows.shape[1] <= first:
+        had = "label and weight" if csv_weights else "label"
+        raise JobError(f"The CSV files have {rows.shape[1]} columns: beside the {had} no feature.")
+    _check_labels(rows[:, 0])
+    return xgboost.DMatrix(rows[:, first:], label=rows[:, 0], weight=rows[:, 1] if csv_weights else None)
+
+
+def _find_separator(file: Path) -> str:
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        line = lines.readline()
+    return next((separator for separator in _SEPARATORS if separator in line), ",")
+
+
+def _read_libsvm(files: list[Path], columns: int | None) -> xgboost.DMatrix:
+    """Rows of `label[:weight] [qid:group] column:value ...`; columns are counted from 0, as XGBoost does."""
+    labels: list[float] = []
+    weights: list[float] = []
+    groups: list[int] = []
+    starts, indices, values = [0], [], []
+    for file in files:
+        for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            fields = line.partition("#")[0].split()
+            if not fields:
+                continue
+            try:
+                label, _, weight = fields[0].partition(":")
+                labels.append(float(label))
+                weights.append(float(weight or 1))
+                for field in fields[1:]:
+                    index, _, value = field.partition(":")
+                    if index == "qid":
+                        groups.append(int(value))
+                    else:
+                        indices.append(int(index))
+                        values.append(float(value))
+            except ValueError as error:
+                raise JobError(f"{file.name}, line {number} is no line of libsvm: {error}") from error
+            starts.append(len(values))
+    if groups and len(groups) != len(labels):
+        raise JobError("Some lines have a qid and others have none.")
+    if indices and min(indices) < 0:
+        raise JobError("A column number is below 0.")
+    from scipy.sparse import csr_matrix
+
+    # Rows at the end of the table that a channel has no value of are features all the same.
+    width = max(max(indices, default=-1) + 1, columns or 0)
+    table = csr_matrix(
+        (np.array(values, np.float32), np.array(indices, np.int64), np.array(starts)), shape=(len(labels), width)
+    )
+    _check_labels(np.array(labels, np.float32))
+    is_weighted = any(weight != 1 for weight in weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return xgboost.DMatrix(
+            table,
+            label=np.array(labels, np.float32),
+            weight=np.array(weights, np.float32) if is_weighted else None,
+            qid=np.array(groups, np.uint32) if groups else None,
+        )

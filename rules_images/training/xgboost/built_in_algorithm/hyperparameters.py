@@ -1,0 +1,205 @@
+"""The hyperparameters that SageMaker documents for its XGBoost algorithm: what each may be, and what a job gives."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rules_images.training.xgboost.built_in_algorithm.errors import JobError
+from rules_images.training.xgboost.built_in_algorithm.metrics import NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class JobHyperparameters:
+    """What a job asks for.
+
+    Attributes:
+        rounds: how many rounds of boosting.
+        booster: XGBoost's own parameters, by its names.
+        metrics: of eval_metric those that XGBoost does not know.
+        last_metric: the one that early stopping looks at, None for the objective's own.
+        early_stopping_rounds: rounds without a better validation metric after which training ends, None for never.
+        csv_weights: whether the second column of a CSV weighs its rows.
+        save_model_on_termination: whether the model is saved when the job is stopped.
+    """
+
+    rounds: int
+    booster: dict[str, Any]
+    metrics: tuple[str, ...]
+    last_metric: str | None
+    early_stopping_rounds: int | None
+    csv_weights: bool
+    save_model_on_termination: bool
+
+
+def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
+    """Read the texts of a job.
+
+    Raises:
+        JobError: what is required is missing, a name is unknown, or a value is out of range; says all of it at once.
+    """
+    given = {name: text.strip() for name, text in given.items() if not name.startswith("sagemaker_")}
+    wrong = []
+    if "num_round" not in given:
+        wrong.append("num_round is missing: give the number of boosting rounds")
+    values: dict[str, Any] = {}
+    for name, text in given.items():
+        read = _READERS.get(name)
+        if read is None:
+            wrong.append(f"{name} is no hyperparameter of this algorithm; there are {', '.join(sorted(_READERS))}")
+            continue
+        try:
+            values[name] = read(text)
+        except ValueError as error:
+            wrong.append(f"{name} is {text!r}, expected {error}")
+    wrong += _find_contradictions(values)
+    if wrong:
+        raise JobError(f"Hyperparameters: {'; '.join(wrong)}.")
+    asked: list[str] = values.pop("eval_metric", [])
+    own = [name for name in asked if name not in NAMES]
+    if own:
+        values["eval_metric"] = own
+    elif asked:
+        # Otherwise XGBoost adds the objective's own metric to those that were asked for.
+        values["disable_default_eval_metric"] = True
+    return JobHyperparameters(
+        rounds=values.pop("num_round"),
+        metrics=tuple(name for name in asked if name in NAMES),
+        last_metric=asked[-1] if asked else None,
+        early_stopping_rounds=values.pop("early_stopping_rounds", None),
+        csv_weights=values.pop("csv_weights", False),
+        save_model_on_termination=values.pop("save_model_on_termination", False),
+        booster={name: value for name, value in values.items() if name not in _WITHOUT_EFFECT},
+    )
+
+
+def _find_contradictions(values: Mapping[str, Any]) -> list[str]:
+    objective, classes = values.get("objective"), values.get("num_class")
+    has_classes = isinstance(objective, str) and objective.startswith("multi:")
+    if has_classes and classes is None:
+        return [f"objective {objective} needs num_class"]
+    if classes is not None and not has_classes:
+        return ["num_class goes with the objectives multi:softmax and multi:softprob only"]
+    return []
+
+
+def _number(low: float = -math.inf, high: float = math.inf) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise ValueError(f"a number from {low:g} to {high:g}")
+        return value
+
+    return read
+
+
+def _whole(low: int, high: int | None = None) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = low - 1
+        if value < low or (high is not None and value > high):
+            raise ValueError(f"a whole number of at least {low}" + (f" and at most {high}" if high is not None else ""))
+        return value
+
+    return read
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"one of {', '.join(words)}")
+        return text
+
+    return read
+
+
+def _flag(text: str) -> bool:
+    word = text.lower()
+    if word not in ("true", "false", "1", "0"):
+        raise ValueError("true or false")
+    return word in ("true", "1")
+
+
+def _names(text: str) -> list[str]:
+    # The SDK passes a list on as its JSON, the console as names with commas between them.
+    try:
+        content = json.loads(text)
+    except ValueError:
+        content = text.split(",")
+    found = [str(name).strip() for name in (content if isinstance(content, list) else [content])]
+    if not found or not all(found):
+        raise ValueError("names with commas between them")
+    return found
+
+
+def _text(text: str) -> str:
+    return text
+
+
+# Names and ranges: AWS's documentation of the algorithm's hyperparameters. A range that XGBoost itself checks, and
+# says so, is not repeated.
+_READERS: dict[str, Callable[[str], Any]] = {
+    "num_round": _whole(1),
+    "csv_weights": _flag,
+    "early_stopping_rounds": _whole(1),
+    "save_model_on_termination": _flag,
+    "alpha": _number(0),
+    "base_score": _number(),
+    "booster": _one_of("gbtree", "gblinear", "dart"),
+    "colsample_bylevel": _number(0, 1),
+    "colsample_bynode": _number(0, 1),
+    "colsample_bytree": _number(0, 1),
+    "deterministic_histogram": _flag,
+    "dsplit": _one_of("row", "col"),
+    "eta": _number(0, 1),
+    "eval_metric": _names,
+    "gamma": _number(0),
+    "grow_policy": _one_of("depthwise", "lossguide"),
+    "huber_slope": _number(0),
+    "interaction_constraints": _text,
+    "lambda": _number(0),
+    "lambda_bias": _number(0),
+    "max_bin": _whole(2),
+    "max_delta_step": _number(0),
+    "max_depth": _whole(0),
+    "max_leaves": _whole(0),
+    "min_child_weight": _number(0),
+    "monotone_constraints": _text,
+    "normalize_type": _one_of("tree", "forest"),
+    "nthread": _whole(1),
+    "num_class": _whole(2),
+    "num_parallel_tree": _whole(1),
+    "objective": _text,
+    "one_drop": _whole(0, 1),
+    "process_type": _one_of("default", "update"),
+    "quantile_alpha": _number(0, 1),
+    "rate_drop": _number(0, 1),
+    "refresh_leaf": _whole(0, 1),
+    "sample_type": _one_of("uniform", "weighted"),
+    "sampling_method": _one_of("uniform", "gradient_based"),
+    "scale_pos_weight": _number(0),
+    "seed": _whole(0),
+    "single_precision_histogram": _flag,
+    "sketch_eps": _number(0, 1),
+    "skip_drop": _number(0, 1),
+    "subsample": _number(0, 1),
+    "tree_method": _one_of("auto", "exact", "approx", "hist"),
+    "tuning_objective_metric": _text,
+    "tweedie_variance_power": _number(1, 2),
+    "updater": _text,
+    "verbosity": _whole(0, 3),
+}
+# Names that older versions of XGBoost knew, or that the service's tuning reads.
+_WITHOUT_EFFECT = frozenset(
+    {"deterministic_histogram", "dsplit", "single_precision_histogram", "sketch_eps", "tuning_objective_metric"}
+)

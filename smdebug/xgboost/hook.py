@@ -1,0 +1,279 @@
+"""The XGBoost hook: a callback that saves, after a boosting round, what is due at it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from xgboost.callback import TrainingCallback
+
+from smdebug.core.barrier import guarded
+from smdebug.core.collection import Collection
+from smdebug.core.collection_keys import CollectionKeys
+from smdebug.core.collection_manager import CollectionManager
+from smdebug.core.hook import BaseHook
+from smdebug.core.logger import get_logger
+from smdebug.core.reduction_config import ReductionConfig
+from smdebug.core.save_config import SaveConfig
+from smdebug.core.singleton import get_current_hook
+from smdebug.xgboost.data import get_matrix
+from smdebug.xgboost.hyperparameters import get_storable
+from smdebug.xgboost.metrics import get_newest_metrics
+from smdebug.xgboost.models import IMPORTANCE_TYPES, make_model
+from smdebug.xgboost.trees import COLUMNS
+from smdebug.xgboost.wishes import Wishes
+from smdebug.xgboost.workers import get_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Self
+
+    import xgboost
+
+    from smdebug.core.run_writer import Worker
+    from smdebug.core.saving_plan import StepPlan
+    from smdebug.xgboost.models import Model
+
+__all__ = ["Collection", "CollectionKeys", "CollectionManager", "Hook"]
+
+_BIAS = "bias"
+
+
+class Hook(BaseHook, TrainingCallback):
+    """Saves metrics, predictions, importances, SHAP values and trees of the boosters whose callback it is.
+
+    A step is a boosting round, counted from 0; the rounds of a second training follow those of the first. It is over,
+    and its files are there, when the callback returns. A step that saves nothing asks the model nothing.
+    """
+
+    default_collections: ClassVar[dict[str, tuple[str, ...]]] = {
+        CollectionKeys.ALL: (),
+        CollectionKeys.DEFAULT: (),
+        CollectionKeys.HYPERPARAMETERS: ("^hyperparameters/.*$",),
+        CollectionKeys.METRICS: ("^[a-zA-z]+-[a-zA-z0-9]+$",),
+        CollectionKeys.LOSSES: ("^[a-zA-z]+-.+(?<!(auc|map))$",),
+        CollectionKeys.PREDICTIONS: ("^predictions$",),
+        CollectionKeys.LABELS: ("^labels$",),
+        CollectionKeys.FEATURE_IMPORTANCE: ("^feature_importance/.*",),
+        CollectionKeys.AVERAGE_SHAP: ("^average_shap/.*[^/bias]$",),
+        CollectionKeys.FULL_SHAP: ("^full_shap/.*[^/bias]$",),
+        CollectionKeys.TREES: ("^trees/.*",),
+    }
+    always_saved: ClassVar[tuple[str, ...]] = (CollectionKeys.METRICS,)
+    default_save_config: ClassVar[dict[str, Any]] = {"save_interval": 10}
+
+    def __init__(
+        self,
+        out_dir: str | None = None,
+        export_tensorboard: bool = False,
+        tensorboard_dir: str | None = None,
+        dry_run: bool = False,
+        reduction_config: Any = None,
+        save_config: Any = None,
+        include_regex: str | list[str] | None = None,
+        include_collections: Iterable[str] | None = None,
+        save_all: bool = False,
+        include_workers: str = "one",
+        hyperparameters: Mapping[str, Any] | None = None,
+        train_data: xgboost.DMatrix | tuple[str, str] | None = None,
+        validation_data: xgboost.DMatrix | tuple[str, str] | None = None,
+    ) -> None:
+        """Take what BaseHook takes, except that every 10th round is saved by default and nothing is reduced.
+
+        Args:
+            out_dir: see BaseHook, as for all that is not named here.
+            export_tensorboard: see BaseHook.
+            tensorboard_dir: see BaseHook.
+            dry_run: see BaseHook.
+            reduction_config: accepted and not used: everything is saved as it is.
+            save_config: see BaseHook.
+            include_regex: see BaseHook.
+            include_collections: see BaseHook.
+            save_all: see BaseHook.
+            include_workers: see BaseHook.
+            hyperparameters: what the collection hyperparameters holds.
+            train_data: what SHAP values are computed on, a DMatrix or (path, content type).
+            validation_data: what predictions and labels are those of, in the same forms.
+
+        Raises:
+            SMDebugRuntimeError: no out_dir, or one whose run has ended.
+            SMDebugTypeError: a config or data of another type.
+            SMDebugValueError: a config with values that do not exist, or data that cannot be read.
+        """
+        self.hyperparameters = hyperparameters
+        self.train_data = get_matrix(train_data, "train_data")
+        self.validation_data = get_matrix(validation_data, "validation_data")
+        self._wishes = Wishes()
+        self._known_metrics: set[str] = set()
+        self._said: set[str] = set()
+        if reduction_config is not None:
+            self._say_not_reduced()
+        super().__init__(
+            out_dir=out_dir,
+            export_tensorboard=export_tensorboard,
+            tensorboard_dir=tensorboard_dir,
+            dry_run=dry_run,
+            save_config=SaveConfig(**self.default_save_config) if save_config is None else save_config,
+            include_regex=include_regex,
+            include_collections=include_collections,
+            save_all=save_all,
+            include_workers=include_workers,
+        )
+
+    # Called by XGBoost.
+
+    def before_training(self, model: Any) -> Any:
+        """Return the model as it is."""
+        return model
+
+    def after_training(self, model: Any) -> Any:
+        """Return the model as it is."""
+        return model
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002 - XGBoost's signature
+        """Count the round, and save what is due; always False, so that training goes on."""
+        self._save_round(model, evals_log)
+        return False
+
+    @guarded("a boosting round")
+    def _save_round(self, model: Any, evals_log: Any) -> None:
+        plan = self._begin_step()
+        if plan is not None:
+            view = make_model(model, self.train_data, self.validation_data)
+            self._save_hyperparameters()
+            self._save_metrics(evals_log)
+            self._save_predictions(view, plan)
+            self._save_labels(view, plan)
+            self._save_importances(view, plan)
+            self._save_trees(view, plan)
+            self._save_contributions(view, plan)
+        self._end_step()
+
+    # What a step holds.
+
+    @guarded("hyperparameters")
+    def _save_hyperparameters(self) -> None:
+        for name, value in get_storable(self.hyperparameters or {}):
+            self._save(f"hyperparameters/{name}", value)
+
+    @guarded("metrics")
+    def _save_metrics(self, evals_log: Any) -> None:
+        for metric in get_newest_metrics(evals_log):
+            if metric.name not in self._known_metrics:
+                self._known_metrics.add(metric.name)
+                # The regexes know neither `validation_0-rmse` nor `test-ndcg@5`.
+                self._add_name(CollectionKeys.METRICS, metric.name)
+                if metric.is_loss:
+                    self._add_name(CollectionKeys.LOSSES, metric.name)
+            self._save(metric.name, metric.value)
+
+    @guarded("predictions")
+    def _save_predictions(self, model: Model, plan: StepPlan) -> None:
+        if self._wishes.include(plan, "predictions", lambda: ["predictions"]):
+            self._save_found("predictions", model.predict(), "validation_data")
+
+    @guarded("labels")
+    def _save_labels(self, model: Model, plan: StepPlan) -> None:
+        if self._wishes.include(plan, "labels", lambda: ["labels"]):
+            self._save_found("labels", model.get_labels(), "validation_data")
+
+    def _save_importances(self, model: Model, plan: StepPlan) -> None:
+        for kind in IMPORTANCE_TYPES:
+            self._save_importance(model, plan, kind)
+
+    @guarded("feature importances of some type")
+    def _save_importance(self, model: Model, plan: StepPlan, kind: str) -> None:
+        prefix = f"feature_importance/{kind}/"
+        if self._wants_features(plan, prefix, model):
+            for feature, share in model.get_importances(kind).items():
+                self._save(f"{prefix}{feature}", share.reshape(-1))
+
+    @guarded("trees")
+    def _save_trees(self, model: Model, plan: StepPlan) -> None:
+        if self._wishes.include(plan, "trees", lambda: [f"trees/{column}" for column in COLUMNS]):
+            for column, values in model.get_newest_trees().items():
+                self._save(f"trees/{column}", values)
+
+    @guarded("SHAP values")
+    def _save_contributions(self, model: Model, plan: StepPlan) -> None:
+        full, average = "full_shap/", "average_shap/"
+        wants_full = self._wants_features(plan, full, model)
+        wants_average = self._wants_features(plan, average, model)
+        if not wants_full and not wants_average:
+            return
+        values = model.get_contributions()
+        if values is None:
+            self._say_missing("SHAP values", "train_data")
+            return
+        features = [*model.feature_names, _BIAS]
+        if wants_full:
+            for feature in features:
+                self._save(f"{full}{feature}", values)
+        if wants_average:
+            # The mean over the rows, and over the classes where there are several.
+            means = values.mean(axis=tuple(range(values.ndim - 1)), dtype=np.float64).astype(values.dtype)
+            for at, feature in enumerate(features):
+                self._save(f"{average}{feature}", means[at : at + 1])
+
+    def _save_found(self, name: str, values: np.ndarray[Any, Any] | None, needed: str) -> None:
+        if values is None:
+            self._say_missing(name, needed)
+        else:
+            self._save(name, values)
+
+    def _wants_features(self, plan: StepPlan, prefix: str, model: Model) -> bool:
+        """Tell whether a tensor of any feature is wanted under that prefix."""
+
+        def get_names() -> list[str]:
+            names = [f"{prefix}{feature}" for feature in model.feature_names]
+            collection = prefix.partition("/")[0]
+            if any(due.name == collection for due in plan.due):
+                # The regexes leave out features whose name ends in one of `abis`; of those, only the bias should be.
+                for name in names:
+                    self._add_name(collection, name)
+            return [*names, f"{prefix}{_BIAS}"]
+
+        return self._wishes.include(plan, prefix, get_names)
+
+    def _add_name(self, collection_name: str, name: str) -> None:
+        collection = self.collection_manager.get(collection_name)
+        if not collection.matches(name):
+            collection.add_tensor_name(name)
+
+    def _say_missing(self, lost: str, needed: str) -> None:
+        if lost not in self._said:
+            self._said.add(lost)
+            get_logger().warning("Not saved: %s. The hook has no %s; training goes on.", lost, needed)
+
+    def _say_not_reduced(self) -> None:
+        if "reductions" not in self._said:
+            self._said.add("reductions")
+            get_logger().warning("reduction_config is not used: of XGBoost everything is saved as it is.")
+
+    # What BaseHook asks.
+
+    def _get_worker(self) -> Worker:
+        return get_worker()
+
+    def _prepare_collection(self, collection: Collection) -> None:
+        config = collection.reduction_config
+        if config is not None and not (config.save_raw_tensor and not config.operations() and not config.save_shape):
+            self._say_not_reduced()
+            collection.reduction_config = ReductionConfig(save_raw_tensor=True)
+
+    # An estimator of scikit-learn's is copied and pickled with its callbacks; the hook of a process stays where it is.
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
+        return _restore, ()
+
+
+def _restore() -> TrainingCallback:
+    """What a pickled hook becomes: the hook of the process that loads it, or a callback that does nothing."""
+    hook = get_current_hook()
+    return hook if isinstance(hook, Hook) else TrainingCallback()

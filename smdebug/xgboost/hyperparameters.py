@@ -1,0 +1,51 @@
+"""Hyperparameters in a form that event files hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+def get_storable(hyperparameters: Mapping[str, Any] | list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of each hyperparameter that says something; None is left out.
+
+    Numbers and text stay as they are, also in lists; whatever else it may be is saved as its text.
+
+    Args:
+        hyperparameters: by name, or as pairs, where XGBoost allows the same name (eval_metric) more than once.
+    """
+    merged: dict[str, Any] = {}
+    for name, value in hyperparameters.items() if hasattr(hyperparameters, "items") else hyperparameters:
+        if name in merged and not hasattr(hyperparameters, "items"):
+            earlier = merged[name] if isinstance(merged[name], list) else [merged[name]]
+            merged[name] = [*earlier, value]
+        else:
+            merged[name] = value
+    for name, value in merged.items():
+        if value is not None:
+            yield str(name), _make_storable(value)
+
+
+def _make_storable(value: Any) -> Any:
+    if isinstance(value, (str, bool, int, float, np.number, np.bool_)):
+        return _fit(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return value
+    if isinstance(value, (list, tuple)) and value:
+        items = [_make_storable(item) for item in value]
+        kinds = {str if isinstance(item, str) else float for item in items if np.ndim(item) == 0}
+        if len(kinds) == 1 and all(np.ndim(item) == 0 for item in items):
+            return items
+        return [str(item) for item in value]
+    return str(value)
+
+
+def _fit(value: Any) -> Any:
+    # A whole number that no 64 bits hold.
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return str(value)
+    return value

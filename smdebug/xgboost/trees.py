@@ -1,0 +1,98 @@
+"""The trees that a boosting round has added, as columns."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smdebug.exceptions import SMDebugValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import xgboost
+
+COLUMNS = ("Tree", "Node", "ID", "Feature", "Split", "Yes", "No", "Missing", "Gain", "Cover", "Category")
+_ABSENT = "nan"
+
+
+def get_newest_trees(booster: xgboost.Booster, feature_names: list[str]) -> dict[str, Any]:
+    """Return the columns of `Booster.trees_to_dataframe` for the trees of the newest round, without needing pandas.
+
+    They are taken from the model itself, so Gain, Cover and Split are the float32 numbers that it holds, as float64;
+    the rows are sorted by tree and node. Text stands for what is absent: `nan`.
+
+    Raises:
+        xgboost.core.XGBoostError, ValueError: the booster has no trees.
+        SMDebugValueError: its leaves hold more than one number, which no column can.
+    """
+    rounds = booster.num_boosted_rounds()
+    model = json.loads(bytes(booster[rounds - 1 : rounds].save_raw("json")))
+    gradient_booster = model["learner"]["gradient_booster"]
+    # What dart adds to a model of trees stands around it.
+    trees = gradient_booster.get("gbtree", gradient_booster)["model"]["trees"]
+    types = booster.feature_types or []
+    first = (rounds - 1) * len(trees)
+    rows = [row for number, tree in enumerate(trees, first) for row in _get_rows(tree, number, feature_names, types)]
+    columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    return {
+        name: np.array(values, np.int64 if name in ("Tree", "Node") else np.float64)
+        if name in ("Tree", "Node", "Split", "Gain", "Cover")
+        else list(values)
+        for name, values in columns.items()
+    }
+
+
+def _get_rows(
+    tree: dict[str, Any], number: int, feature_names: list[str], types: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    if int(tree["tree_param"]["size_leaf_vector"]) > 1:
+        raise SMDebugValueError("each leaf of this model holds a vector, and a column has room for one number")
+    left, right = tree["left_children"], tree["right_children"]
+    categories = _get_categories(tree)
+    rows = []
+    # Pruned nodes are still in the arrays, but no path leads to them.
+    for node in sorted(_find_reachable(left, right)):
+        own = f"{number}-{node}"
+        cover = tree["sum_hessian"][node]
+        if left[node] < 0:
+            value = tree["split_conditions"][node]
+            rows.append((number, node, own, "Leaf", math.nan, _ABSENT, _ABSENT, _ABSENT, value, cover, _ABSENT))
+            continue
+        feature = tree["split_indices"][node]
+        missing = left[node] if tree["default_left"][node] else right[node]
+        # XGBoost names the way of the listed categories `yes`, and that is the right one.
+        yes, no = (right[node], left[node]) if node in categories else (left[node], right[node])
+        split = math.nan
+        if node not in categories and (not types or types[feature] != "i"):
+            split = tree["split_conditions"][node]
+            # Whole numbers are compared with the next whole number, as dumps show it.
+            split = math.ceil(split) if types and types[feature] == "int" else split
+        children = (f"{number}-{child}" for child in (yes, no, missing))
+        category = str(categories.get(node, _ABSENT))
+        rows.append(
+            (number, node, own, feature_names[feature], split, *children, tree["loss_changes"][node], cover, category)
+        )
+    return rows
+
+
+def _find_reachable(left: list[int], right: list[int]) -> list[int]:
+    reached, found = [0], 0
+    while found < len(reached):
+        node = reached[found]
+        found += 1
+        if left[node] >= 0:
+            reached += [left[node], right[node]]
+    return reached
+
+
+def _get_categories(tree: dict[str, Any]) -> dict[int, list[int]]:
+    return {
+        node: tree["categories"][start : start + size]
+        for node, start, size in zip(
+            tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True
+        )
+    }

@@ -1,0 +1,182 @@
+"""XGBoost jobs in both back ends: an untouched script, a script with a hook, and the algorithm without a script."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import xgboost
+
+from examples.frameworks.xgboost.job import (
+    ALGORITHM,
+    BUCKET,
+    build_algorithm_request,
+    build_script_request,
+    stage_inputs,
+)
+from sdk_compat.environment import prepare_environment
+from smdebug.trials import create_trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from smdebug.trials import Trial
+    from tests.conftest import RunningEmulator
+
+WaitForJob = "Callable[..., dict[str, Any]]"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks" / "xgboost"
+
+
+def make_name(kind: str) -> str:
+    return f"xgb-{kind}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="module")
+def jobs(emulator: RunningEmulator) -> dict[str, str]:
+    """Names of the jobs by kind; all of them run at once while the first test waits."""
+    stage_inputs(emulator.client("s3"))
+    requests = {
+        "untouched": lambda name: build_script_request(name, "train.py", {"num-round": 21}),
+        "hook": lambda name: build_script_request(name, "train_with_hook.py", {"num-round": 11}),
+        "algorithm": lambda name: build_algorithm_request(name, ALGORITHM),
+        "refused": lambda name: build_algorithm_request(name, {**ALGORITHM, "max_depth": "deep", "typo": "1"}),
+    }
+    names = {kind: make_name(kind) for kind in requests}
+    for kind, build in requests.items():
+        emulator.client("sagemaker").create_training_job(**build(names[kind]))
+    return names
+
+
+@pytest.fixture
+def read_job(
+    jobs: dict[str, str], emulator: RunningEmulator, wait_for_job: WaitForJob, tmp_path: Path
+) -> Callable[[str], tuple[dict[str, Any], Trial, dict[str, bytes]]]:
+    """Wait for a job; its description, its tensors, and the files of its model by name."""
+
+    def read(kind: str) -> tuple[dict[str, Any], Trial, dict[str, bytes]]:
+        description = wait_for_job(jobs[kind])
+        assert description["TrainingJobStatus"] == "Completed", description
+        run = download_tensors(emulator, jobs[kind], tmp_path / "run")
+        return description, create_trial(str(run)), download_model(emulator, description)
+
+    return read
+
+
+def download_tensors(emulator: RunningEmulator, name: str, folder: Path) -> Path:
+    s3, prefix = emulator.client("s3"), f"tensors/{name}/debug-output/"
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix):
+        for key in (entry["Key"] for entry in page["Contents"]):
+            path = folder / key.removeprefix(prefix)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(s3.get_object(Bucket=BUCKET, Key=key)["Body"].read())
+    return folder
+
+
+def download_model(emulator: RunningEmulator, description: dict[str, Any]) -> dict[str, bytes]:
+    key = description["ModelArtifacts"]["S3ModelArtifacts"].removeprefix(f"s3://{BUCKET}/")
+    content = emulator.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read()
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        files = {member.name.removeprefix("./"): tar.extractfile(member) for member in tar if member.isfile()}
+        return {name: file.read() for name, file in files.items() if file}
+
+
+def read_final_metrics(description: dict[str, Any]) -> dict[str, float]:
+    return {metric["MetricName"]: metric["Value"] for metric in description["FinalMetricDataList"]}
+
+
+def read_validation_data(emulator: RunningEmulator) -> xgboost.DMatrix:
+    body = emulator.client("s3").get_object(Bucket=BUCKET, Key="data/validation/cancer.csv")["Body"].read()
+    table = np.loadtxt(io.StringIO(body.decode()), delimiter=",", dtype=np.float32)
+    return xgboost.DMatrix(table[:, 1:], table[:, 0])
+
+
+def test_an_untouched_script_is_captured(read_job: Any) -> None:
+    description, trial, files = read_job("untouched")
+    history = json.loads(files["metrics.json"])
+    assert read_final_metrics(description)["test:accuracy"] == pytest.approx(history["test_accuracy"], abs=1e-4)
+    assert history["test_accuracy"] > 0.93
+    assert trial.steps() == [0, 5, 10, 15, 20]
+    assert trial.loaded_all_steps
+    for step in trial.steps():
+        for data in ("train", "validation"):
+            for metric in ("mlogloss", "merror"):
+                assert trial.tensor(f"{data}-{metric}").value(step)[0] == history[data][metric][step]
+    predicted = trial.tensor("predictions").value(20)
+    wrong = (predicted.argmax(axis=1) != trial.tensor("labels").value(20)).mean()
+    assert wrong == pytest.approx(history["validation"]["merror"][20], abs=1e-6)
+    assert trial.tensor("hyperparameters/objective").value(0).tolist() == ["multi:softprob"]
+    # One tree a class, numbered over all rounds.
+    assert sorted(set(trial.tensor("trees/Tree").value(20))) == list(range(200, 210))
+
+
+def test_a_script_with_a_hook_of_its_own(read_job: Any) -> None:
+    description, trial, files = read_job("hook")
+    history = json.loads(files["metrics.json"])
+    assert history["test_accuracy"] > 0.93
+    assert trial.steps() == [0, 5, 10]
+    for step in trial.steps():
+        assert trial.tensor("validation_1-auc").value(step)[0] == history["validation_1"]["auc"][step]
+    assert trial.tensor("scalar/test_accuracy").value(10)[0] == history["test_accuracy"]
+    assert read_final_metrics(description)["test:accuracy"] == pytest.approx(history["test_accuracy"], abs=1e-4)
+    booster = xgboost.Booster()
+    booster.load_model(bytearray(files["model.ubj"]))
+    shares = booster.get_score(importance_type="gain")
+    for feature, score in shares.items():
+        saved = trial.tensor(f"feature_importance/gain/{feature}").value(10)[0]
+        assert saved == pytest.approx(score / sum(shares.values()))
+
+
+def test_the_algorithm_trains_without_a_script(read_job: Any, emulator: RunningEmulator) -> None:
+    description, trial, files = read_job("algorithm")
+    booster = xgboost.Booster()
+    booster.load_model(bytearray(files["xgboost-model"]))
+    assert booster.num_boosted_rounds() == 20
+    assert read_final_metrics(description)["validation:auc"] > 0.97
+    validation = read_validation_data(emulator)
+    assert trial.steps() == [0, 5, 10, 15]
+    for step in trial.steps():
+        np.testing.assert_array_equal(trial.tensor("predictions").value(step), booster[: step + 1].predict(validation))
+        np.testing.assert_array_equal(trial.tensor("labels").value(step), validation.get_label())
+    frame = booster.trees_to_dataframe()
+    frame = frame[frame.Tree == 15]
+    assert trial.tensor("trees/Feature").value(15).tolist() == frame.Feature.tolist()
+    np.testing.assert_array_equal(trial.tensor("trees/Gain").value(15).astype("f4"), frame.Gain.to_numpy().astype("f4"))
+    assert trial.tensor("hyperparameters/eval_metric").value(0).tolist() == ["logloss", "auc"]
+
+
+def test_wrong_hyperparameters_fail_the_job(jobs: dict[str, str], wait_for_job: WaitForJob) -> None:
+    description = wait_for_job(jobs["refused"])
+    assert description["TrainingJobStatus"] == "Failed"
+    reason = description["FailureReason"]
+    assert reason.startswith("AlgorithmError: Hyperparameters: max_depth is 'deep', expected a whole number")
+    assert "typo is no hyperparameter of this algorithm" in reason
+    assert reason.endswith("exit code: 1")
+
+
+def test_the_sdk_trains_the_algorithm_under_rules(
+    jobs: dict[str, str], emulator: RunningEmulator, wait_for_job: WaitForJob, tmp_path: Path
+) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    environment |= prepare_environment(emulator.endpoint_url, environment, folder=tmp_path / "clients")
+    name = make_name("sdk")
+    command = [sys.executable, str(EXAMPLES / "estimator.py"), BUCKET, name]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"Model: s3://{BUCKET}/output/{name}/output/model.tar.gz" in done.stdout
+    assert re.search(r"\[0\]#011train-logloss:0\.\d+#011validation-logloss:0\.\d+", done.stdout)
+    description = wait_for_job(name)
+    assert description["TrainingJobStatus"] == "Completed"
+    assert read_final_metrics(description)["validation:logloss"] < 0.2
+    rules = {rule["RuleConfigurationName"]: rule for rule in description["DebugRuleEvaluationStatuses"]}
+    assert rules["CreateXgboostReport"]["RuleEvaluationStatus"] == "NoIssuesFound", rules
+    assert rules["FeatureImportanceOverweight"]["RuleEvaluationStatus"] == "IssuesFound", rules

@@ -1,0 +1,261 @@
+"""SageMaker's XGBoost algorithm, run as its container runs it, in a folder that stands for /opt/ml."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import xgboost
+from sklearn.datasets import load_breast_cancer, load_diabetes
+
+from rules_images.training.xgboost.built_in_algorithm.__main__ import main
+from rules_images.training.xgboost.built_in_algorithm.channels import read_channels
+from rules_images.training.xgboost.built_in_algorithm.errors import JobError
+from rules_images.training.xgboost.built_in_algorithm.hyperparameters import parse_hyperparameters
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class OptMl:
+    """A job's /opt/ml."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._channels: dict[str, dict[str, str]] = {}
+
+    def configure(self, **hyperparameters: str) -> None:
+        self._write("input/config/hyperparameters.json", json.dumps(hyperparameters))
+
+    def add_channel(self, name: str, content_type: str | None, **files: str) -> None:
+        self._channels[name] = {"TrainingInputMode": "File", **({"ContentType": content_type} if content_type else {})}
+        self._write("input/config/inputdataconfig.json", json.dumps(self._channels))
+        for file, text in files.items():
+            self._write(f"input/data/{name}/{file}", text)
+
+    @property
+    def failure(self) -> str:
+        return (self.root / "output/failure").read_text()
+
+    @property
+    def model(self) -> xgboost.Booster:
+        booster = xgboost.Booster()
+        booster.load_model(bytearray((self.root / "model/xgboost-model").read_bytes()))
+        return booster
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.fixture
+def opt_ml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OptMl:
+    monkeypatch.setenv("SAGEMAKER_BASE_DIR", str(tmp_path))
+    monkeypatch.delenv("SAGEMAKER_PROGRAM", raising=False)
+    return OptMl(tmp_path)
+
+
+def to_csv(table: np.ndarray[Any, Any]) -> str:
+    return "\n".join(",".join(f"{value:.8g}" for value in row) for row in table)
+
+
+def to_libsvm(labels: np.ndarray[Any, Any], features: np.ndarray[Any, Any]) -> str:
+    return "\n".join(
+        f"{label:g} {' '.join(f'{column}:{value:.8g}' for column, value in enumerate(row) if value)}"
+        for label, row in zip(labels, features, strict=True)
+    )
+
+
+def test_csv_channels_of_several_files(opt_ml: OptMl, capsys: pytest.CaptureFixture[str]) -> None:
+    features, labels = load_breast_cancer(return_X_y=True)
+    table = np.column_stack([labels, features])
+    opt_ml.add_channel("train", "text/csv", **{"a.csv": to_csv(table[:200]), "b.csv": to_csv(table[200:400])})
+    opt_ml.add_channel("validation", "text/csv; label_size=1", **{"c.csv": to_csv(table[400:])})
+    opt_ml.configure(
+        num_round="10", objective="binary:logistic", eval_metric='["logloss", "auc"]', max_depth="3", nthread="1"
+    )
+    assert main(["train"]) == 0
+    matrices = [xgboost.DMatrix(each[:, 1:].astype("f4"), each[:, 0]) for each in (table[:400], table[400:])]
+    history: dict[str, dict[str, list[float]]] = {}
+    parameters = {"objective": "binary:logistic", "eval_metric": ["logloss", "auc"], "max_depth": 3, "nthread": 1}
+    evals = list(zip(matrices, ("train", "validation"), strict=True))
+    booster = xgboost.train(parameters, matrices[0], 10, evals=evals, evals_result=history, verbose_eval=False)
+    np.testing.assert_allclose(opt_ml.model.predict(matrices[1]), booster.predict(matrices[1]), rtol=1e-5)
+    printed = capsys.readouterr().out.splitlines()
+    lines = [line for line in printed if line.startswith("[")]
+    for number, line in enumerate(lines):
+        values = [
+            f"{data}-{metric}:{history[data][metric][number]:.5f}"
+            for data in ("train", "validation")
+            for metric in ("logloss", "auc")
+        ]
+        assert line == "#011".join([f"[{number}]", *values])
+    assert len(lines) == 10
+
+
+def test_libsvm_is_what_is_read_without_a_content_type(opt_ml: OptMl) -> None:
+    features, labels = load_diabetes(return_X_y=True)
+    opt_ml.add_channel("train", None, data=to_libsvm(labels, features))
+    opt_ml.configure(num_round="3", objective="reg:squarederror", nthread="1")
+    assert main(["train"]) == 0
+    assert opt_ml.model.num_boosted_rounds() == 3
+    assert opt_ml.model.num_features() == 10
+
+
+def test_early_stopping_keeps_the_best_rounds(opt_ml: OptMl, capsys: pytest.CaptureFixture[str]) -> None:
+    features, labels = load_diabetes(return_X_y=True)
+    opt_ml.add_channel("train", "text/libsvm", data=to_libsvm(labels[:200], features[:200]))
+    opt_ml.add_channel("validation", "text/x-libsvm", data=to_libsvm(labels[200:], features[200:]))
+    opt_ml.configure(num_round="100", early_stopping_rounds="3", eta="0.5", nthread="1")
+    assert main(["train"]) == 0
+    scores = [line.rpartition(":")[2] for line in capsys.readouterr().out.splitlines() if line.startswith("[")]
+    best = int(np.argmin([float(score) for score in scores]))
+    assert len(scores) == best + 4 < 100
+    assert opt_ml.model.num_boosted_rounds() == best + 1
+
+
+def test_metrics_that_xgboost_does_not_have(opt_ml: OptMl, capsys: pytest.CaptureFixture[str]) -> None:
+    features, labels = load_breast_cancer(return_X_y=True)
+    opt_ml.add_channel("train", "text/csv", data=to_csv(np.column_stack([labels, features])))
+    opt_ml.configure(num_round="4", objective="binary:logistic", eval_metric="accuracy,f1_binary,mse", nthread="1")
+    assert main(["train"]) == 0
+    last = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("[3]"))
+    found = {name: float(value) for name, _, value in (part.partition(":") for part in last.split("#011")[1:])}
+    predicted = opt_ml.model.predict(xgboost.DMatrix(features))
+    classes = predicted > 0.5
+    assert found == pytest.approx(
+        {
+            "train-accuracy": (classes == labels).mean(),
+            "train-f1_binary": 2 * (classes & (labels == 1)).sum() / (classes.sum() + labels.sum()),
+            "train-mse": ((predicted - labels) ** 2).mean(),
+        },
+        abs=1e-4,
+    )
+
+
+def test_weights(opt_ml: OptMl) -> None:
+    opt_ml.add_channel("train", "text/csv", data="1,2,0.5,3\n0,1,,4\n")
+    matrix = read_channels(opt_ml.root, csv_weights=True)["train"]
+    assert matrix.get_weight().tolist() == [2, 1]
+    assert (matrix.num_col(), matrix.num_nonmissing()) == (2, 3)
+    opt_ml.add_channel("train", "text/libsvm", data="1:2.5 0:1 # a comment\n\n0 qid:1 3:1")
+    with pytest.raises(JobError, match="Some lines have a qid"):
+        read_channels(opt_ml.root, csv_weights=False)
+    opt_ml.add_channel("train", "text/libsvm", data="1:2.5 qid:1 0:1\n0 qid:1 3:1")
+    matrix = read_channels(opt_ml.root, csv_weights=False)["train"]
+    assert matrix.get_weight().tolist() == [2.5, 1]
+    assert matrix.num_col() == 4
+    assert matrix.get_uint_info("group_ptr").tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({}, "num_round is missing"),
+        ({"num_round": "0"}, "num_round is '0', expected a whole number of at least 1"),
+        ({"eta": "2"}, "eta is '2', expected a number from 0 to 1"),
+        ({"eta": "nan"}, "eta is 'nan', expected a number"),
+        ({"booster": "tree"}, "booster is 'tree', expected one of gbtree, gblinear, dart"),
+        ({"csv_weights": "maybe"}, "csv_weights is 'maybe', expected true or false"),
+        ({"max_dept": "3"}, "max_dept is no hyperparameter of this algorithm; there are alpha,"),
+        ({"objective": "multi:softmax"}, "objective multi:softmax needs num_class"),
+        ({"num_class": "3"}, "num_class goes with the objectives"),
+    ],
+)
+def test_wrong_hyperparameters(given: dict[str, str], text: str) -> None:
+    with pytest.raises(JobError) as caught:
+        parse_hyperparameters({"num_round": "1", **given} if given else given)
+    assert text in str(caught.value)
+
+
+def test_every_wrong_hyperparameter_is_said_at_once(opt_ml: OptMl, capsys: pytest.CaptureFixture[str]) -> None:
+    opt_ml.configure(eta="x", max_depth="-1")
+    assert main(["train"]) == 1
+    assert all(name in opt_ml.failure for name in ("num_round", "eta", "max_depth"))
+    assert capsys.readouterr().err == f"{opt_ml.failure}\n"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "files", "text"),
+    [
+        ("application/json", {"a": "{}"}, "has ContentType 'application/json'; this algorithm reads text/csv"),
+        ("text/csv", {}, "Channel train holds no data"),
+        ("text/csv", {"a": ""}, "Channel train holds no data"),
+        ("text/csv", {"a": "label,x\n1,2\n"}, "a is no CSV of numbers without a header"),
+        ("text/csv", {"a": "1\n2\n"}, "beside the label no feature"),
+        ("text/csv", {"a": ",1\n2,3\n"}, "Some labels are no finite number"),
+        ("text/csv", {"a": "1,2\n", "b": "1,2,3\n"}, "b has 3 columns, the files before it 2"),
+        ("text/libsvm", {"a": "1 0:2\n1,2,3\n"}, "a, line 2 is no line of libsvm"),
+        ("text/libsvm", {"a": "1 -1:2\n"}, "A column number is below 0"),
+        ("text/libsvm", {"a": "# nothing\n"}, "Channel train holds no rows"),
+    ],
+)
+def test_wrong_channels(opt_ml: OptMl, content_type: str, files: dict[str, str], text: str) -> None:
+    opt_ml.configure(num_round="1")
+    opt_ml.add_channel("train", content_type, **files)
+    assert main(["train"]) == 1
+    assert text in opt_ml.failure
+
+
+def test_wrong_jobs(opt_ml: OptMl) -> None:
+    opt_ml.configure(num_round="1", early_stopping_rounds="1", nthread="1")
+    assert main(["train"]) == 1
+    assert "no channel named train" in opt_ml.failure
+    opt_ml.add_channel("train", "text/csv", data="5,1,2\n7,2,3\n")
+    assert main(["train"]) == 1
+    assert opt_ml.failure == "early_stopping_rounds needs a channel named validation."
+    opt_ml.add_channel("validation", "text/csv", data="5,1\n")
+    assert main(["train"]) == 1
+    assert opt_ml.failure == "Channel validation has 1 features, and channel train has 2."
+    opt_ml.add_channel("validation", "text/csv", data="5,1,2\n")
+    opt_ml.configure(num_round="1", objective="binary:logistic", nthread="1")
+    assert main(["train"]) == 1
+    assert opt_ml.failure.startswith("XGBoost refuses this job: Check failed: is_valid: base_score must be in (0,1)")
+    assert "Stack trace" not in opt_ml.failure
+
+
+def test_several_instances(opt_ml: OptMl) -> None:
+    opt_ml.configure(num_round="1")
+    (opt_ml.root / "input/config/resourceconfig.json").write_text('{"hosts": ["algo-1", "algo-2"]}')
+    assert main(["train"]) == 1
+    assert opt_ml.failure.startswith("The job has 2 instances, and this algorithm trains on one")
+
+
+RUN = (sys.executable, "-m", "rules_images.training.xgboost.built_in_algorithm")
+
+
+def start(opt_ml: OptMl, *command: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "SAGEMAKER_BASE_DIR": str(opt_ml.root)}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([*RUN, *command], env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def test_any_other_command_is_run(opt_ml: OptMl) -> None:
+    done = start(opt_ml, "echo", "hello")
+    assert done.communicate(timeout=60) == ("hello\n", "")
+    done = start(opt_ml)
+    assert "needs a command" in done.communicate(timeout=60)[1]
+    assert done.returncode == 1
+
+
+def test_a_stopped_job_keeps_its_model_where_it_is_asked_to(opt_ml: OptMl) -> None:
+    features, labels = load_diabetes(return_X_y=True)
+    opt_ml.add_channel("train", "text/libsvm", data=to_libsvm(labels, features))
+    opt_ml.configure(num_round="1000000", save_model_on_termination="true", nthread="1", max_depth="2")
+    training = start(opt_ml, "train")
+    assert training.stdout
+    deadline = time.monotonic() + 60
+    while not training.stdout.readline().startswith("[20]"):
+        assert time.monotonic() < deadline
+    training.send_signal(signal.SIGTERM)
+    training.communicate(timeout=60)
+    assert training.returncode == 0
+    assert opt_ml.model.num_boosted_rounds() > 20

@@ -1,0 +1,59 @@
+"""Hooks that end with their test, and real data for XGBoost."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+import xgboost
+from sklearn.datasets import load_breast_cancer
+
+import smdebug.xgboost as smd
+
+BINARY = {"objective": "binary:logistic", "eval_metric": ["logloss", "auc"], "max_depth": 3, "eta": 0.3, "nthread": 1}
+
+
+class Cancer(NamedTuple):
+    """Wisconsin's breast cancer data, 30 features: 400 rows to learn from and 169 to judge by."""
+
+    train: xgboost.DMatrix
+    validation: xgboost.DMatrix
+
+    @property
+    def evals(self) -> list[tuple[xgboost.DMatrix, str]]:
+        return [(self.train, "train"), (self.validation, "validation")]
+
+
+@pytest.fixture(scope="session")
+def cancer() -> Cancer:
+    features, labels = load_breast_cancer(return_X_y=True)
+    return Cancer(xgboost.DMatrix(features[:400], labels[:400]), xgboost.DMatrix(features[400:], labels[400:]))
+
+
+@pytest.fixture
+def make_hook(run):
+    hooks = []
+
+    def make(interval: int = 1, **arguments):
+        arguments.setdefault("save_config", smd.SaveConfig(save_interval=interval))
+        arguments.setdefault("out_dir", str(run.path))
+        hook = smd.Hook(**arguments)
+        hooks.append(hook)
+        return hook
+
+    yield make
+    for hook in hooks:
+        hook.close()
+    smd.del_hook()
+
+
+def train(data, hook, rounds=4, parameters=None, **arguments):
+    """A training with the hook; returns the booster and XGBoost's own record of its metrics."""
+    history = {}
+    booster = xgboost.train(
+        BINARY if parameters is None else parameters,
+        data.train,
+        rounds,
+        **{"evals": data.evals, "callbacks": [hook], "evals_result": history, "verbose_eval": False, **arguments},
+    )
+    return booster, history
