@@ -24,7 +24,7 @@ class BlockCapture:
         self._report = report
         self._names: dict[gluon.Block, str] = {}
         self._wanted: dict[StepPlan, list[_CapturedBlock]] = {}
-        self._handles: list[Any] = []
+        self._handles: dict[gluon.Block, Any] = {}
         self._numbers: dict[str, int] = {}
 
     def __contains__(self, block: gluon.Block) -> bool:
@@ -41,11 +41,13 @@ class BlockCapture:
 
     def activate(self, plan: StepPlan) -> None:
         """Watch the blocks of which this step may save something."""
-        self._handles += [captured.block.register_forward_hook(captured) for captured in self._find_wanted(plan)]
+        for captured in self._find_wanted(plan):
+            if captured.block not in self._handles:
+                self._handles[captured.block] = captured.block.register_forward_hook(captured)
 
     def deactivate(self) -> None:
         """Watch nothing, and number from 0 again."""
-        for handle in self._handles:
+        for handle in self._handles.values():
             handle.detach()
         self._handles.clear()
         self._numbers.clear()

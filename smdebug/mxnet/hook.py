@@ -80,13 +80,15 @@ class Hook(BaseHook):
         """
         if not isinstance(block, gluon.Block):
             raise SMDebugError(f"register_block takes a gluon.Block, not {type(block).__name__}.")
-        if block in self._blocks or block in self._losses:
+        if self.knows(block):
             get_logger().warning("%s is registered already, or is part of a registered block.", get_block_name(block))
             return
-        self._saving_plan = None
         if isinstance(block, gluon.loss.Loss):
             self._losses.add(block, get_block_name(block))
+            if self._plan is not None:
+                self._losses.activate(self._plan)
             return
+        self._saving_plan = None
         for part in list_blocks(block):
             self._blocks.add(part, get_block_name(part))
         self._parameters.add_block(block)
@@ -96,6 +98,10 @@ class Hook(BaseHook):
 
     # smdebug's other name for it.
     register_hook = register_block
+
+    def knows(self, block: gluon.Block) -> bool:
+        """Tell whether a block was registered, or is part of one that was."""
+        return block in self._blocks or block in self._losses
 
     def has_registered_block(self) -> bool:
         """Tell whether a model was registered."""
