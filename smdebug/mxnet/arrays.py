@@ -48,5 +48,7 @@ def _view_host_memory(array: nd.NDArray) -> NDArray[Any]:
     # MXNet's C interface: the Python one only copies.
     check_call(_LIB.MXNDArrayGetData(array.handle, ctypes.byref(pointer)))
     assert pointer.value
-    view: NDArray[Any] = np.ndarray(shape, dtype, (ctypes.c_char * size).from_address(pointer.value))
-    return view
+    memory: Any = (ctypes.c_char * size).from_address(pointer.value)
+    # As long as the view lives, so does the array.
+    memory.owner = array
+    return np.ndarray(shape, dtype, memory)
