@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from smdebug.core.writer import write_value
 from smdebug.exceptions import SMDebugError
 from smdebug.mxnet.arrays import view_array
 from smdebug.mxnet.block_capture import BlockCapture
-from smdebug.mxnet.blocks import get_block_name, is_tracing, list_blocks
+from smdebug.mxnet.blocks import OUTPUT_SUFFIX, get_block_name, is_tracing, list_blocks
 from smdebug.mxnet.collection import CollectionManager
 from smdebug.mxnet.eager_forward import EagerForward
 from smdebug.mxnet.parameters import ParameterCapture
@@ -84,7 +85,7 @@ class Hook(BaseHook):
             get_logger().warning("%s is registered already, or is part of a registered block.", get_block_name(block))
             return
         if isinstance(block, gluon.loss.Loss):
-            self._losses.add(block, get_block_name(block))
+            self._add_loss(block)
             if self._plan is not None:
                 self._losses.activate(self._plan)
             return
@@ -136,6 +137,14 @@ class Hook(BaseHook):
             self._in_step = False
         elif self._in_step:
             self._end_step()
+
+    def _add_loss(self, loss: gluon.loss.Loss) -> None:
+        name = get_block_name(loss)
+        self._losses.add(loss, name)
+        collection = self.collection_manager.get(CollectionKeys.LOSSES)
+        if not collection.matches(f"{name}{OUTPUT_SUFFIX}0"):
+            # The original's regex knows no loss whose number has two digits.
+            collection.include(f"^{re.escape(name)}{OUTPUT_SUFFIX}")
 
     def _wants_inside(self, root: gluon.Block, plan: StepPlan) -> bool:
         wanted = self._blocks.wants(plan)

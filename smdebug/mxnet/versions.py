@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import mxnet
 
 from smdebug.core.logger import get_logger
@@ -14,9 +16,12 @@ def is_supported() -> bool:
 
     Says so once where it does not.
     """
-    version: str = mxnet.__version__
-    parts = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-    supported = _FIRST <= parts < _END
+    return _is_supported(mxnet.__version__)
+
+
+@cache
+def _is_supported(version: str) -> bool:
+    supported = _FIRST <= tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _END
     if not supported:
         get_logger().warning(
             "MXNet %s is not supported (1.6 to 1.9 are): what is missing of its tensors is not saved.", version

@@ -225,3 +225,22 @@ def test_recorded_without_training_is_still_a_step_with_gradients(make_hook, run
     result.backward(train_mode=False)
     hook.close()
     same(run.values(0), training.gradients())
+
+
+def test_a_loss_of_any_name_is_a_loss(make_hook, run):
+    """The original's regex knows losses with one digit behind their name."""
+    losses = [gluon.loss.L2Loss() for _ in range(11)] + [gluon.loss.L1Loss(prefix="distance_")]
+    training, hook = Training(), make_hook()
+    for block in (training.network, *losses):
+        hook.register_block(block)
+    result = training.network(training.images)
+    for loss in losses:
+        loss(result, nd.zeros((5, 2)))
+    hook.close()
+    assert set(run.values(0)) == {f"l2loss{number}_output_0" for number in range(11)} | {"distance_output_0"}
+
+
+def test_the_names_that_scripts_import():
+    names = "Collection CollectionKeys Hook ReductionConfig SaveConfig SaveConfigMode create_trial del_hook get_hook "
+    assert sorted(smd.__all__) == sorted([*names.split(), "modes", "set_hook"])
+    assert all(getattr(smd, name) for name in smd.__all__)
