@@ -196,9 +196,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"no such environment: {', '.join(sorted(unknown))}; there are {', '.join(sorted(definitions))}")
     try:
         for name in parsed.names or definitions:
-            environment = locate_environment(definitions[name])
+            environment = locate_environment(definitions[name], CACHE)
             if not parsed.list:
-                build_environment(definitions[name], say=lambda text: print(text, flush=True))  # noqa: T201
+                build_environment(definitions[name], CACHE, say=lambda text: print(text, flush=True))  # noqa: T201
             state = "built" if environment.is_complete else "not built"
             print(f"{name}: {state}, {environment.folder}")  # noqa: T201
     except ContainerRuntimeError as exc:
