@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from mxnet import autograd, gluon, nd
 
 from smdebug.core.arrays import get_content
@@ -14,22 +13,22 @@ from smdebug.core.collection import CollectionKeys
 from smdebug.core.hook import BaseHook
 from smdebug.core.logger import get_logger
 from smdebug.core.modes import ModeKeys
-from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name
-from smdebug.core.tfevent import DATA_TYPE_NUMBERS, get_storable_array
-from smdebug.core.writer import write_value
 from smdebug.exceptions import SMDebugError
-from smdebug.mxnet.arrays import view_array
+from smdebug.mxnet.arrays import get_storable, view_array
 from smdebug.mxnet.block_capture import BlockCapture
 from smdebug.mxnet.blocks import OUTPUT_SUFFIX, get_block_name, is_tracing, list_blocks
 from smdebug.mxnet.collection import CollectionManager
 from smdebug.mxnet.eager_forward import EagerForward
 from smdebug.mxnet.parameters import ParameterCapture
+from smdebug.mxnet.reductions import ReductionQueue
 from smdebug.mxnet.step_end import StepEndWatch
 from smdebug.mxnet.training_failures import TrainingsOwnError, gives_back_failures
 from smdebug.mxnet.versions import is_supported
 from smdebug.mxnet.workers import get_worker
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from smdebug.core.run_writer import Worker
     from smdebug.core.saving_plan import Selection, StepPlan
 
@@ -61,6 +60,7 @@ class Hook(BaseHook):
         self._blocks = BlockCapture(self._save, self.report_loss)
         self._losses = BlockCapture(self._save, self.report_loss)
         self._parameters = ParameterCapture(self._save, self.GRADIENT_PREFIX)
+        self._reductions = ReductionQueue()
         self._eager = EagerForward(self.report_loss)
         self._step_end = StepEndWatch(self._parameters, self._on_gradients_used, self.report_loss)
         self._root_handles: list[Any] = []
@@ -193,25 +193,31 @@ class Hook(BaseHook):
 
     @gives_back_failures
     def _to_array(self, value: Any) -> np.ndarray[Any, Any]:
-        return view_array(value)[0] if isinstance(value, nd.NDArray) else super()._to_array(value)
+        return view_array(value) if isinstance(value, nd.NDArray) else super()._to_array(value)
 
     def _write_value(self, name: str, value: Any, selection: Selection) -> None:
         if not isinstance(value, nd.NDArray):
             super()._write_value(name, value, selection)
             return
-        array, true_dtype = view_array(value)
+        array, data_type, true_dtype = get_storable(value)
         if array.size == 0:
             return
         writer = self._get_step_writer()
         if selection.raw:
-            storable, widened_from = get_storable_array(array)
-            data_type = DATA_TYPE_NUMBERS[storable.dtype.name]
-            writer.add_tensor(name, data_type, storable.shape, get_content(storable), true_dtype or widened_from)
+            writer.add_tensor(name, data_type, array.shape, get_content(array), true_dtype)
         if selection.shape:
             writer.add_shape(name, array.shape)
-        for operation, is_abs in selection.operations:
-            # The original's shape of a number that MXNet computed.
-            number = np.asarray(get_numpy_reduction(operation, array, is_abs)).reshape(1)
-            write_value(writer, get_reduction_tensor_name(name, operation, is_abs), number)
+        if selection.operations:
+            self._reductions.add(name, array, selection.operations)
         if selection.raw and self._summaries.wants(array.size):
             self._write_summary(name, array, selection)
+
+    def _flush_step(self) -> None:
+        with self._lock:
+            self._reductions.write(self._get_step_writer())
+
+    def report_loss(self, lost: str, error: Exception) -> None:
+        """Say once what was lost; a step whose file could not be written is given up."""
+        if isinstance(error, OSError):
+            self._reductions.clear()
+        super().report_loss(lost, error)
