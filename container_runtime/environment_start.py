@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _ROOT = Path(__file__).resolve().parent.parent
-# What pip needs to be configured as it is for whoever started the emulator; gone before the container's command runs.
+# What configures pip for whoever started the emulator, handed over in one variable that the container's command does
+# not get.
 _BUILDER_ENVIRONMENT = "SMDEBUG_EMULATOR_BUILDER_ENVIRONMENT"
+_FOR_PIP = re.compile(r"PATH|HOME|TMPDIR|NETRC|PIP_.*|XDG_.*|SSL_CERT_.*|\w*_CA_BUNDLE|\w+_PROXY", re.IGNORECASE)
 _PYTHONS = frozenset({"python", "python3"})
 
 
@@ -37,8 +40,9 @@ def wrap_start(
     """Command and environment of a process that builds the image's environment first and then becomes ``argv``."""
     # The process runs in a folder of the container's, with nothing of this process's own path.
     code = f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from {__name__} import main; main()"
+    for_pip = {name: value for name, value in os.environ.items() if _FOR_PIP.fullmatch(name)}
     command = [sys.executable, "-I", "-c", code, str(definitions), image, str(cache), *argv]
-    return command, {**environment, _BUILDER_ENVIRONMENT: json.dumps(dict(os.environ))}
+    return command, {**environment, _BUILDER_ENVIRONMENT: json.dumps(for_pip)}
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import importlib.metadata
+import json
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from container_runtime import environments
+from container_runtime.environment_start import wrap_start
 from container_runtime.environments import (
     CHECKOUT,
     EnvironmentBuildError,
@@ -243,6 +245,24 @@ def test_container_builds_its_environment_and_runs_in_it(
             line for line in lines if line.startswith("smdebug-emulator: building the environment of tiny-training")
         ]
         assert len(told) == (1 if name == "first" else 0)
+
+
+def test_only_what_configures_pip_is_handed_over(
+    definition: ImageDefinition, cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_SECRET_ACCESS_KEY", "MY_TOKEN", "PYTHONPATH"):
+        monkeypatch.setenv(name, "theirs")
+    for name in ("PIP_INDEX_URL", "https_proxy", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.setenv(name, "pip's")
+    _, environment = wrap_start(tmp_path, definition.name, ["train"], {"A": "b"}, cache)
+    handed_over = json.loads(environment.pop("SMDEBUG_EMULATOR_BUILDER_ENVIRONMENT"))
+    assert environment == {"A": "b"}
+    assert {name for name, value in handed_over.items() if value == "pip's"} == {
+        "PIP_INDEX_URL",
+        "https_proxy",
+        "REQUESTS_CA_BUNDLE",
+    }
+    assert "theirs" not in handed_over.values()
 
 
 def test_stopping_a_container_that_builds(

@@ -66,6 +66,34 @@ def test_an_untouched_script_is_captured(capture):
     assert ran.stderr == ""
 
 
+ESTIMATOR = """
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+from mxnet.gluon.contrib.estimator import Estimator
+
+network = gluon.nn.HybridSequential()
+network.add(gluon.nn.Dense(8, activation="relu"), gluon.nn.Dropout(0.2), gluon.nn.Dense(3))
+network.initialize()
+network.hybridize()
+images, labels = np.random.rand(32, 5).astype("float32"), np.arange(32) % 3
+batches = gluon.data.DataLoader(gluon.data.ArrayDataset(images, labels), batch_size=16, num_workers=2)
+trainer = gluon.Trainer(network.collect_params(), "adam")
+estimator = Estimator(network, gluon.loss.SoftmaxCrossEntropyLoss(), mx.metric.Accuracy(), trainer=trainer)
+estimator.fit(batches, val_data=batches, epochs=2)
+"""
+
+
+def test_a_gluon_estimator_with_processes_that_load_its_data(run_script, tmp_path):
+    config = tmp_path / "debughookconfig.json"
+    config.write_text(json.dumps({"LocalPath": str(tmp_path / "run"), **ALL, "HookParameters": {"save_interval": "1"}}))
+    ran = run_script(ESTIMATOR, SMDEBUG_CONFIG_FILE_PATH=str(config))
+    assert ran.returncode == 0, ran.stderr
+    trial = create_trial(str(tmp_path / "run"))
+    assert [trial.mode(step) for step in trial.steps()] == 2 * [modes.TRAIN, modes.TRAIN, modes.EVAL, modes.EVAL]
+    assert trial.tensor_names() == ["softmaxcrossentropyloss0_output_0"]
+
+
 @pytest.mark.parametrize(
     ("config", "environment"), [(ALL, {"USE_SMDEBUG": "0"}), (None, {})], ids=["turned off", "no config"]
 )

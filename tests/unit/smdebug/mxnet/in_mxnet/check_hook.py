@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import mxnet as mx
 import numpy as np
@@ -225,6 +227,50 @@ def test_recorded_without_training_is_still_a_step_with_gradients(make_hook, run
     result.backward(train_mode=False)
     hook.close()
     same(run.values(0), training.gradients())
+
+
+class Recurrent(gluon.HybridBlock):
+    def __init__(self) -> None:
+        super().__init__()
+        with self.name_scope():
+            self.words = gluon.nn.Embedding(20, 8)
+            self.lstm = gluon.rnn.LSTM(6, 2, layout="NTC")
+            self.last = gluon.nn.Dense(2)
+
+    def hybrid_forward(self, F, x):  # noqa: N803 - the name that Gluon's own blocks give it
+        return self.last(self.lstm(self.words(x)))
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_a_recurrent_network(make_hook, run, hybridize):
+    network, hook = Recurrent(), make_hook(save_all=True)
+    network.initialize()
+    if hybridize:
+        network.hybridize(static_alloc=True)
+    hook.register_block(network)
+    trainer = gluon.Trainer(network.collect_params(), "adam")
+    with autograd.record():
+        result = network(nd.array([[1, 2, 3], [4, 5, 6]]))
+    result.backward()
+    trainer.step(2)
+    values = run.values(0)
+    same(values, {name: parameter.data().asnumpy() for name, parameter in network.collect_params().items()})
+    same(
+        values, {f"gradient/{name}": parameter.grad().asnumpy() for name, parameter in network.collect_params().items()}
+    )
+    same(values, {"recurrent0_output_0": result.asnumpy()})
+    assert values["recurrent0_lstm0_output_0"].shape == (2, 3, 6)
+
+
+def test_a_worker_of_horovod_has_its_rank(make_hook, run, monkeypatch):
+    horovod = SimpleNamespace(is_initialized=lambda: True, rank=lambda: 2, size=lambda: 3)
+    monkeypatch.setitem(sys.modules, "horovod.mxnet", horovod)
+    training, hook = Training(), make_hook(include_collections=["weights"], include_workers="all")
+    hook.register_block(training.network)
+    training.step()
+    hook.close()
+    assert "dense0_weight" in run.values(0, "worker_2")
+    assert run.collections("worker_2")["_meta"]["num_workers"] == 3
 
 
 def test_a_loss_of_any_name_is_a_loss(make_hook, run):
