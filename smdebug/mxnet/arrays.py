@@ -56,15 +56,20 @@ def view_array(value: nd.NDArray) -> NDArray[Any]:
     if value.stype != "default":
         with autograd.pause(train_mode=autograd.is_training()):
             plain = value.tostype("default")
-    try:
-        plain.wait_to_read()
-        array = _view_host_memory(plain) if plain.context.device_type.startswith("cpu") else plain.asnumpy()
-    except MXNetError as error:
-        raise TrainingsOwnError(error) from error
+    wait_for(plain)
+    array = _view_host_memory(plain) if plain.context.device_type.startswith("cpu") else plain.asnumpy()
     if array.dtype == _BFLOAT16:
         # The upper half of a float32.
         return (array.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
     return array
+
+
+def wait_for(array: nd.NDArray) -> None:
+    """Wait until MXNet has computed an array; TrainingsOwnError if it could not be."""
+    try:
+        array.wait_to_read()
+    except MXNetError as error:
+        raise TrainingsOwnError(error) from error
 
 
 def get_storable(value: nd.NDArray) -> Storable:

@@ -153,7 +153,7 @@ class Hook(BaseHook):
     def _save_parameters(self) -> None:
         if self._plan is not None and not self._parameters_saved:
             self._parameters_saved = True
-            self._parameters.save(gradients=self._computes_gradients)
+            self._parameters.save(self._plan, gradients=self._computes_gradients)
 
     # What BaseHook asks.
 

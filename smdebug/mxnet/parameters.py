@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from smdebug.core.logger import get_logger
+from smdebug.mxnet.arrays import wait_for
 from smdebug.mxnet.blocks import get_block_name, list_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mxnet import gluon, nd
+
+    from smdebug.core.saving_plan import StepPlan
 
 
 class ParameterCapture:
@@ -51,15 +54,23 @@ class ParameterCapture:
         """Tell whether one of these is a parameter of a registered block."""
         return any(id(parameter) in parameter_ids for _, parameter in self._iterate())
 
-    def save(self, *, gradients: bool) -> None:
-        """Save every parameter that has a value, and its gradient if this step has computed one."""
+    def save(self, plan: StepPlan, *, gradients: bool) -> None:
+        """Save the parameters that a step wants and that have a value, and the gradients that it has computed."""
+        wanted: list[tuple[str, nd.NDArray]] = []
         for name, parameter in self._iterate():
             values = _get_values(parameter)
             if not values:
                 continue
-            self._save(name, values[0])
-            if gradients and (id(parameter) in self._used or _has_fresh_gradient(parameter)):
-                self._save(f"{self._gradient_prefix}{name}", parameter.list_grad()[0])
+            if plan.select(name):
+                wanted.append((name, values[0]))
+            is_of_step = gradients and (id(parameter) in self._used or _has_fresh_gradient(parameter))
+            if is_of_step and plan.select(f"{self._gradient_prefix}{name}"):
+                wanted.append((f"{self._gradient_prefix}{name}", parameter.list_grad()[0]))
+        # Trainers update in this order and in the background: once the last is there all are, and none is waited for.
+        for _, array in reversed(wanted):
+            wait_for(array)
+        for name, array in wanted:
+            self._save(name, array)
 
     def _iterate(self) -> Iterator[tuple[str, gluon.Parameter]]:
         seen: set[int] = set()
