@@ -89,6 +89,12 @@ class _CapturedBlock:
         self._inputs = inputs
         self._outputs = outputs
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> _CapturedBlock:
+        """Return itself: a copy of a block is not captured."""
+        return self
+
     @gives_back_failures
-    def __call__(self, block: gluon.Block, inputs: Any, outputs: Any) -> None:  # noqa: ARG002 - Gluon's signature
+    def __call__(self, block: gluon.Block, inputs: Any, outputs: Any) -> None:
+        if block is not self.block:
+            return
         self._capture.save_call(self._name, inputs if self._inputs else (), outputs if self._outputs else ())

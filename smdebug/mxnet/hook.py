@@ -114,7 +114,8 @@ class Hook(BaseHook):
     @guarded("a step")
     def begin_step(self, block: gluon.Block, inputs: Any) -> None:
         """Begin a step, as the pre-forward hook of a registered block does."""
-        if is_tracing(inputs):
+        # A copy of a registered block brings its callbacks with it.
+        if is_tracing(inputs) or block not in self._blocks:
             return
         if self._mode_from_autograd:
             self._change_mode(ModeKeys.TRAIN if autograd.is_training() else ModeKeys.EVAL)
@@ -156,6 +157,10 @@ class Hook(BaseHook):
             self._parameters.save(self._plan, gradients=self._computes_gradients)
 
     # What BaseHook asks.
+
+    @gives_back_failures
+    def _change_mode(self, mode: ModeKeys) -> None:
+        super()._change_mode(mode)
 
     def _end_step(self) -> None:
         try:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
+import pickle
 
 import mxnet as mx
 import numpy as np
@@ -227,6 +229,35 @@ def test_a_child_process_writes_nothing(make_hook, run):
     assert not run.has_ended
     training.step()
     assert run.steps == [0, 1]
+
+
+@pytest.mark.parametrize("copy_of", [copy.deepcopy, lambda block: pickle.loads(pickle.dumps(block))])
+@pytest.mark.parametrize("backward", [False, True], ids=["in a step", "between steps"])
+def test_a_copy_of_a_registered_block_is_left_alone(make_hook, run, copy_of, backward):
+    # MXNet itself can copy no network that it has compiled.
+    training, hook = Training(), make_hook(save_all=True)
+    hook.register_block(training.network)
+    loss = training.forward()
+    if backward:
+        loss.backward()
+        training.trainer.step(5)
+    copied = copy_of(training.network)
+    expected = training.network(training.images).asnumpy() if backward else None
+    result = copied(training.images)
+    assert result.shape == (5, 2)
+    assert expected is None or (result.asnumpy() == expected).all()
+    hook.close()
+    assert run.steps == ([0, 1] if backward else [0])
+    assert "dense1_output_1" not in run.values(run.steps[-1])
+
+
+def test_a_failure_of_the_training_met_by_a_change_of_mode(make_hook):
+    training, hook = Training(), make_hook(include_collections=["weights"])
+    hook.register_block(training.network)
+    training.network(training.images)
+    training.network[0].weight.set_data(nd.random.normal(scale=-1, shape=(4, 3)))
+    with pytest.raises(MXNetError, match="scale parameter in gaussian has to be positive"):
+        hook.set_mode(smd.modes.EVAL)
 
 
 def test_memory_of_steps_is_given_back(make_hook, run):
