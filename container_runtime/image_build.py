@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from container_runtime.images import ImageDefinition
 
 CHECKOUT = DEFINITIONS_FOLDER.parent
+_SITE_PACKAGES = "/opt/venv/lib/python3.11/site-packages"
 _ORIGIN = f"{NAMESPACE}/origin:bookworm"
 
 
@@ -64,6 +65,7 @@ def plan_builds(catalogue: ImageCatalogue, checkout: Path = CHECKOUT) -> list[Bu
     for definition in catalogue:
         base_key = hash_parts(read_files(catalogue.base_folder), key_of_requirements(definition.requirements))
         parts = [base_key, repr((definition.entrypoint, sorted(definition.environment.items())))]
+        parts += [repr(sorted(definition.links.items()))] if definition.links else []
         parts += [project_key] if definition.with_smdebug else []
         key = hash_parts(read_files(definition.folder, {"image.toml"}), *parts)
         builds.append(Build(definition, f"{NAMESPACE}/base:{base_key}", key))
@@ -156,8 +158,11 @@ def _build_bases(
 
 def _build_image(api: docker.APIClient, build: Build, checkout: Path) -> None:
     definition = build.definition
-    # image.toml is the one place where these two are written, for both back ends.
+    # image.toml is the one place where these are written, for both back ends.
     settings = [f"ENV {name}={json.dumps(value)}" for name, value in definition.environment.items()]
+    settings += [
+        f"RUN ln -sf {_SITE_PACKAGES}/{target} {_SITE_PACKAGES}/{link}" for link, target in definition.links.items()
+    ]
     if definition.entrypoint:
         settings.append(f"ENTRYPOINT {json.dumps(definition.entrypoint)}")
     dockerfile = (definition.folder / "Dockerfile").read_text(encoding="utf-8") + "\n".join(settings) + "\n"

@@ -75,6 +75,10 @@ class ImageDefinition:
         with_smdebug: whether our smdebug package is installed in it.
         entrypoint: what runs before a container's command.
         environment: what every container of it gets.
+        own_environment: whether its requirements cannot live beside those of the emulator, so that the process back
+            end needs a virtual environment of its own for it; see ``environments``.
+        links: files in site-packages that are links to others there, by a pattern; e.g. a library under the name that
+            another package looks for.
     """
 
     name: str
@@ -85,6 +89,8 @@ class ImageDefinition:
     with_smdebug: bool = False
     entrypoint: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    own_environment: bool = False
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 def note_on_version(definition: ImageDefinition, requested: ImageName) -> str | None:
@@ -112,7 +118,7 @@ class ImageCatalogue:
     """
 
     def __init__(self, folder: Path = DEFINITIONS_FOLDER) -> None:
-        self._folder = folder
+        self.folder = folder
         self._by_repository: dict[str, ImageDefinition] = {}
         for path in sorted(folder.rglob("image.toml")):
             definition = _read_definition(path)
@@ -132,7 +138,7 @@ class ImageCatalogue:
     @property
     def base_folder(self) -> Path:
         """Where the Dockerfile is that every image's requirements are installed with."""
-        return self._folder / "base"
+        return self.folder / "base"
 
     @property
     def repositories(self) -> tuple[str, ...]:
@@ -180,6 +186,8 @@ def _read_definition(path: Path) -> ImageDefinition:
         "with_smdebug": bool,
         "entrypoint": list,
         "environment": dict,
+        "own_environment": bool,
+        "links": dict,
     }
     for key, value in table.items():
         if key not in known:
@@ -197,6 +205,8 @@ def _read_definition(path: Path) -> ImageDefinition:
         with_smdebug=table.get("with_smdebug", False),
         entrypoint=tuple(table.get("entrypoint", ())),
         environment=table.get("environment", {}),
+        own_environment=table.get("own_environment", False),
+        links=table.get("links", {}),
     )
 
 

@@ -22,6 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from container_runtime.environment_start import find_program, wrap_start
+from container_runtime.environments import CACHE, locate_environment
 from container_runtime.images import ImageCatalogue
 from container_runtime.runtime import (
     Container,
@@ -63,6 +65,7 @@ class LocalProcesses:
     Args:
         state_folder: where the containers' folders are kept; made when missing. One folder, one back end.
         catalogue: the images that it can run; those of ``rules_images/`` when not given.
+        cache: where environments of images that need one of their own are kept.
 
     Raises:
         ContainerRuntimeError: the state folder cannot be written.
@@ -71,8 +74,9 @@ class LocalProcesses:
     name = "process"
     host_address = "127.0.0.1"
 
-    def __init__(self, state_folder: Path, catalogue: ImageCatalogue | None = None) -> None:
+    def __init__(self, state_folder: Path, catalogue: ImageCatalogue | None = None, cache: Path = CACHE) -> None:
         self._folder = state_folder
+        self._cache = cache
         self._catalogue = catalogue or ImageCatalogue()
         # Only these may be waited for: any other number may by now belong to somebody else's child.
         self._children: set[int] = set()
@@ -100,9 +104,9 @@ class LocalProcesses:
         scratch = Path(tempfile.mkdtemp(prefix="smdebug-emulator-"))
         folder = Path(tempfile.mkdtemp(prefix=_STARTING, dir=self._folder))
         try:
-            environment = _build_environment(spec, definition, scratch)
+            argv, environment = self._build_process(spec, definition, scratch)
             process = {
-                "argv": _build_argv(spec, definition, environment["PATH"]),
+                "argv": argv,
                 "environment": environment,
                 "cwd": str(scratch / "home"),
                 "memory_bytes": spec.memory_bytes,
@@ -212,6 +216,25 @@ class LocalProcesses:
             )
         return found
 
+    def _build_process(
+        self, spec: ContainerSpec, definition: ImageDefinition, scratch: Path
+    ) -> tuple[list[str], dict[str, str]]:
+        """Command, its program found, and environment of the process."""
+        own = locate_environment(definition, self._cache) if definition.own_environment else None
+        python = Path(sys.executable) if own is None else own.python
+        environment = _build_environment(spec, definition, scratch, python.parent)
+        argv = _build_argv(spec, definition)
+        if own is not None and not own.is_complete:
+            return wrap_start(self._catalogue.folder, definition.name, argv, environment, self._cache)
+        program = find_program(argv[0], str(python), environment["PATH"])
+        if program is None:
+            raise ContainerStartError(
+                f"Container {spec.name} ({spec.image}): {argv[0]!r} is no executable file on "
+                f"PATH={environment['PATH']}. If the toolkit that brings it is missing, install the extra `training` "
+                "into this environment."
+            )
+        return [program, *argv[1:]], environment
+
     def _folder_of(self, container_id: str) -> Path:
         folder = self._folder / container_id
         if _SAFE_ID.fullmatch(container_id) is None or not folder.is_dir():
@@ -260,10 +283,12 @@ class LocalProcesses:
                 self.remove(folder.name)
 
 
-def _build_environment(spec: ContainerSpec, definition: ImageDefinition, scratch: Path) -> dict[str, str]:
+def _build_environment(
+    spec: ContainerSpec, definition: ImageDefinition, scratch: Path, programs: Path
+) -> dict[str, str]:
     """Exactly what the process gets; nothing comes from this process's own environment."""
     environment = {
-        "PATH": f"{Path(sys.executable).parent}:{_SYSTEM_PATH}",
+        "PATH": f"{programs}:{_SYSTEM_PATH}",
         "HOME": str(scratch / "home"),
         "TMPDIR": str(scratch / "tmp"),
         "LANG": "C.UTF-8",
@@ -276,16 +301,9 @@ def _build_environment(spec: ContainerSpec, definition: ImageDefinition, scratch
     return environment
 
 
-def _build_argv(spec: ContainerSpec, definition: ImageDefinition, path: str) -> list[str]:
+def _build_argv(spec: ContainerSpec, definition: ImageDefinition) -> list[str]:
     entrypoint = definition.entrypoint if spec.entrypoint is None else spec.entrypoint
     argv = [*entrypoint, *spec.command]
     if not argv:
         raise ContainerStartError(f"Container {spec.name}: image {spec.image} has no entry point; give a command.")
-    # The interpreter of an image is the one that runs the emulator.
-    program = sys.executable if argv[0] in {"python", "python3"} else shutil.which(argv[0], path=path)
-    if program is None:
-        raise ContainerStartError(
-            f"Container {spec.name} ({spec.image}): {argv[0]!r} is no executable file on PATH={path}. "
-            "If the toolkit that brings it is missing, install the extra `training` into this environment."
-        )
-    return [program, *argv[1:]]
+    return argv

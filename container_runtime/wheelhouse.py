@@ -30,8 +30,9 @@ TRAINING_TOOLKIT = "sagemaker-training==5.1.4"
 _PUBLISHED_AS_SOURCE = {TRAINING_TOOLKIT: ("inotify_simple==1.2.1",)}
 """Requirement -> what it needs that is published as source, too, and is pure Python."""
 
-# Debian 12's glibc is 2.36; every older one's wheels run on it.
+# Debian 12's glibc is 2.36; every older one's wheels run on it. pip does not know that 2014 is another name of 2.17.
 _PLATFORMS = [f"manylinux_2_{minor}_{platform.machine()}" for minor in range(36, 4, -1)]
+_PLATFORMS += [f"manylinux2014_{platform.machine()}"]
 
 _SETUP_WITHOUT_EXTENSION = '''\
 """Runs the original setup with a module in place of its C extension."""
@@ -93,7 +94,12 @@ def fetch_wheels(requirements: Sequence[str], cache: Path) -> Path:
             *(*requirements, "pip"),
         )
         (partial / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
-        partial.rename(folder)
+        try:
+            partial.rename(folder)
+        except OSError:
+            # Another process was quicker: an image and an environment may want the same at once.
+            if not folder.is_dir():
+                raise
     return folder
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from smdebug.core.absent import AbsentHook
 from smdebug.core.arrays import make_numpy_array
 from smdebug.core.barrier import LossReport, guarded
 from smdebug.core.collection_keys import CollectionKeys
@@ -21,6 +22,7 @@ from smdebug.exceptions import InvalidCollectionConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Self
 
     import numpy as np
 
@@ -65,6 +67,14 @@ class StepCapture:
         self._told_not_due: set[str] = set()
         self._described_extent = (0, 0)
         self._closed = False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the hook itself: a copy of a model is not captured, but must be possible."""
+        return self
+
+    def __reduce__(self) -> tuple[type[AbsentHook], tuple[()]]:
+        """Be nothing in a pickled model."""
+        return AbsentHook, ()
 
     # What a framework's hook overrides.
 

@@ -166,9 +166,14 @@ class StepWriter:
         self._pending_bytes = FOOTER_BYTES
 
     def add_numbers(
-        self, names: Sequence[str], data_type: int, content: memoryview, true_dtype: str | None = None
+        self,
+        names: Sequence[str],
+        data_type: int,
+        content: memoryview,
+        true_dtype: str | None = None,
+        shape: tuple[int, ...] = (),
     ) -> None:
-        """Append a tensor of no dimensions for each name; `content` holds their bytes one after the other.
+        """Append a tensor of one number for each name; `content` holds their bytes one after the other.
 
         Reductions come by the hundred: this is `add_tensor` with all that is the same for them done once.
         """
@@ -180,7 +185,7 @@ class StepWriter:
         offset, start = self._offset, 0
         records: list[bytes] = []
         for name in names:
-            frame, value, tensor, length = get_heads(name, data_type, (), size, *lengths)
+            frame, value, tensor, length = get_heads(name, data_type, shape, size, *lengths)
             payload = join((event_fields, value, metadata, tensor, content[start : start + size]))
             records += (frame, payload, CONSTANT_FOOTER)
             self._tensors.append(

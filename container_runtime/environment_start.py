@@ -1,0 +1,69 @@
+"""The first program of a container whose image needs an environment of its own that is not built yet.
+
+It builds the environment, says so where the container's log is read, and becomes the container's command. Being the
+container's process, it is stopped, limited and found again like any other; the emulator waits for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from container_runtime.environments import build_environment
+from container_runtime.images import ImageCatalogue
+from container_runtime.runtime import ContainerRuntimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_ROOT = Path(__file__).resolve().parent.parent
+# What configures pip for whoever started the emulator, handed over in one variable that the container's command does
+# not get.
+_BUILDER_ENVIRONMENT = "SMDEBUG_EMULATOR_BUILDER_ENVIRONMENT"
+_FOR_PIP = re.compile(r"PATH|HOME|TMPDIR|NETRC|PIP_.*|XDG_.*|SSL_CERT_.*|\w*_CA_BUNDLE|\w+_PROXY", re.IGNORECASE)
+_PYTHONS = frozenset({"python", "python3"})
+
+
+def find_program(name: str, python: str, path: str) -> str | None:
+    """The file to run for a command's first word; ``python`` is always the environment's."""
+    return python if name in _PYTHONS else shutil.which(name, path=path)
+
+
+def wrap_start(
+    definitions: Path, image: str, argv: Sequence[str], environment: Mapping[str, str], cache: Path
+) -> tuple[list[str], dict[str, str]]:
+    """Command and environment of a process that builds the image's environment first and then becomes ``argv``."""
+    # The process runs in a folder of the container's, with nothing of this process's own path.
+    code = f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from {__name__} import main; main()"
+    for_pip = {name: value for name, value in os.environ.items() if _FOR_PIP.fullmatch(name)}
+    command = [sys.executable, "-I", "-c", code, str(definitions), image, str(cache), *argv]
+    return command, {**environment, _BUILDER_ENVIRONMENT: json.dumps(for_pip)}
+
+
+def main() -> None:
+    """Build, then become the command; exit code 1 where that cannot be built, 127 where there is no such program."""
+    folder, image, cache, *argv = sys.argv[1:]
+    builder_environment = json.loads(os.environ.pop(_BUILDER_ENVIRONMENT))
+    container_environment = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(builder_environment)
+    definition = next(found for found in ImageCatalogue(Path(folder)) if found.name == image)
+    try:
+        environment = build_environment(definition, Path(cache), _say)
+    except ContainerRuntimeError as exc:
+        _say(f"the environment of {image} cannot be built: {exc}")
+        sys.exit(1)
+    program = find_program(argv[0], str(environment.python), container_environment["PATH"])
+    if program is None:
+        _say(f"{argv[0]!r} is no executable file on PATH={container_environment['PATH']}.")
+        sys.exit(127)
+    os.execve(program, [program, *argv[1:]], container_environment)  # noqa: S606 - no shell is wanted
+
+
+def _say(text: str) -> None:
+    print(f"smdebug-emulator: {text}", flush=True)  # noqa: T201 - it is the container's log

@@ -1,0 +1,38 @@
+"""Hooks for MXNet's Gluon: what a training script imports as `smd`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smdebug.core.collection_keys import CollectionKeys
+from smdebug.core.modes import ModeKeys as modes  # noqa: N813 - the name that scripts use
+from smdebug.core.reduction_config import ReductionConfig
+from smdebug.core.save_config import SaveConfig, SaveConfigMode
+from smdebug.core.singleton import del_hook, set_hook
+from smdebug.mxnet.collection import Collection
+from smdebug.mxnet.hook import Hook
+from smdebug.mxnet.singleton_utils import get_hook
+
+__all__ = [
+    "Collection",
+    "CollectionKeys",
+    "Hook",
+    "ReductionConfig",
+    "SaveConfig",
+    "SaveConfigMode",
+    "create_trial",
+    "del_hook",
+    "get_hook",
+    "modes",
+    "set_hook",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Reading side: a training script that only writes does not load it.
+    if name != "create_trial":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from smdebug.trials import create_trial
+
+    globals()[name] = create_trial
+    return create_trial

@@ -1,0 +1,33 @@
+"""Collections that know Gluon's blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smdebug.core.collection import Collection as BaseCollection
+from smdebug.core.collection import CollectionKeys
+from smdebug.core.collection_manager import CollectionManager as BaseCollectionManager
+from smdebug.mxnet.blocks import INPUT_SUFFIX, OUTPUT_SUFFIX, get_block_name
+
+if TYPE_CHECKING:
+    from mxnet import gluon
+
+__all__ = ["Collection", "CollectionKeys", "CollectionManager"]
+
+
+class Collection(BaseCollection):
+    """A collection that can be asked for a block's tensors by the block itself."""
+
+    def add_block_tensors(self, block: gluon.Block, inputs: bool = False, outputs: bool = True) -> None:
+        """Include a block's inputs, its outputs, or both; it must be registered, or be part of what is."""
+        name = get_block_name(block)
+        if inputs:
+            self.include(f"{name}{INPUT_SUFFIX}")
+        if outputs:
+            self.include(f"{name}{OUTPUT_SUFFIX}")
+
+
+class CollectionManager(BaseCollectionManager):
+    """Collections of an MXNet run."""
+
+    collection_class = Collection

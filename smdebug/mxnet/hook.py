@@ -1,0 +1,228 @@
+"""The MXNet hook: what each part of a Gluon training step gives to the step's file."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mxnet import autograd, gluon, nd
+
+from smdebug.core.arrays import get_content
+from smdebug.core.barrier import guarded
+from smdebug.core.collection import CollectionKeys
+from smdebug.core.hook import BaseHook
+from smdebug.core.logger import get_logger
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import SMDebugError
+from smdebug.mxnet.arrays import get_storable, view_array
+from smdebug.mxnet.block_capture import BlockCapture
+from smdebug.mxnet.blocks import OUTPUT_SUFFIX, get_block_name, is_tracing, list_blocks
+from smdebug.mxnet.collection import CollectionManager
+from smdebug.mxnet.eager_forward import EagerForward
+from smdebug.mxnet.parameters import ParameterCapture
+from smdebug.mxnet.reductions import ReductionQueue
+from smdebug.mxnet.step_end import StepEndWatch
+from smdebug.mxnet.training_failures import TrainingsOwnError, gives_back_failures
+from smdebug.mxnet.versions import is_supported
+from smdebug.mxnet.workers import get_worker
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from smdebug.core.run_writer import Worker
+    from smdebug.core.saving_plan import Selection, StepPlan
+
+_MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
+
+
+class Hook(BaseHook):
+    """Saves parameters, gradients, losses, and inputs and outputs of registered Gluon blocks.
+
+    A step begins when a registered block is called, and is over when its trainers have used its gradients, when the
+    mode changes, or when the next one begins. Parameters are saved at its end: they are the values after the update.
+    Only the callback that counts steps is there in a step that saves nothing.
+    """
+
+    default_collections: ClassVar[dict[str, tuple[str, ...]]] = {
+        CollectionKeys.ALL: (),
+        CollectionKeys.DEFAULT: (),
+        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
+        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
+        CollectionKeys.GRADIENTS: ("^gradient",),
+        CollectionKeys.LOSSES: (".*loss._(?!input).*output",),
+    }
+    always_saved: ClassVar[tuple[str, ...]] = (CollectionKeys.LOSSES,)
+    manager_class = CollectionManager
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what BaseHook takes; see there."""
+        super().__init__(*args, **kwargs)
+        self._blocks = BlockCapture(self._save, self.report_loss)
+        self._losses = BlockCapture(self._save, self.report_loss)
+        self._parameters = ParameterCapture(self._save, self.GRADIENT_PREFIX)
+        self._reductions = ReductionQueue()
+        self._eager = EagerForward(self.report_loss)
+        self._step_end = StepEndWatch(self._parameters, self._on_gradients_used, self.report_loss)
+        self._root_handles: list[Any] = []
+        self._is_watching = False
+        self._parameters_saved = False
+        self._computes_gradients = False
+        # In capture without script change autograd's state is all there is to tell the mode.
+        self._mode_from_autograd = False
+        is_supported()
+
+    def register_block(self, block: gluon.Block) -> None:
+        """Capture a model, or a loss: calling a model begins a step, calling a loss of `gluon.loss` does not.
+
+        A block registered twice, or inside a registered one, is captured once.
+
+        Raises:
+            SMDebugError: it is no gluon.Block.
+        """
+        if not isinstance(block, gluon.Block):
+            raise SMDebugError(f"register_block takes a gluon.Block, not {type(block).__name__}.")
+        if self.knows(block):
+            get_logger().warning("%s is registered already, or is part of a registered block.", get_block_name(block))
+            return
+        if isinstance(block, gluon.loss.Loss):
+            self._add_loss(block)
+            if self._plan is not None:
+                self._losses.activate(self._plan)
+            return
+        self._saving_plan = None
+        for part in list_blocks(block):
+            self._blocks.add(part, get_block_name(part))
+        self._parameters.add_block(block)
+        self._root_handles.append(block.register_forward_pre_hook(self.begin_step))
+        self._step_end.forget_trainers()
+        self._step_end.start()
+
+    # smdebug's other name for it.
+    register_hook = register_block
+
+    def knows(self, block: gluon.Block) -> bool:
+        """Tell whether a block was registered, or is part of one that was."""
+        return block in self._blocks or block in self._losses
+
+    def has_registered_block(self) -> bool:
+        """Tell whether a model was registered."""
+        return bool(self._root_handles)
+
+    # Called by MXNet.
+
+    @gives_back_failures
+    @guarded("a step")
+    def begin_step(self, block: gluon.Block, inputs: Any) -> None:
+        """Begin a step, as the pre-forward hook of a registered block does."""
+        # A copy of a registered block brings its callbacks with it.
+        if is_tracing(inputs) or block not in self._blocks:
+            return
+        if self._mode_from_autograd:
+            self._change_mode(ModeKeys.TRAIN if autograd.is_training() else ModeKeys.EVAL)
+        plan = self._begin_step()
+        self._step_end.begin_step(plan is not None)
+        if plan is None:
+            return
+        self._parameters_saved = False
+        self._computes_gradients = self.mode not in _MODES_WITHOUT_GRADIENTS and autograd.is_recording()
+        self._parameters.begin_step()
+        self._is_watching = True
+        self._blocks.activate(plan)
+        self._losses.activate(plan)
+        if self._wants_inside(block, plan):
+            self._eager.begin(block)
+
+    def _on_gradients_used(self) -> None:
+        if self._saves_late:
+            self._save_parameters()
+            self._in_step = False
+        elif self._in_step:
+            self._end_step()
+
+    def _add_loss(self, loss: gluon.loss.Loss) -> None:
+        name = get_block_name(loss)
+        self._losses.add(loss, name)
+        collection = self.collection_manager.get(CollectionKeys.LOSSES)
+        if not collection.matches(f"{name}{OUTPUT_SUFFIX}0"):
+            # The original's regex knows no loss whose number has two digits.
+            collection.include(f"^{re.escape(name)}{OUTPUT_SUFFIX}")
+
+    def _wants_inside(self, root: gluon.Block, plan: StepPlan) -> bool:
+        wanted = self._blocks.wants(plan)
+        return any(block is not root for block in wanted)
+
+    def _save_parameters(self) -> None:
+        if self._plan is not None and not self._parameters_saved:
+            self._parameters_saved = True
+            self._parameters.save(self._plan, gradients=self._computes_gradients)
+
+    # What BaseHook asks.
+
+    @gives_back_failures
+    def _change_mode(self, mode: ModeKeys) -> None:
+        super()._change_mode(mode)
+
+    def _end_step(self) -> None:
+        try:
+            self._eager.end()
+            self._save_parameters()
+        except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
+            self.report_loss("the parameters of a step", error)
+        finally:
+            # Never earlier: Gluon does not bear that a hook is taken away while it calls hooks.
+            if self._is_watching:
+                self._is_watching = False
+                self._blocks.deactivate()
+                self._losses.deactivate()
+            super()._end_step()
+
+    def _cleanup(self) -> None:
+        try:
+            super()._cleanup()
+        except TrainingsOwnError as failure:
+            self.report_loss("what the training failed to compute", failure.error)
+
+    def _detach(self) -> None:
+        if self._root_handles and self.step < 0:
+            get_logger().warning(
+                "Nothing was saved: no registered block was called. If it is a part of a hybridized block, register "
+                "that one."
+            )
+        self._step_end.stop()
+        for handle in self._root_handles:
+            handle.detach()
+        self._root_handles.clear()
+
+    def _get_worker(self) -> Worker:
+        return get_worker()
+
+    @gives_back_failures
+    def _to_array(self, value: Any) -> np.ndarray[Any, Any]:
+        return view_array(value) if isinstance(value, nd.NDArray) else super()._to_array(value)
+
+    def _write_value(self, name: str, value: Any, selection: Selection) -> None:
+        if not isinstance(value, nd.NDArray):
+            super()._write_value(name, value, selection)
+            return
+        array, data_type, true_dtype = get_storable(value)
+        if array.size == 0:
+            return
+        writer = self._get_step_writer()
+        if selection.raw:
+            writer.add_tensor(name, data_type, array.shape, get_content(array), true_dtype)
+        if selection.shape:
+            writer.add_shape(name, array.shape)
+        if selection.operations:
+            self._reductions.add(name, array, selection.operations)
+        if selection.raw and self._summaries.wants(array.size):
+            self._write_summary(name, array, selection)
+
+    def _flush_step(self) -> None:
+        with self._lock:
+            self._reductions.write(self._get_step_writer())
+
+    def report_loss(self, lost: str, error: Exception) -> None:
+        """Say once what was lost; a step whose file could not be written is given up."""
+        if isinstance(error, OSError):
+            self._reductions.clear()
+        super().report_loss(lost, error)

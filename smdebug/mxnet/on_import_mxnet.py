@@ -1,0 +1,150 @@
+"""Capture of MXNet scripts that know nothing of smdebug.
+
+The first Gluon block that is called to be trained is registered, and every loss of `gluon.loss` when it is called.
+Nothing is written, and no hook is made, before that: a process that only imports mxnet, loads data or evaluates leaves
+no trace.
+
+Steps are counted in TRAIN or EVAL as `autograd.is_training()` says where the model is called. Such a script cannot call
+`set_mode`, and without modes what a job's config says of `train.save_interval` or `eval.save_interval` would mean
+nothing. A hook made by the script keeps the mode it is given.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import TYPE_CHECKING, Any
+
+from mxnet import autograd, gluon
+
+from smdebug.core.barrier import LossReport, guarded
+from smdebug.core.logger import get_logger
+from smdebug.core.singleton import get_current_hook, is_switched_on
+from smdebug.mxnet.blocks import get_block_name, is_tracing, list_blocks
+from smdebug.mxnet.hook import Hook
+from smdebug.mxnet.training_failures import gives_back_failures
+from smdebug.mxnet.versions import is_supported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from smdebug.core.collection import Collection
+
+
+# A script that makes a new loss in every step would make the hook grow without end.
+_MOST_LOSSES = 100
+
+
+class UnattendedHook(Hook):
+    """A hook that no script's author made: it takes its mode from autograd, and never raises."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what Hook takes."""
+        super().__init__(*args, **kwargs)
+        self._mode_from_autograd = True
+
+    def set_mode(self, mode: object) -> None:
+        """Count the next steps in `mode`; a script that says it itself has the say from then on."""
+        self._mode_from_autograd = False
+        super().set_mode(mode)
+
+    def _refuse_collection(self, collection: Collection) -> None:
+        get_logger().error(
+            "Not saved: collection %s of the job's configuration. It has no include_regex, so it selects nothing.",
+            collection.name,
+        )
+
+
+class ZeroScriptChange:
+    """Watches for the model that this process trains, and gives it a hook."""
+
+    def __init__(self) -> None:
+        self._report = LossReport()
+        self._hook: Hook | None = None
+        self._watches_models = False
+        self._watches_losses = False
+        self._losses = 0
+
+    def start(self) -> None:
+        """Watch the calls of all blocks until the first model is trained, and those of losses for good."""
+        # Gluon has hooks of single blocks only. A loss is a block too: its class gets a call of its own.
+        self._watches_models = self._watches_losses = True
+        gluon.loss.Loss.__call__ = _calling_first(gluon.Block.__call__, self._on_loss)
+        self._plain_call = gluon.Block.__call__
+        gluon.Block.__call__ = self._watching_call = _calling_first(self._plain_call, self._on_block)
+
+    def report_loss(self, lost: str, error: Exception) -> None:
+        """Say once what was lost, and give up: what failed while the hook was made fails again."""
+        self._report.say(lost, error)
+        self._stop()
+
+    @gives_back_failures
+    @guarded("everything")
+    def _on_block(self, block: gluon.Block, inputs: Any) -> None:
+        if not self._watches_models or not _is_trained(block, inputs):
+            return
+        hook = get_current_hook()
+        if hook is not None and not (isinstance(hook, Hook) and not hook.has_registered_block()):
+            # The script has a hook of its own, and registers what it wants captured.
+            self._stop()
+            return
+        self._stop_watching_models()
+        # A script may have asked for the job's hook, to save a scalar of its own, and left its model to us.
+        self._hook = hook or UnattendedHook.create_from_json_file()
+        self._hook.register_block(block)
+        get_logger().info("Capturing %s, process %d, to %s", get_block_name(block), os.getpid(), self._hook.out_dir)
+
+    @gives_back_failures
+    @guarded("losses")
+    def _on_loss(self, loss: gluon.loss.Loss, inputs: Any) -> None:
+        hook = self._hook
+        if hook is None or not self._watches_losses or is_tracing(inputs) or hook.knows(loss):
+            return
+        if get_current_hook() is not hook:
+            # A hook of the script's own has taken over.
+            self._stop()
+            if isinstance(hook, UnattendedHook):
+                hook.close()
+            return
+        self._losses += 1
+        if self._losses <= _MOST_LOSSES:
+            hook.register_block(loss)
+        elif self._losses == _MOST_LOSSES + 1:
+            get_logger().warning(
+                "%d losses have been called, each made anew: those that follow are not saved. Make a loss once, before "
+                "the loop that calls it.",
+                _MOST_LOSSES,
+            )
+
+    def _stop_watching_models(self) -> None:
+        self._watches_models = False
+        if gluon.Block.__call__ is self._watching_call:
+            gluon.Block.__call__ = self._plain_call
+
+    def _stop(self) -> None:
+        self._stop_watching_models()
+        self._watches_losses = False
+
+
+def install() -> None:
+    """Begin to watch this process, unless USE_SMDEBUG turns smdebug off or this MXNet is not supported."""
+    if is_switched_on() and is_supported():
+        ZeroScriptChange().start()
+
+
+def _calling_first(call: Callable[..., Any], watch: Callable[[gluon.Block, Any], None]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def watched(block: gluon.Block, *args: Any, **kwargs: Any) -> Any:
+        watch(block, args)
+        return call(block, *args, **kwargs)
+
+    return watched
+
+
+def _is_trained(block: gluon.Block, inputs: Any) -> bool:
+    return (
+        autograd.is_recording()
+        and autograd.is_training()
+        and not is_tracing(inputs)
+        and any(parameter.grad_req != "null" for part in list_blocks(block) for parameter in part.params.values())
+    )

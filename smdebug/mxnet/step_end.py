@@ -1,0 +1,110 @@
+"""When a training step is over: its trainers have used the gradients."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from mxnet import gluon
+
+from smdebug.core.barrier import guarded
+from smdebug.mxnet.training_failures import gives_back_failures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from smdebug.mxnet.parameters import ParameterCapture
+
+
+class StepEndWatch:
+    """Tells when every gradient of the registered blocks has been used, by one `gluon.Trainer` or by several in turn.
+
+    Gluon's trainer has no hooks of its own: its `step` and `update` are wrapped, for all trainers of the process.
+    """
+
+    def __init__(
+        self, parameters: ParameterCapture, on_end: Callable[[], None], report: Callable[[str, Exception], None]
+    ) -> None:
+        """Take the parameters of registered blocks, what is called at the end of a step, and what at a failure."""
+        self._parameters = parameters
+        self._on_end = on_end
+        self.report_loss = report
+        self._is_ours: WeakKeyDictionary[gluon.Trainer, bool] = WeakKeyDictionary()
+        self._used: set[int] = set()
+        self._is_saving = False
+
+    def start(self) -> None:
+        """Watch the trainers of this process, whenever they are made."""
+        _wrap_trainer()
+        if self not in _watches:
+            _watches.append(self)
+
+    def stop(self) -> None:
+        """Watch no trainer."""
+        if self in _watches:
+            _watches.remove(self)
+
+    def forget_trainers(self) -> None:
+        """Ask again which trainers are of interest: another block was registered."""
+        self._is_ours.clear()
+
+    def begin_step(self, is_saving: bool) -> None:
+        """Forget earlier steps; in one that saves nothing the first trainer ends the step, which is cheaper."""
+        self._is_saving = is_saving
+        if self._used:
+            self._used = set()
+
+    @guarded("gradients of a step")
+    def before(self, trainer: gluon.Trainer) -> None:
+        """Look at the gradients while it is still known which of them are fresh."""
+        if self._is_saving and self._owns_part_of(trainer):
+            self._parameters.note_fresh_gradients()
+
+    @gives_back_failures
+    @guarded("the end of a step")
+    def after(self, trainer: gluon.Trainer) -> None:
+        """End the step if this trainer was the last that it waited for."""
+        if not self._owns_part_of(trainer):
+            return
+        if self._is_saving:
+            self._used |= _get_parameter_ids(trainer)
+            if self._parameters.have_fresh_gradients_outside(self._used):
+                return
+        self._on_end()
+
+    def _owns_part_of(self, trainer: gluon.Trainer) -> bool:
+        is_ours = self._is_ours.get(trainer)
+        if is_ours is None:
+            is_ours = self._is_ours[trainer] = self._parameters.owns_any(_get_parameter_ids(trainer))
+        return is_ours
+
+
+_watches: list[StepEndWatch] = []
+_WRAPPED = "_smdebug_watches_it"
+
+
+def _wrap_trainer() -> None:
+    for name in ("step", "update"):
+        method = getattr(gluon.Trainer, name)
+        if not hasattr(method, _WRAPPED):
+            setattr(gluon.Trainer, name, _wrap(method))
+
+
+def _wrap(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(trainer: gluon.Trainer, *args: Any, **kwargs: Any) -> Any:
+        watches = tuple(_watches)
+        for watch in watches:
+            watch.before(trainer)
+        result = method(trainer, *args, **kwargs)
+        for watch in watches:
+            watch.after(trainer)
+        return result
+
+    setattr(call, _WRAPPED, True)
+    return call
+
+
+def _get_parameter_ids(trainer: gluon.Trainer) -> set[int]:
+    return {id(parameter) for parameter in trainer._params}  # noqa: SLF001 - it shows them in no other way
