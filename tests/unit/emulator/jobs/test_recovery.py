@@ -58,8 +58,8 @@ def recover(tmp_path: Path, bucket: str, publisher: RecordingPublisher | None = 
 
 
 def let_go(room: Room) -> None:
-    for folder in (room.settings.state_dir / "jobs").iterdir():
-        (folder / "ml" / "go").touch()
+    for folder in (room.settings.state_dir / "jobs").glob("*/algo-*"):
+        (folder / "go").touch()
 
 
 WAIT_FOR_GO = "\nwhile not (ml / 'go').exists(): time.sleep(0.01)\n"
@@ -98,7 +98,7 @@ def test_job_whose_container_ended_meanwhile_ends_too(tmp_path: Path) -> None:
 def test_job_that_was_stopping_is_stopped(tmp_path: Path) -> None:
     script = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n(ml / 'ready').touch()\ntime.sleep(600)"
     condition = (
-        "list((room.settings.state_dir / 'jobs').glob('*/ml/ready')) and "
+        "list((room.settings.state_dir / 'jobs').glob('*/algo-1/ready')) and "
         "room.describe()['SecondaryStatus'] in ('Training', 'Stopping') and room.jobs.stop(REGION, 'job')"
     )
     bucket = run_and_kill(tmp_path, script, condition=condition)
@@ -110,7 +110,7 @@ def test_job_that_was_stopping_is_stopped(tmp_path: Path) -> None:
 
 def test_job_without_its_container_fails_and_says_so(tmp_path: Path) -> None:
     script = "(ml / 'output/tensors/early').touch()\n" + WAIT_FOR_GO
-    condition = "list((room.settings.state_dir / 'jobs').glob('*/ml/output/tensors/early'))"
+    condition = "list((room.settings.state_dir / 'jobs').glob('*/algo-1/output/tensors/early'))"
     bucket = run_and_kill(
         tmp_path, script, condition=condition + " and room.describe()['SecondaryStatus'] == 'Training'"
     )
