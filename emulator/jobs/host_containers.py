@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 # What the others get between SIGTERM and SIGKILL once one host has failed: enough to flush files.
 FAILURE_GRACE_SECONDS = 5.0
 
+_STOPPED = frozenset({128 + signal.SIGTERM, 128 + signal.SIGKILL})
+
 
 @dataclass(frozen=True, slots=True)
 class HostExit:
@@ -34,6 +37,11 @@ class HostExit:
     host: Host
     exit: Exit
     was_stopped: bool
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended with an error, and not just by the signals that stopped it."""
+        return self.exit.code != 0 and not (self.was_stopped and self.exit.code in _STOPPED)
 
 
 class HostContainers:

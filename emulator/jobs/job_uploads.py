@@ -30,13 +30,7 @@ class JobUploads:
     """The uploads of one job: those of each of its hosts, all to the same places."""
 
     def __init__(
-        self,
-        job: TrainingJob,
-        opt_mls: Sequence[OptMl],
-        object_store: ObjectStore,
-        poll_seconds: float,
-        *,
-        restored: bool,
+        self, job: TrainingJob, opt_mls: Sequence[OptMl], object_store: ObjectStore, poll_seconds: float
     ) -> None:
         """Prepare them; nothing runs before ``start``.
 
@@ -45,7 +39,6 @@ class JobUploads:
             opt_mls: where it is written, by host.
             object_store: where it goes.
             poll_seconds: how often new tensors are looked for.
-            restored: the checkpoints that are there came from S3, and no container has run since.
 
         Raises:
             RequestFailure: a bucket is missing.
@@ -71,9 +64,7 @@ class JobUploads:
                 self._syncs.append(FolderSync(upload, f"tensorboard-{job.name}"))
         if request.get("CheckpointConfig"):
             for opt_ml in opt_mls:
-                upload = build_checkpoint_upload(job, opt_ml.root / opt_ml.checkpoints, object_store)
-                if restored:
-                    upload.mark_uploaded()
+                upload = build_checkpoint_upload(job, opt_ml, object_store)
                 self._syncs.append(FolderSync(upload, f"checkpoints-{job.name}"))
 
     @property
@@ -119,7 +110,7 @@ def salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
     try:
         opt_mls = [locate_opt_ml(folder / host.name, job.request) for host in list_hosts(job.request)]
         object_store = collaborators.object_store_for(job.region)
-        JobUploads(job, opt_mls, object_store, settings.tensor_poll_seconds, restored=False).finish()
+        JobUploads(job, opt_mls, object_store, settings.tensor_poll_seconds).finish()
     except (RequestFailure, UploadError) as error:
         log.warning("What the lost training job %s saved is kept in %s: %s", job.name, folder, error)
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -39,8 +38,6 @@ log = logging.getLogger(__name__)
 _STAGES: tuple[SecondaryStatus, ...] = ("Starting", "Downloading", "Training", "Uploading")
 # How long killed containers may take to be gone before their tensors are gathered all the same.
 _KILL_SECONDS = 10.0
-# Exit codes of a container that the signals of a stop have ended.
-_STOPPED = {128 + signal.SIGTERM, 128 + signal.SIGKILL}
 
 
 class TrainingRun:
@@ -132,8 +129,8 @@ class TrainingRun:
                 self._write_line(host, LogLine(self._with.journal.now_ms(), f"smdebug-emulator: {resolved.note}"))
             download_channels(request, object_store, opt_ml.input_data, self.check_stop, host, self._hosts)
             if request.get("CheckpointConfig"):
-                restore_checkpoints(self._job, opt_ml.root / opt_ml.checkpoints, object_store, self.check_stop)
-        self._uploads = self._build_uploads(restored=True)
+                restore_checkpoints(self._job, opt_ml, object_store, self.check_stop)
+        self._uploads = self._build_uploads()
 
     def start_containers(self) -> None:
         """Start the training container of each host."""
@@ -151,7 +148,7 @@ class TrainingRun:
             if self._stop_grace is not None:
                 self._containers.ask_stop(self._stop_grace)
         if self._uploads is None:
-            self._uploads = self._build_uploads(restored=False)
+            self._uploads = self._build_uploads()
         self._uploads.start()
 
     def start_rules(self) -> None:
@@ -178,12 +175,12 @@ class TrainingRun:
         self._uploads.finish()
         opt_mls = list(self._opt_mls.values())
         upload_output_data(self._job, opt_mls, self._object_store, self.folder)
-        if not _list_failed(exits) or self._job.status == "Stopping":
+        if not any(each.failed for each in exits) or self._job.status == "Stopping":
             self._model_uri = upload_model(self._job, opt_mls, self._object_store, self.folder)
 
     def end(self, exits: Sequence[HostExit]) -> None:
         """Store how the job ended."""
-        failures = [self._read_failure(each) for each in _list_failed(exits)]
+        failures = [self._read_failure(each) for each in exits if each.failed]
 
         def conclude(job: TrainingJob, now_ms: int) -> TrainingJob:
             if job.status == "Stopping":
@@ -242,10 +239,10 @@ class TrainingRun:
         self._opt_mls = {host: locate_opt_ml(self.folder / host.name, self._job.request) for host in self._hosts}
         self._metrics = MetricReader(self._job.request["AlgorithmSpecification"].get("MetricDefinitions") or ())
 
-    def _build_uploads(self, *, restored: bool) -> JobUploads:
+    def _build_uploads(self) -> JobUploads:
         poll_seconds = self._with.settings.tensor_poll_seconds
         opt_mls = list(self._opt_mls.values())
-        return JobUploads(self._job, opt_mls, self._object_store, poll_seconds, restored=restored)
+        return JobUploads(self._job, opt_mls, self._object_store, poll_seconds)
 
     def _remaining_seconds(self) -> float:
         start_ms = self._job.container_start_ms
@@ -265,11 +262,6 @@ class TrainingRun:
 
     def _write_line(self, host: Host, line: LogLine) -> None:
         self._with.log_writer.append(self.region, TRAINING_GROUP, self._name_stream(host), line)
-
-
-def _list_failed(exits: Sequence[HostExit]) -> list[HostExit]:
-    """Those that failed by themselves: not those that were stopped because another one had."""
-    return [each for each in exits if each.exit.code != 0 and not (each.was_stopped and each.exit.code in _STOPPED)]
 
 
 def _exceed_max_runtime(job: TrainingJob, now_ms: int) -> TrainingJob:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from examples.digits.job import BUCKET, stage_inputs
+from examples.digits.job import BUCKET, build_request, stage_inputs
 from smdebug.trials import create_trial
 from tests.conftest import BACK_ENDS
 from tests.end_to_end.conftest import ENDED, wait_until
@@ -80,12 +80,14 @@ def list_networks() -> list[str]:
 def test_two_hosts_train_one_model_and_the_trial_shows_both(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path
 ) -> None:
-    staged.client("sagemaker").create_training_job(
-        **build_hosts_request(staged, job_name, EXAMPLE.read_text(encoding="utf-8"))
-    )
+    request = build_hosts_request(staged, job_name, EXAMPLE.read_text(encoding="utf-8"))
+    request["DebugRuleConfigurations"] = build_request(job_name, {})["DebugRuleConfigurations"][:1]
+    staged.client("sagemaker").create_training_job(**request)
     description = wait_for_job(job_name)
     texts = read_streams(staged, job_name)
     assert description["TrainingJobStatus"] == "Completed", (description, texts)
+    (rule,) = description["DebugRuleEvaluationStatuses"]
+    assert rule["RuleEvaluationStatus"] == "NoIssuesFound", rule
     assert "rank 0 of 2" in texts["algo-1"]
     assert "rank 1 of 2" in texts["algo-2"]
 

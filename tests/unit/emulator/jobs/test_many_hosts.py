@@ -46,6 +46,14 @@ else:
 """
 
 
+@pytest.fixture(autouse=True)
+def _no_older_logs() -> None:
+    """Two jobs of one name that start in the same second would share their streams."""
+    from moto.logs.models import logs_backends
+
+    logs_backends[ACCOUNT][REGION].groups.clear()
+
+
 def request_two(room: Room, script: str, name: str = "job", **members: Any) -> dict[str, Any]:
     return room.request(name, script=RANK + script, **(TWO | members))
 
@@ -257,6 +265,23 @@ def test_killed_emulator_takes_every_host_up_again(tmp_path: Path, end: str, sta
         if status == "Failed":
             assert done["FailureReason"] == "AlgorithmError: algo-2: last 1, exit code: 4"
         assert read_streams() == {"algo-1": ["last 0"], "algo-2": ["last 1"]}
+        assert_nothing_left(room)
+
+
+def test_restored_checkpoint_is_not_sent_back_after_a_restart(tmp_path: Path) -> None:
+    """The second host still has the old one; only the first has saved it anew."""
+    script = RANK + "checkpoint = ml / 'checkpoints' / 'last'\nprint(checkpoint.read_text(), flush=True)\n"
+    script += "if rank == 0: checkpoint.write_text('new')\n(ml / 'ready').touch()" + WAIT_FOR_GO
+    members = TWO | {"CheckpointConfig": {"S3Uri": "s3://checkpoints-of-two/c"}}
+    before = "[room.s3.create_bucket('checkpoints-of-two'), room.s3.put('checkpoints-of-two', 'c/last', b'old')]"
+    bucket = run_and_kill(tmp_path, script, condition=is_training(2), members=members, before=before)
+    with recover(tmp_path, bucket) as room:
+        room.s3.create_bucket("checkpoints-of-two")
+        room.jobs.recover()
+        let_go(room)
+        assert room.wait()["TrainingJobStatus"] == "Completed"
+        assert read_streams() == {"algo-1": ["old"], "algo-2": ["old"]}
+        assert room.s3.get("checkpoints-of-two", "c/last") == b"new"
         assert_nothing_left(room)
 
 

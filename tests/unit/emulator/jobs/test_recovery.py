@@ -24,6 +24,7 @@ import os, pathlib, signal, sys, json
 sys.path.insert(0, {root!r})
 from tests.unit.emulator.jobs.conftest import REGION, RecordingPublisher, open_room, wait_until
 with open_room(pathlib.Path({tmp!r}), RecordingPublisher(deliver=False)) as room:
+    {before}
     request = room.request(script={script!r}, DebugHookConfig=room.hook(), **{members})
     request["DebugRuleConfigurations"] = [room.rule(n, b) for n, b in {rules}]
     room.jobs.create(REGION, request)
@@ -40,10 +41,17 @@ def run_and_kill(
     condition: str = "room.describe()['SecondaryStatus'] == 'Training'",
     rules: list[tuple[str, str]] | None = None,
     members: dict[str, Any] | None = None,
+    before: str = "",
 ) -> str:
     """Returns the bucket of the killed room; its S3 died with it."""
     program = KILLED.format(
-        root=str(ROOT), tmp=str(tmp_path), script=script, condition=condition, rules=rules or [], members=members or {}
+        root=str(ROOT),
+        tmp=str(tmp_path),
+        script=script,
+        condition=condition,
+        rules=rules or [],
+        members=members or {},
+        before=before,
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL, done.stderr
