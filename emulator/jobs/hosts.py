@@ -17,6 +17,9 @@ INSTANCE_GROUP = "homogeneousCluster"
 # What a container alone calls its interface; scripts hand it to NCCL or Gloo.
 _INTERFACE = "eth0"
 
+# The SDK's ``distribution={"torch_distributed": {"enabled": True}}``.
+_TORCH_DISTRIBUTED = "sagemaker_torch_distributed_enabled"
+
 
 @dataclass(frozen=True, slots=True)
 class Host:
@@ -95,12 +98,18 @@ def describe_resources(cluster: Cluster, current: Host) -> dict[str, Any]:
     }
 
 
-def build_rendezvous_environment(cluster: Cluster) -> dict[str, str]:
+def build_rendezvous_environment(cluster: Cluster, current: Host, request: Mapping[str, Any]) -> dict[str, str]:
     """What AWS's framework containers set so that the hosts' processes find each other; nothing for one host."""
     network = cluster.network
     if network is None:
         return {}
+    ranks = {}
+    if (request.get("HyperParameters") or {}).get(_TORCH_DISTRIBUTED) == "true":
+        # AWS's PyTorch containers start the script through torchrun then: on a host without GPUs, one process of it.
+        rank, count = cluster.hosts.index(current), len(cluster.hosts)
+        ranks = {"RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     return {
+        **ranks,
         "MASTER_ADDR": cluster.find_address(cluster.hosts[0]),
         "MASTER_PORT": str(network.rendezvous_port),
         "NCCL_SOCKET_IFNAME": network.interface,

@@ -154,6 +154,7 @@ def build_environment(
     opt_ml: OptMl,
     job: TrainingJob,
     cluster: Cluster,
+    host: Host,
     settings: Settings,
     endpoint_url: str,
     path_in_container: Callable[[Mount, str], str],
@@ -164,7 +165,7 @@ def build_environment(
         return path_in_container(opt_ml.mount, f"{_CONFIGURATION}/{name}")
 
     return {
-        **build_rendezvous_environment(cluster),
+        **build_rendezvous_environment(cluster, host, job.request),
         **(job.request.get("Environment") or {}),
         "TRAINING_JOB_NAME": job.name,
         "TRAINING_JOB_ARN": job.arn,

@@ -53,6 +53,7 @@ def build_training_spec(
             opt_ml,
             job,
             cluster,
+            host,
             collaborators.settings,
             collaborators.endpoint_url,
             collaborators.runtime.path_in_container,

@@ -157,29 +157,57 @@ def compute_gradients(
     return {name: value.grad.numpy() for name, value in parameters.items() if value.grad is not None}
 
 
-def test_host_that_dies_fails_the_job_and_stops_the_other(
+SLOW_AND_THEN_DEAD = """
+import json, os, pathlib, time, torch, torch.distributed as dist
+hosts = json.loads(os.environ["SM_HOSTS"])
+dist.init_process_group("gloo", rank=hosts.index(os.environ["SM_CURRENT_HOST"]), world_size=len(hosts))
+rank = dist.get_rank()
+network, loss_function = torch.nn.Linear(3, 1), torch.nn.MSELoss()
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for step in range(110 if rank == 0 else 60):
+    optimizer.zero_grad()
+    loss_function(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
+    optimizer.step()
+if rank == 0:
+    time.sleep(600)
+while not pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "go").exists():
+    time.sleep(0.05)
+raise RuntimeError("the second worker is tired")
+"""
+
+
+def test_slow_worker_leaves_a_step_incomplete_and_its_death_ends_the_job(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path
 ) -> None:
-    """A step that the dead worker did not write stays in the trial as an incomplete one."""
-    script = EXAMPLE.read_text(encoding="utf-8").replace(
-        "        for batch, target in loader:\n",
-        "        for batch, target in loader:\n"
-        "            if (epoch, rank) == (5, 1):\n"
-        "                raise RuntimeError('the second worker is tired')\n",
-    )
-    staged.client("sagemaker").create_training_job(**build_hosts_request(staged, job_name, script))
+    workers = ["worker_0", "worker_1"]
+    staged.client("sagemaker").create_training_job(**build_hosts_request(staged, job_name, SLOW_AND_THEN_DEAD))
+    prefix = f"tensors/{job_name}/debug-output/index/000000000/"
+
+    def list_indexes() -> set[str]:
+        listed = staged.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)
+        return {entry["Key"].removeprefix(prefix) for entry in listed.get("Contents", [])}
+
+    wanted = {f"{step:012d}_{worker}.json" for worker in workers for step in (0, 50)} | {"000000000100_worker_0.json"}
+    wait_until(lambda: list_indexes() == wanted, "the steps that the workers have saved")
+    running = open_trial(staged, job_name, tmp_path / "running")
+    assert running.workers() == workers
+    assert running.steps() == [0, 50]
+    assert running.steps(show_incomplete_steps=True) == [0, 50, 100]
+    assert not running.loaded_all_steps
+
+    (folder,) = (staged.state_dir / "jobs").glob(f"{job_name}-*/algo-2")
+    (folder / "output" / "data" / "go").touch()
     description = wait_for_job(job_name)
     assert description["TrainingJobStatus"] == "Failed", description
-    assert description["FailureReason"].startswith("AlgorithmError: algo-")
+    assert description["FailureReason"].startswith("AlgorithmError: algo-2: ")
     assert "the second worker is tired" in description["FailureReason"]
-    stages = {each["Status"]: each for each in description["SecondaryStatusTransitions"]}
-    said = read_streams(staged, job_name)["algo-2"]
-    assert "the second worker is tired" in said
-    took = (stages["Uploading"]["EndTime"] - stages["Training"]["StartTime"]).total_seconds()
-    assert took < 60, "the other one did not wait for it"
-    trial = open_trial(staged, job_name, tmp_path)
-    assert trial.workers() == ["worker_0", "worker_1"]
-    assert trial.steps() == [0, 50]
+    assert "algo-1" not in description["FailureReason"], "it was only stopped"
+    ended = open_trial(staged, job_name, tmp_path / "ended")
+    assert ended.steps() == [0, 50, 100]
+    (name,) = ended.tensor_names(collection="losses")
+    assert ended.tensor(name).workers(50) == workers
+    assert ended.tensor(name).workers(100) == ["worker_0"]
+    wait_until(lambda: not folder.parent.exists(), "the files of both hosts to be gone")
 
 
 @pytest.mark.parametrize("runtime", BACK_ENDS)

@@ -52,16 +52,24 @@ def test_host_is_told_of_the_others_by_their_addresses() -> None:
         ],
         "network_interface_name": "lo",
     }
-    assert build_rendezvous_environment(cluster) == {
+    meeting = {
         "MASTER_ADDR": "127.80.1.1",
         "MASTER_PORT": "23456",
         "NCCL_SOCKET_IFNAME": "lo",
         "GLOO_SOCKET_IFNAME": "lo",
     }
+    assert build_rendezvous_environment(cluster, cluster.hosts[1], GROUPS) == meeting
+    torchrun = GROUPS | {"HyperParameters": {"sagemaker_torch_distributed_enabled": "true"}}
+    assert build_rendezvous_environment(cluster, cluster.hosts[1], torchrun) == meeting | {
+        "RANK": "1",
+        "WORLD_SIZE": "3",
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+    }
 
 
 def test_host_alone_is_told_of_no_meeting() -> None:
-    assert build_rendezvous_environment(Cluster(list_hosts({}))) == {}
+    assert build_rendezvous_environment(Cluster(list_hosts({})), list_hosts({})[0], {}) == {}
 
 
 @pytest.mark.parametrize(

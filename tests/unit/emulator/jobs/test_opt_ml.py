@@ -97,6 +97,7 @@ def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -
         locate_opt_ml(tmp_path, request),
         job,
         Cluster(list_hosts(request)),
+        list_hosts(request)[0],
         Settings(state_dir=tmp_path),
         "http://10.0.0.1:4580",
         in_container,
