@@ -21,6 +21,7 @@ from docker.types import Mount as EngineMount
 
 from container_runtime.docker_border import REQUEST_SECONDS, connect, is_read_timeout, raise_for_status, translated
 from container_runtime.docker_log import assemble_lines, parse_timestamp, read_frames
+from container_runtime.docker_network import create_hosts_network, ensure_network, find_networks, remove_network
 from container_runtime.images import IMAGE_LABEL, KEY_LABEL, ImageCatalogue, local_name
 from container_runtime.runtime import (
     Container,
@@ -35,8 +36,9 @@ from container_runtime.runtime import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from container_runtime.runtime import FoundNetwork, Network
     from container_runtime.spec import ContainerSpec, Mount
 
 INSTANCE_LABEL = "smdebug-emulator.instance"
@@ -89,8 +91,7 @@ class DockerEngine:
         self._resolved: dict[str, _LocalImage] = {}
         self._resolving = threading.Lock()
         self._network = f"smdebug-emulator-{instance_id}"
-        with translated("make the network"):
-            self._gateway = self._ensure_network()
+        self._gateway = ensure_network(self._api, self._network, {INSTANCE_LABEL: instance_id})
 
     @property
     def host_address(self) -> str:
@@ -193,6 +194,19 @@ class DockerEngine:
             if entry["State"] not in {"created", "removing"}
         ]
 
+    def create_network(self, name: str, hosts: Sequence[str], labels: Mapping[str, str]) -> Network:
+        """See ``ContainerRuntime``."""
+        return create_hosts_network(self._api, name, hosts, {**labels, INSTANCE_LABEL: self._instance_id})
+
+    def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
+        """See ``ContainerRuntime``."""
+        found = find_networks(self._api, {**labels, INSTANCE_LABEL: self._instance_id})
+        return [network for network in found if network.name != self._network]
+
+    def remove_network(self, name: str) -> None:
+        """See ``ContainerRuntime``."""
+        remove_network(self._api, name)
+
     def close(self) -> None:
         """Remove the network when no container is on it any more."""
         try:
@@ -212,20 +226,6 @@ class DockerEngine:
 
     def _url(self, path: str) -> str:
         return f"{self._api.base_url}/v{self._api.api_version}{path}"
-
-    def _ensure_network(self) -> str:
-        try:
-            network = self._api.inspect_network(self._network)
-        except docker.errors.NotFound:
-            try:
-                self._api.create_network(
-                    self._network, driver="bridge", labels={INSTANCE_LABEL: self._instance_id}, check_duplicate=True
-                )
-            except docker.errors.APIError as exc:
-                if exc.status_code != 409:  # made by another process meanwhile
-                    raise
-            network = self._api.inspect_network(self._network)
-        return str(network["IPAM"]["Config"][0]["Gateway"])
 
     def _remove_unstarted(self) -> None:
         filters = {"label": f"{INSTANCE_LABEL}={self._instance_id}", "status": "created"}
@@ -284,7 +284,7 @@ class DockerEngine:
                 EngineMount(mount.target, str(mount.source), type="bind", read_only=mount.read_only)
                 for mount in spec.mounts
             ],
-            network_mode=self._network,
+            network_mode=spec.network or self._network,
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
             # A process 1 of its own: it passes SIGTERM on, which Python as process 1 would ignore, and reaps orphans.
@@ -304,6 +304,7 @@ class DockerEngine:
             hostname=spec.hostname,
             user=f"{self._uid}:{self._gid}",
             host_config=host_config,
+            networking_config=_answer_to_hostname(spec),
         )
         return str(created["Id"])
 
@@ -370,6 +371,11 @@ class DockerEngine:
             return  # removed while it was read
         with rest:
             yield from (frame for frame in read_frames(rest.raw) if frame not in seen)
+
+
+def _answer_to_hostname(spec: ContainerSpec) -> Any:
+    """The API's NetworkingConfig: on a network of its own, a container's host name is an alias for the others."""
+    return spec.network and {"EndpointsConfig": {spec.network: {"Aliases": [spec.hostname]}}}
 
 
 class _LocalImage:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from container_runtime.environment_start import find_program, wrap_start
 from container_runtime.environments import CACHE, locate_environment
 from container_runtime.images import ImageCatalogue
+from container_runtime.loopback_network import LoopbackNetworks
 from container_runtime.runtime import (
     Container,
     ContainerNotFoundError,
@@ -46,9 +47,10 @@ from container_runtime.supervised import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from container_runtime.images import ImageDefinition
+    from container_runtime.runtime import FoundNetwork, Network
     from container_runtime.spec import ContainerSpec, Mount
 
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -78,6 +80,7 @@ class LocalProcesses:
         self._folder = state_folder
         self._cache = cache
         self._catalogue = catalogue or ImageCatalogue()
+        self._networks = LoopbackNetworks(state_folder.with_name(f"{state_folder.name}-networks"))
         # Only these may be waited for: any other number may by now belong to somebody else's child.
         self._children: set[int] = set()
         try:
@@ -101,6 +104,8 @@ class LocalProcesses:
         for mount in spec.mounts:
             if not mount.source.is_dir():
                 raise ContainerStartError(f"Container {spec.name}: the folder to mount, {mount.source}, is not there.")
+        if spec.network is not None and not self._networks.exists(spec.network):
+            raise ContainerStartError(f"Container {spec.name}: there is no network {spec.network}.")
         scratch = Path(tempfile.mkdtemp(prefix="smdebug-emulator-"))
         folder = Path(tempfile.mkdtemp(prefix=_STARTING, dir=self._folder))
         try:
@@ -111,7 +116,12 @@ class LocalProcesses:
                 "cwd": str(scratch / "home"),
                 "memory_bytes": spec.memory_bytes,
             }
-            record = {"name": spec.name, "labels": dict(spec.labels), "scratch": str(scratch)}
+            record = {
+                "name": spec.name,
+                "labels": dict(spec.labels),
+                "scratch": str(scratch),
+                "network": spec.network,
+            }
             (folder / "process.json").write_text(json.dumps(process), encoding="utf-8")
             (folder / "container.json").write_text(json.dumps(record), encoding="utf-8")
             (scratch / "home").mkdir()
@@ -183,6 +193,25 @@ class LocalProcesses:
                 running = is_running(folder)
                 found.append(Container(id=folder.name, name=folder.name, labels=record["labels"], running=running))
         return found
+
+    def create_network(self, name: str, hosts: Sequence[str], labels: Mapping[str, str]) -> Network:
+        """See ``ContainerRuntime``: a range of loopback addresses, one for each host."""
+        return self._networks.create(name, hosts, labels)
+
+    def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
+        """See ``ContainerRuntime``."""
+        return self._networks.find(labels)
+
+    def remove_network(self, name: str) -> None:
+        """See ``ContainerRuntime``."""
+        for folder in self._folder.glob("*/container.json"):
+            try:
+                taken = read_json(folder).get("network") == name
+            except FileNotFoundError:
+                continue  # removed meanwhile
+            if taken:
+                raise ContainerRuntimeError(f"The network {name} has containers on it: remove them first.")
+        self._networks.remove(name)
 
     def close(self) -> None:
         """Nothing to give back: supervisors belong to their containers."""

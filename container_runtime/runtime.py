@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from container_runtime.spec import ContainerSpec, Mount
 
@@ -32,6 +32,31 @@ class ContainerNotFoundError(ContainerRuntimeError):
 
 class ContainerStartError(ContainerRuntimeError):
     """The image is there but the container did not start, e.g. its entry point is missing."""
+
+
+class NetworkExhaustedError(ContainerRuntimeError):
+    """The back end has no address range left for one more network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network of containers that reach each other, and no container of another network.
+
+    Local processes are not kept apart: their addresses differ, and that is all.
+
+    Attributes:
+        name: its name on this engine.
+        addresses: by host name, what the other containers of the network reach that host by: the name itself, or an
+            IP address where names of containers do not resolve.
+        interface: the network interface that these addresses belong to, as a container calls it.
+        rendezvous_port: TCP port for the containers' first meeting. Where all containers share one machine's ports,
+            one that nothing listened on when the network was made, and that no other network of it was given.
+    """
+
+    name: str
+    addresses: Mapping[str, str]
+    interface: str
+    rendezvous_port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +113,17 @@ class Container:
     running: bool
 
 
+@dataclass(frozen=True, slots=True)
+class FoundNetwork:
+    """A network that the back end knows, with its labels."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
+MAX_NETWORK_HOSTS = 250
+"""What the smaller of the two back ends' address ranges holds, with some addresses that are not for hosts."""
+
 MAX_LINE_BYTES = 1024 * 1024
 """A longer line is cut into pieces, so that no back end holds an endless line in memory."""
 
@@ -118,7 +154,8 @@ class ContainerRuntime(Protocol):
 
         Raises:
             ImageNotFoundError: as ``resolve_image``.
-            ContainerStartError: the name is taken, a mount's source is missing, or the entry point cannot be run.
+            ContainerStartError: the name is taken, a mount's source or the network is missing, or the entry point
+                cannot be run.
             EngineUnavailableError: the engine does not answer.
         """
 
@@ -151,6 +188,31 @@ class ContainerRuntime(Protocol):
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
         """All containers of this back end, running or ended, that carry every one of ``labels``."""
+
+    def create_network(self, name: str, hosts: Sequence[str], labels: Mapping[str, str]) -> Network:
+        """Make a network for containers whose host names are ``hosts``. They can reach ``host_address`` from it.
+
+        Args:
+            name: unique on this engine; the same rule as for containers.
+            hosts: at most ``MAX_NETWORK_HOSTS``.
+            labels: how it is found again after a restart.
+
+        Raises:
+            NetworkExhaustedError: there is no address range left.
+            ContainerRuntimeError: the name is taken.
+            EngineUnavailableError: the engine does not answer.
+        """
+
+    def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
+        """All networks of this back end that carry every one of ``labels``."""
+
+    def remove_network(self, name: str) -> None:
+        """Give a network back, after its containers were removed. Idempotent.
+
+        Raises:
+            ContainerRuntimeError: containers are on it.
+            EngineUnavailableError: the engine does not answer.
+        """
 
     def close(self) -> None:
         """Give back what the back end itself holds (its network, when empty). Containers are left alone."""

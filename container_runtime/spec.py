@@ -49,12 +49,14 @@ class ContainerSpec:
         mounts: folders shared with the host.
         hostname: what the container calls itself and can resolve, e.g. ``algo-1``; the engine's choice when None.
             A local process keeps the host's name.
+        network: name of a network that ``ContainerRuntime.create_network`` made, with ``hostname`` among its hosts; the
+            back end's own when None.
         labels: how the container is found again after a restart; ``find`` matches on them.
         memory_bytes: hard limit, or None for no limit.
         shm_bytes: size of /dev/shm, or None for the engine's default.
 
     Raises:
-        ValueError: a name that no engine takes, or a limit that is not positive.
+        ValueError: a name that no engine takes, a limit that is not positive, a network without a hostname.
     """
 
     name: str
@@ -64,6 +66,7 @@ class ContainerSpec:
     environment: Mapping[str, str] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
     hostname: str | None = None
+    network: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     memory_bytes: int | None = None
     shm_bytes: int | None = None
@@ -71,6 +74,8 @@ class ContainerSpec:
     def __post_init__(self) -> None:
         if _NAME.fullmatch(self.name) is None:
             raise ValueError(f"Container name {self.name!r}: use 2 to 128 of a-z, A-Z, 0-9, '_', '.', '-'.")
+        if self.network is not None and not self.hostname:
+            raise ValueError(f"Container {self.name}: on the network {self.network} it needs a hostname.")
         for field_name, limit in (("memory_bytes", self.memory_bytes), ("shm_bytes", self.shm_bytes)):
             if limit is not None and limit <= 0:
                 raise ValueError(f"Container {self.name}: {field_name} is {limit}; give a positive number or None.")

@@ -4,7 +4,7 @@ AwsError                      code, message, HTTP status; encoded in one place (
 ├── ValidationException       a request that breaks the model, an unknown job, a job in the wrong state
 ├── ResourceInUse             a name that is taken
 ├── ResourceNotFound          a tag's resource that does not exist
-├── ResourceLimitExceeded     more rules than a job may have
+├── ResourceLimitExceeded     more rules, tags or instances than a job may have
 ├── AccessDeniedException     a Host or Origin that is not ours
 ├── MissingAuthenticationToken
 ├── UnknownOperationException

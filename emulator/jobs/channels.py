@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import NoSuchBucket, NoSuchKey
 from emulator.jobs.failures import RequestFailure
+from emulator.jobs.hosts import list_receivers
 from emulator.jobs.s3_paths import parse_request_uri, resolve_relative_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from emulator.jobs.hosts import Host
     from emulator.jobs.neighbours import ObjectStore
     from emulator.moto_services.s3 import S3Uri
 
@@ -48,15 +50,24 @@ def check_channels(request: Mapping[str, Any]) -> None:
 
 
 def download_channels(
-    request: Mapping[str, Any], object_store: ObjectStore, folder: Path, check_stop: Callable[[], None]
+    request: Mapping[str, Any],
+    object_store: ObjectStore,
+    folder: Path,
+    check_stop: Callable[[], None],
+    host: Host,
+    hosts: Sequence[Host],
 ) -> None:
-    """Fill ``folder/<channel>`` for every channel.
+    """Fill ``folder/<channel>`` for every channel that ``host`` gets.
+
+    Of a channel that is ShardedByS3Key, it gets every n-th object, where n hosts get the channel.
 
     Args:
         request: CreateTrainingJob's, checked by ``check_channels``.
         object_store: where from.
         folder: /opt/ml/input/data.
         check_stop: called between objects; what it raises ends the download.
+        host: whose folder it is.
+        hosts: all hosts of the job.
 
     Raises:
         RequestFailure: a bucket, key or prefix that is not there; a key that cannot be a file.
@@ -65,13 +76,22 @@ def download_channels(
     try:
         for channel in request.get("InputDataConfig") or ():
             name = channel["ChannelName"]
-            _download_channel(channel, object_store, folder / name, check_stop)
+            receivers = list_receivers(channel, hosts)
+            if host not in receivers:
+                continue
+            share = slice(receivers.index(host), None, len(receivers)) if _is_sharded(channel) else slice(None)
+            _download_channel(channel, object_store, folder / name, check_stop, share)
     except RequestFailure as error:
         raise RequestFailure(f"Data download of the channel {name!r} failed: {error}") from error
 
 
+def _is_sharded(channel: Mapping[str, Any]) -> bool:
+    source: Mapping[str, Any] = channel["DataSource"]["S3DataSource"]
+    return source.get("S3DataDistributionType") == "ShardedByS3Key"
+
+
 def _download_channel(
-    channel: Mapping[str, Any], object_store: ObjectStore, folder: Path, check_stop: Callable[[], None]
+    channel: Mapping[str, Any], object_store: ObjectStore, folder: Path, check_stop: Callable[[], None], share: slice
 ) -> None:
     source = channel["DataSource"]["S3DataSource"]
     uri = source["S3Uri"]
@@ -82,7 +102,7 @@ def _download_channel(
             objects = _read_manifest(object_store, location, uri)
         else:
             objects = _list_prefix(object_store, location, uri)
-        for bucket, key, relative in objects:
+        for bucket, key, relative in list(objects)[share]:
             check_stop()
             path = resolve_relative_key(folder, relative)
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ _TOOLKIT_REPORT = "Reporting training FAILURE"
 # What it writes for a script that was killed while the toolkit itself lived on: exit code 1, no word of memory.
 _TOOLKIT_KILLED = f"ExitCode -{signal.SIGKILL.value}"
 
+_FAILURES_TOLD = 2
 _TRACEBACK = "Traceback (most recent call last):"
 # `module.ErrorName: text` or the name alone, at the start of the line.
 _EXCEPTION_LINE = re.compile(r"[A-Za-z_][\w.]*(: .*)?$")
@@ -32,22 +34,51 @@ class StopAsked(Exception):  # noqa: N818
     """The job is Stopping and nothing of it runs yet: there is nothing to wait for."""
 
 
-def describe_algorithm_error(exit_status: Exit, failure_text: str, last_lines: Sequence[str]) -> str:
-    """FailureReason of a container that exited with an error.
+@dataclass(frozen=True, slots=True)
+class ContainerFailure:
+    """A container that exited with an error.
 
-    Args:
-        exit_status: how it ended.
-        failure_text: /opt/ml/output/failure; it wins where it says something, but lack of memory is said first.
+    Attributes:
+        host: the host it ran on.
+        exit: how it ended.
+        failure_text: its /opt/ml/output/failure.
         last_lines: the end of its log, oldest first.
     """
+
+    host: str
+    exit: Exit
+    failure_text: str
+    last_lines: Sequence[str]
+
+
+def describe_algorithm_error(failures: Sequence[ContainerFailure], host_count: int = 1) -> str:
+    """FailureReason of a job whose containers exited with an error.
+
+    Args:
+        failures: at least one, the first to fail first. When one worker dies, others often fail only for having lost
+            it, and may be quicker to exit: so the first two are told.
+        host_count: of the job; the host is named where there are several.
+    """
+    told = failures[:_FAILURES_TOLD]
+    room = (MAX_FAILURE_REASON - len("AlgorithmError: ") - len("; ") * (len(told) - 1)) // len(told)
+    return "AlgorithmError: " + "; ".join(_describe_failure(each, room, name_host=host_count > 1) for each in told)
+
+
+def _describe_failure(failure: ContainerFailure, room: int, *, name_host: bool) -> str:
+    """What one container says about its end, in at most ``room`` characters.
+
+    The failure file wins where it says something, but lack of memory is said first.
+    """
+    exit_status, failure_text = failure.exit, failure.failure_text
+    prefix = f"{failure.host}: " if name_host else ""
     suffix = f", exit code: {exit_status.code}"
-    room = MAX_FAILURE_REASON - len("AlgorithmError: ") - len(suffix)
+    room -= len(prefix) + len(suffix)
     if failure_text.strip():
         memory = _describe_lack_of_memory(exit_status, failure_text)
-        text = f"{memory} {failure_text}" if memory else _fill_error_message(failure_text, last_lines)
-        return f"AlgorithmError: {text.strip()[:room]}{suffix}"
+        text = f"{memory} {failure_text}" if memory else _fill_error_message(failure_text, failure.last_lines)
+        return f"{prefix}{text.strip()[:room]}{suffix}"
     cause = _describe_death(exit_status)
-    said = "\n".join(line for line in last_lines if line.strip())
+    said = "\n".join(line for line in failure.last_lines if line.strip())
     if not said:
         said = "It printed nothing." if cause else "The training container printed nothing before it failed."
     elif cause:
@@ -57,7 +88,7 @@ def describe_algorithm_error(exit_status: Exit, failure_text: str, last_lines: S
         # The end of a traceback says what happened, so the middle goes.
         keep = room - len(cause) - 5
         text = f"{cause} ... {said[-keep:]}" if cause else f"... {said[-(room - 4) :]}"
-    return f"AlgorithmError: {text}{suffix}"
+    return f"{prefix}{text}{suffix}"
 
 
 def _fill_error_message(failure_text: str, last_lines: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from emulator.exceptions import NoSuchBucket, ObjectStoreError
 from emulator.jobs.container_files import NotAPlainFileError, open_plain_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from emulator.jobs.neighbours import ObjectStore
@@ -149,9 +149,9 @@ class FolderUpload:
         self._last_seen = seen
         return count
 
-    def mark_uploaded(self) -> None:
-        """Take the folder's present files as uploaded: they came from there."""
-        self._uploaded = dict(walk_files(self.folder))
+    def mark_uploaded(self, states: Mapping[str, FileState]) -> None:
+        """Take files in these states as uploaded: they came from there."""
+        self._uploaded = dict(states)
 
 
 def join_key(prefix: str, path: str) -> str:

@@ -19,18 +19,26 @@ log = logging.getLogger(__name__)
 # How a container is found again after a restart: by the store that knows its job, and by the job's ARN.
 STORE_LABEL = "smdebug-emulator.store"
 JOB_LABEL = "smdebug-emulator.job-arn"
+# Which of a job's hosts it is.
+HOST_LABEL = "smdebug-emulator.host"
 
 
 class JobContainer:
     """A container that was started, or taken up again. Thread safe."""
 
     def __init__(
-        self, runtime: ContainerRuntime, container_id: str, job_name: str, on_line: Callable[[LogLine], None]
+        self,
+        runtime: ContainerRuntime,
+        container_id: str,
+        job_name: str,
+        on_line: Callable[[LogLine], None],
+        on_exit: Callable[[], None] = lambda: None,
     ) -> None:
         self._runtime = runtime
         self._id = container_id
         self._job_name = job_name
         self._follower = LogFollower(runtime, container_id, on_line, f"log-{job_name}")
+        self._on_exit = on_exit
         self._exited = Event()
         self._exit: Exit | None = None
         self._error: Exception | None = None
@@ -42,6 +50,11 @@ class JobContainer:
         """Begin to read its log and to wait for its end."""
         self._follower.start()
         self._threads[0].start()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has exited, or the back end can no longer tell."""
+        return self._exited.is_set()
 
     def wait(self, timeout: float | None = None) -> Exit | None:
         """How it ended; None when ``timeout`` seconds passed first.
@@ -88,6 +101,7 @@ class JobContainer:
             self._error = error
         finally:
             self._exited.set()
+            self._on_exit()
 
     def _stop(self, grace_seconds: float) -> None:
         try:
@@ -107,3 +121,11 @@ def remove_container(runtime: ContainerRuntime, container_id: str) -> None:
         return
     except ContainerRuntimeError as error:
         log.warning("The container %s could not be removed: %s", container_id, error)
+
+
+def remove_network(runtime: ContainerRuntime, name: str) -> None:
+    """Give a network back whose containers are removed; a failure is said and left."""
+    try:
+        runtime.remove_network(name)
+    except ContainerRuntimeError as error:
+        log.warning("The network %s could not be removed: %s", name, error)

@@ -24,9 +24,9 @@ FLUSH_SECONDS = 0.1
 LAST_LINES = 20
 
 
-def build_stream_name(job_name: str, start_ms: int) -> str:
+def build_stream_name(job_name: str, host: str, start_ms: int) -> str:
     """``<job>/algo-1-<epoch seconds>``: the same after a restart, since the start is stored."""
-    return f"{job_name}/algo-1-{start_ms // 1000}"
+    return f"{job_name}/{host}-{start_ms // 1000}"
 
 
 class LogWriter:

@@ -1,4 +1,4 @@
-"""The /opt/ml folder of a training container: its layout, its configuration files, its environment."""
+"""The /opt/ml folder of one host's training container: its layout, its configuration files, its environment."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.spec import Mount
 from emulator.jobs.failures import RequestFailure
+from emulator.jobs.hosts import build_rendezvous_environment, describe_resources, list_receivers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from emulator.jobs.hosts import Cluster, Host
     from emulator.jobs.training_job import TrainingJob
     from emulator.settings import Settings
 
 TARGET = "/opt/ml"
-HOST = "algo-1"
-INSTANCE_GROUP = "homogeneousCluster"
 
 TENSORS = "output/tensors"
 TENSORBOARD = "output/tensorboard"
@@ -102,48 +102,40 @@ def _below_opt_ml(request: Mapping[str, Any], member: str, default: str) -> str:
     return relative
 
 
-def stage_opt_ml(opt_ml: OptMl, job: TrainingJob, path_in_container: Callable[[Mount, str], str]) -> None:
+def stage_opt_ml(
+    opt_ml: OptMl, job: TrainingJob, cluster: Cluster, host: Host, path_in_container: Callable[[Mount, str], str]
+) -> None:
     """Create the folders and write the files of /opt/ml/input/config.
 
     Args:
         opt_ml: where.
         job: whose request.
-        path_in_container: how the container sees a file below a mount.
-
-    Raises:
-        OSError: the state folder cannot be written.
+        cluster: all hosts of the job.
+        host: the one whose folder it is.
+        path_in_container: how the container will see a path below a mount.
     """
     for folder in (*_FOLDERS, opt_ml.tensors, opt_ml.tensorboard, opt_ml.checkpoints):
         (opt_ml.root / folder).mkdir(parents=True, exist_ok=True)
-    for name, content in build_configuration(opt_ml, job.request, path_in_container).items():
+    for name, content in build_configuration(opt_ml, job.request, cluster, host, path_in_container).items():
         (opt_ml.root / _CONFIGURATION / name).write_text(json.dumps(content, indent=1))
 
 
 def build_configuration(
-    opt_ml: OptMl, request: Mapping[str, Any], path_in_container: Callable[[Mount, str], str]
+    opt_ml: OptMl,
+    request: Mapping[str, Any],
+    cluster: Cluster,
+    host: Host,
+    path_in_container: Callable[[Mount, str], str],
 ) -> dict[str, Any]:
     """Contents of /opt/ml/input/config by file name; what the request does not configure has no file."""
-    resources = request.get("ResourceConfig") or {}
     files: dict[str, Any] = {
         "hyperparameters.json": dict(request.get("HyperParameters") or {}),
         "inputdataconfig.json": {
             channel["ChannelName"]: _describe_channel(channel, request)
             for channel in request.get("InputDataConfig") or ()
+            if host in list_receivers(channel, cluster.hosts)
         },
-        "resourceconfig.json": {
-            "current_host": HOST,
-            "current_instance_type": resources.get("InstanceType"),
-            "current_group_name": INSTANCE_GROUP,
-            "hosts": [HOST],
-            "instance_groups": [
-                {
-                    "instance_group_name": INSTANCE_GROUP,
-                    "instance_type": resources.get("InstanceType"),
-                    "hosts": [HOST],
-                }
-            ],
-            "network_interface_name": "eth0",
-        },
+        "resourceconfig.json": describe_resources(cluster, host),
     }
     for member, name, folder in (
         ("DebugHookConfig", "debughookconfig.json", opt_ml.tensors),
@@ -161,6 +153,8 @@ def build_configuration(
 def build_environment(
     opt_ml: OptMl,
     job: TrainingJob,
+    cluster: Cluster,
+    host: Host,
     settings: Settings,
     endpoint_url: str,
     path_in_container: Callable[[Mount, str], str],
@@ -171,6 +165,7 @@ def build_environment(
         return path_in_container(opt_ml.mount, f"{_CONFIGURATION}/{name}")
 
     return {
+        **build_rendezvous_environment(cluster, host, job.request),
         **(job.request.get("Environment") or {}),
         "TRAINING_JOB_NAME": job.name,
         "TRAINING_JOB_ARN": job.arn,

@@ -6,7 +6,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from emulator.jobs.job_container import JOB_LABEL, STORE_LABEL, remove_container
+from emulator.jobs.hosts import list_hosts
+from emulator.jobs.job_container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_container, remove_network
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,12 +25,13 @@ class Recovered:
     """What the last process left.
 
     Attributes:
-        jobs, evaluations: those to take up again, each with its container's id.
-        lost_jobs, lost_evaluations: those whose container was never started or is gone.
+        jobs: those to take up again, each with its containers' ids by host.
+        evaluations: those to take up again, each with its container's id.
+        lost_jobs, lost_evaluations: those of which a container was never started or is gone.
         waiting_evaluations: those whose training has not come to start them, in a job that is taken up again.
     """
 
-    jobs: Sequence[tuple[TrainingJob, str]]
+    jobs: Sequence[tuple[TrainingJob, Mapping[str, str]]]
     lost_jobs: Sequence[TrainingJob]
     evaluations: Sequence[tuple[RuleEvaluation, str]]
     lost_evaluations: Sequence[RuleEvaluation]
@@ -37,36 +39,44 @@ class Recovered:
 
 
 def find_left_over(store: JobStore, runtime: ContainerRuntime) -> Recovered:
-    """Match the store's unended jobs with the runtime's containers, and remove containers of jobs that have ended.
+    """Match the store's unended jobs with the runtime's containers, and remove what belongs to no job that goes on.
+
+    Those are containers and networks of jobs that have ended, and of jobs that lack the container of a host.
 
     Raises:
         ContainerRuntimeError: the engine does not answer.
     """
-    containers = {container.labels[JOB_LABEL]: container for container in runtime.find({STORE_LABEL: store.id})}
-    jobs = store.list_running_training_jobs()
+    found = runtime.find({STORE_LABEL: store.id})
+    jobs = [(job, _find_hosts(job, found)) for job in store.list_running_training_jobs()]
+    taken_up = [(job, hosts) for job, hosts in jobs if len(hosts) == len(list_hosts(job.request))]
+    names = {(job.region, job.name) for job, _ in taken_up}
+    containers = {container.labels[JOB_LABEL]: container for container in found}
     evaluations = store.list_running_rule_evaluations()
-    wanted = {job.arn for job in jobs} | {evaluation.arn for evaluation in evaluations}
-    for arn, container in containers.items():
-        if arn not in wanted:
+    wanted = {job.arn for job, _ in taken_up} | {evaluation.arn for evaluation in evaluations}
+    for container in found:
+        if container.labels[JOB_LABEL] not in wanted:
             remove_container(runtime, container.id)
-    taken_up = {(job.region, job.name) for job in jobs if job.arn in containers}
-    waiting = [each for each in evaluations if each.arn not in containers and _still_waits(each, taken_up)]
-    names = {each.name for each in waiting}
+    for network in runtime.find_networks({STORE_LABEL: store.id}):
+        if network.labels[JOB_LABEL] not in wanted:
+            remove_network(runtime, network.name)
+    waiting = [each for each in evaluations if each.arn not in containers and _still_waits(each, names)]
     return Recovered(
-        jobs=[(job, containers[job.arn].id) for job in jobs if job.arn in containers],
-        lost_jobs=[job for job in jobs if job.arn not in containers],
-        evaluations=_with_containers(evaluations, containers),
-        lost_evaluations=[each for each in evaluations if each.arn not in containers and each.name not in names],
+        jobs=taken_up,
+        lost_jobs=[job for job, _ in jobs if (job.region, job.name) not in names],
+        evaluations=[(each, containers[each.arn].id) for each in evaluations if each.arn in containers],
+        lost_evaluations=[each for each in evaluations if each.arn not in containers and each not in waiting],
         waiting_evaluations=waiting,
     )
 
 
 def describe_lost_job(job: TrainingJob) -> str:
-    """FailureReason of a job whose container is not there any more."""
+    """FailureReason of a job of which a container is not there any more."""
+    several = len(list_hosts(job.request)) > 1
+    containers = "its training containers were" if several else "its training container was"
     if job.container_start_ms is None:
-        happened = "before its training container was started"
+        happened = f"before {containers} started"
     else:
-        happened = "and its training container was gone when it came back"
+        happened = f"and {containers} {'not all there' if several else 'gone'} when it came back"
     return f"InternalServerError: The emulator was ended during {job.secondary_status}, {happened}. Send the job again."
 
 
@@ -81,7 +91,5 @@ def _still_waits(evaluation: RuleEvaluation, taken_up: set[tuple[str, str]]) -> 
     return evaluation.start_ms is None and (evaluation.region, evaluation.training_job_name) in taken_up
 
 
-def _with_containers(
-    evaluations: Sequence[RuleEvaluation], containers: Mapping[str, Container]
-) -> list[tuple[RuleEvaluation, str]]:
-    return [(each, containers[each.arn].id) for each in evaluations if each.arn in containers]
+def _find_hosts(job: TrainingJob, containers: Sequence[Container]) -> dict[str, str]:
+    return {each.labels[HOST_LABEL]: each.id for each in containers if each.labels[JOB_LABEL] == job.arn}

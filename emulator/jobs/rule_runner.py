@@ -18,7 +18,7 @@ from emulator.jobs.folder_upload import FolderUpload, UploadError
 from emulator.jobs.instance_types import find_memory_bytes
 from emulator.jobs.job_container import JOB_LABEL, STORE_LABEL, JobContainer, remove_container
 from emulator.jobs.logs import PROCESSING_GROUP, build_stream_name
-from emulator.jobs.opt_ml import HOST, TARGET, build_aws_environment
+from emulator.jobs.opt_ml import TARGET, build_aws_environment
 from emulator.jobs.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
 from emulator.jobs.s3_paths import build_rule_output_uri, build_tensors_uri, require_bucket
 from emulator.jobs.work_folder import find_work_folder, remove_work_folder
@@ -41,6 +41,7 @@ VERDICT_POLL_SECONDS = 0.02
 _EXIT_SECONDS = 10.0
 _MAX_VERDICT_BYTES = 1 << 16
 
+_HOST = "algo-1"
 _CONFIGURATION = "config/ruleconfig.json"
 _VERDICT = "output/verdict.json"
 _OUTPUT = "output/rule"
@@ -102,7 +103,7 @@ class RuleRun:
         self._deadline: float | None = None
         self._keep_folder = False
         self._mount = Mount(self.folder / "ml", TARGET)
-        self._stream = build_stream_name(evaluation.name, evaluation.creation_ms)
+        self._stream = build_stream_name(evaluation.name, _HOST, evaluation.creation_ms)
 
     def ask_stop(self, grace_seconds: float, details: str | None = None) -> None:
         """Stop the evaluation; returns at once. Any thread may call it, more than once."""
@@ -145,7 +146,7 @@ class RuleRun:
                     "SMDEBUG_RULE_CONFIG_PATH": runtime.path_in_container(self._mount, _CONFIGURATION),
                 },
                 mounts=(self._mount,),
-                hostname=HOST,
+                hostname=_HOST,
                 labels={STORE_LABEL: self._with.journal.store.id, JOB_LABEL: self._evaluation.arn},
                 memory_bytes=find_memory_bytes(configuration.get("InstanceType")),
             )

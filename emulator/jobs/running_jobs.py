@@ -55,9 +55,9 @@ class RunningJobs:
             self._journal.create_training_job(job, evaluations, tags)
             self.start_job(job)
 
-    def start_job(self, job: TrainingJob, container_id: str | None = None) -> None:
-        """Drive a stored job; ``container_id`` names the container it had before a restart."""
-        run = TrainingRun(job, self._with, self._start_rules, container_id)
+    def start_job(self, job: TrainingJob, container_ids: Mapping[str, str] | None = None) -> None:
+        """Drive a stored job; ``container_ids`` are those of the containers it had before a restart, by host."""
+        run = TrainingRun(job, self._with, self._start_rules, container_ids)
         with self._lock:
             self._runs[job.region, job.name] = run
             self._start_thread(f"training-job-{job.name}", lambda: self._drive(run))

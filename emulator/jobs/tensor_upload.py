@@ -48,8 +48,17 @@ class _Folder:
         return self.settled and time.time_ns() - self.mtime_ns > _QUIET_NS
 
 
+def announce_end(object_store: ObjectStore, destination: S3Uri) -> None:
+    """Say in S3 that no more tensors come; only after the last one of the last host is there.
+
+    Raises:
+        UploadError: it could not be stored.
+    """
+    put_object(object_store, b"", destination._replace(key=join_key(destination.key, END_OF_JOB)))
+
+
 class TensorUpload:
-    """Uploads one job's tensors.
+    """Uploads the tensors that one host saves.
 
     A pass lists ``index`` before everything else and uploads it after everything else. Writers put an event file in
     place before the index file that names it, so whoever sees an index in S3 can read what it names.
@@ -77,9 +86,7 @@ class TensorUpload:
         self._thread.start()
 
     def finish(self) -> None:
-        """Upload what is left once the container has ended, then say in S3 that no more comes.
-
-        May be called again after it raised.
+        """Upload what is left once the container has ended. May be called again after it raised.
 
         Raises:
             UploadError: a tensor could not be stored.
@@ -91,7 +98,6 @@ class TensorUpload:
             if self._pool is not None:
                 self._pool.shutdown()
                 self._pool = None
-        put_object(self._object_store, b"", self._target(END_OF_JOB))
 
     def stop(self) -> None:
         """End the thread and leave the rest where it is."""

@@ -213,8 +213,8 @@ class TrainingJobs:
             job = self.get(evaluation.region, evaluation.training_job_name)
             self._running.take_up_rule(evaluation, job, container_id)
         # After the rules that run: a job taken up again starts those that do not.
-        for job, container_id in left.jobs:
-            self._running.start_job(job, container_id)
+        for job, container_ids in left.jobs:
+            self._running.start_job(job, container_ids)
 
     def close(self) -> None:
         """Stop every job and wait for its end: no container, thread or process is left."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from container_runtime.runtime import ContainerRuntimeError, ContainerStartError, ImageNotFoundError
+from container_runtime.runtime import (
+    ContainerRuntimeError,
+    ContainerStartError,
+    ImageNotFoundError,
+    NetworkExhaustedError,
+)
 from emulator.exceptions import NoSuchBucket, ObjectStoreError
 from emulator.jobs.failures import RequestFailure, StopAsked
 from emulator.jobs.folder_upload import UploadError
@@ -26,18 +31,20 @@ def run_training_job(run: TrainingRun) -> None:
             run.prepare()
             run.enter("Downloading")
             run.download()
-            run.start_container()
+            run.start_containers()
         run.enter("Training")
-        run.follow_container()
+        run.follow_containers()
         run.start_rules()
-        exit_status = run.wait_for_exit()
+        exits = run.wait_for_exits()
         run.enter("Uploading")
-        run.upload_results(exit_status)
-        run.end(exit_status)
+        run.upload_results(exits)
+        run.end(exits)
     except StopAsked:
         run.end_stopped()
     except (RequestFailure, ImageNotFoundError, ContainerStartError) as error:
         run.fail(f"ClientError: {error}")
+    except NetworkExhaustedError as error:
+        run.fail(f"CapacityError: {error}")
     except UploadError as error:
         kind = "ClientError" if isinstance(error.__cause__, NoSuchBucket) else "InternalServerError"
         run.fail(f"{kind}: {error} What the container left is kept in {run.folder}.", keep_folder=True)

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
+from emulator.jobs.hosts import MAX_HOSTS
 
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
@@ -20,6 +21,7 @@ def create_training_job(request: Request, context: Context) -> Response:
         ValidationException, ResourceInUse, ResourceLimitExceeded.
     """
     _check_algorithm(request)
+    _check_instances(request)
     _check_rules(request)
     _check_channels(request)
     job = context.jobs.create(context.region, request)
@@ -41,6 +43,42 @@ def _check_algorithm(request: Request) -> None:
     missing = [name for name in ("ResourceConfig", "StoppingCondition") if name not in request]
     if missing:
         raise ValidationException(f"{' and '.join(missing)} must be given for a job with a TrainingImage.")
+
+
+def _check_instances(request: Request) -> None:
+    """Either one kind of instance or groups of them; the model lets both through, and neither."""
+    resources = request["ResourceConfig"]
+    groups = resources.get("InstanceGroups", [])
+    if groups and ("InstanceType" in resources or "InstanceCount" in resources):
+        raise ValidationException(
+            "ResourceConfig has InstanceGroups, so it must have neither InstanceType nor InstanceCount: each group has "
+            "its own."
+        )
+    # A list of preferred types stands for the one type; how many of each is in it.
+    complete = groups or "InstancePreferences" in resources or {"InstanceType", "InstanceCount"} <= resources.keys()
+    if not complete:
+        raise ValidationException("ResourceConfig must have InstanceType and InstanceCount, or InstanceGroups.")
+    counts = [each.get("InstanceCount", 1) for each in groups or [resources]]
+    if min(counts) < 1:
+        raise ValidationException("InstanceCount must be 1 or more, in ResourceConfig and in each of InstanceGroups.")
+    names = Counter(group["InstanceGroupName"] for group in groups)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise ValidationException(f"InstanceGroupName must be unique. Used more than once: {', '.join(twice)}.")
+    for channel in request.get("InputDataConfig", []):
+        asked = channel["DataSource"].get("S3DataSource", {}).get("InstanceGroupNames", [])
+        unknown = [name for name in asked if name not in names]
+        if unknown:
+            known = ", ".join(names) or "none"
+            raise ValidationException(
+                f"The channel {channel['ChannelName']!r} is for the instance groups {', '.join(unknown)}, which "
+                f"ResourceConfig.InstanceGroups does not have; it has: {known}."
+            )
+    if sum(counts) > MAX_HOSTS:
+        raise ResourceLimitExceeded(
+            f"A training job may have at most {MAX_HOSTS} instances here, where one machine runs all of them; this "
+            f"request asks for {sum(counts)}."
+        )
 
 
 def _check_rules(request: Request) -> None:

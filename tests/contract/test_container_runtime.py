@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,20 +19,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from container_runtime import loopback_network
 from container_runtime.local_process import LocalProcesses
 from container_runtime.runtime import (
     MAX_LINE_BYTES,
+    MAX_NETWORK_HOSTS,
     ContainerNotFoundError,
+    ContainerRuntimeError,
     ContainerStartError,
     Exit,
     ImageNotFoundError,
+    NetworkExhaustedError,
 )
 from container_runtime.spec import ContainerSpec, Mount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from container_runtime.runtime import ContainerRuntime
+    from container_runtime.runtime import ContainerRuntime, Network
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/sagemaker-debugger-rules:latest"
 DEADLINE_SECONDS = 30.0
@@ -74,6 +79,9 @@ def make_runtime(back_end: str, tmp_path: Path) -> Iterator[Callable[[], Contain
     for container in made[0].find({}) if made else ():
         made[0].remove(container.id)
     assert not made or made[0].find({}) == []
+    for network in made[0].find_networks({}) if made else ():
+        made[0].remove_network(network.name)
+    assert not made or made[0].find_networks({}) == []
     for runtime in made:
         runtime.close()
 
@@ -521,7 +529,205 @@ def test_one_container_is_waited_for_and_read_by_many(runtime: ContainerRuntime)
         assert [log.result() for log in logs] == [["x" * 10]] * 4
 
 
+# Networks
+
+# Says hello to each host of a network on one port that every one of them listens on; prints who has answered.
+NEIGHBOUR = """
+import http.server, json, os, sys, threading, time, urllib.request
+own, others, port = os.environ["OWN"], json.loads(os.environ["OTHERS"]), int(os.environ["PORT"])
+class Handler(http.server.BaseHTTPRequestHandler):
+    asked = set()
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(own.encode())
+        Handler.asked.add(self.path)
+    def log_message(self, *_):
+        pass
+server = http.server.HTTPServer((own, port), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+deadline = time.monotonic() + 30
+def ask(other):
+    while True:
+        try:
+            return urllib.request.urlopen(f"http://{other}:{port}/{own}", timeout=5).read().decode()
+        except OSError:
+            assert time.monotonic() < deadline, f"{other} does not answer"
+            time.sleep(0.05)
+assert [ask(other) for other in others] == others
+while len(Handler.asked) < len(others):
+    assert time.monotonic() < deadline, f"only {Handler.asked} have asked"
+    time.sleep(0.05)
+print("met", flush=True)
+"""
+
+
+def name_network() -> str:
+    return f"test-{uuid.uuid4().hex[:12]}"
+
+
+def start_neighbours(runtime: ContainerRuntime, network: Network, source: str = NEIGHBOUR) -> list[str]:
+    return [
+        runtime.start(
+            python(
+                source,
+                network=network.name,
+                hostname=host,
+                environment={
+                    "OWN": own,
+                    "OTHERS": json.dumps([each for each in network.addresses.values() if each != own]),
+                    "PORT": str(network.rendezvous_port),
+                },
+            )
+        )
+        for host, own in network.addresses.items()
+    ]
+
+
+def test_hosts_of_two_networks_meet_their_own_on_one_port(runtime: ContainerRuntime) -> None:
+    hosts = ["algo-1", "algo-2"]
+    networks = [runtime.create_network(name_network(), hosts, {}) for _ in range(2)]
+    assert [list(network.addresses) for network in networks] == [hosts, hosts]
+    containers = [container for network in networks for container in start_neighbours(runtime, network)]
+    for container in containers:
+        assert [line.text for line in runtime.logs(container)] == ["met"]
+        assert runtime.wait(container, DEADLINE_SECONDS) == Exit(0)
+
+
+def test_host_of_a_network_reaches_the_servers_of_this_machine(runtime: ContainerRuntime) -> None:
+    network = runtime.create_network(name_network(), ["algo-1"], {})
+    with socket.create_server((runtime.host_address, 0)) as server:
+        address = server.getsockname()
+        source = f"import os, socket; socket.create_connection({address!r}, 20); print(os.listdir('/sys/class/net'))"
+        ended, lines = run(runtime, python(source, network=network.name, hostname="algo-1"))
+    assert ended == Exit(0), lines
+    assert network.interface in lines[0]
+
+
+def test_network_is_found_by_its_labels_and_given_back(make_runtime: Callable[[], ContainerRuntime]) -> None:
+    old, name = make_runtime(), name_network()
+    old.create_network(name, ["algo-1"], {"job": "one", "kind": "training"})
+    new = make_runtime()
+    (found,) = new.find_networks({"kind": "training"})
+    assert (found.name, found.labels["job"]) == (name, "one")
+    assert new.find_networks({"kind": "training", "job": "two"}) == []
+    new.remove_network(name)
+    new.remove_network(name)
+    assert old.find_networks({}) == []
+
+
+def test_network_with_a_container_on_it_stays(runtime: ContainerRuntime) -> None:
+    network = runtime.create_network(name_network(), ["algo-1"], {})
+    source = "import time; print('ready', flush=True); time.sleep(60)"
+    container = start_and_await_line(runtime, source, network=network.name, hostname="algo-1")
+    with pytest.raises(ContainerRuntimeError, match=network.name):
+        runtime.remove_network(network.name)
+    runtime.remove(container)
+    runtime.remove_network(network.name)
+    assert runtime.find_networks({}) == []
+
+
+def test_network_name_that_is_taken(runtime: ContainerRuntime) -> None:
+    name = name_network()
+    runtime.create_network(name, ["algo-1"], {})
+    with pytest.raises(ContainerRuntimeError, match=name):
+        runtime.create_network(name, ["algo-1"], {})
+
+
+def test_container_on_a_network_that_is_not_there(runtime: ContainerRuntime) -> None:
+    name = name_network()
+    with pytest.raises(ContainerStartError, match=name):
+        runtime.start(python("pass", network=name, hostname="algo-1"))
+    assert runtime.find({}) == []
+
+
 # One back end only
+
+
+def test_loopback_network_holds_so_many_hosts_and_no_more(tmp_path: Path) -> None:
+    runtime = LocalProcesses(tmp_path / "processes")
+    hosts = [f"algo-{number}" for number in range(1, MAX_NETWORK_HOSTS + 2)]
+    network = runtime.create_network("full", hosts[:-1], {})
+    assert len(set(network.addresses.values())) == MAX_NETWORK_HOSTS
+    with socket.create_server((network.addresses[hosts[-2]], 0)):
+        pass  # the last one is an address of this machine, too
+    with pytest.raises(ContainerRuntimeError, match="251 hosts: 250 fit"):
+        runtime.create_network("too-full", hosts, {})
+
+
+def test_loopback_ranges_that_run_out_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loopback_network, "_SECOND", range(64, 65))
+    monkeypatch.setattr(loopback_network, "_THIRD", range(1))
+    runtime = LocalProcesses(tmp_path / "processes")
+    runtime.create_network("first", ["algo-1"], {})
+    with pytest.raises(NetworkExhaustedError, match="wait until some jobs have ended"):
+        runtime.create_network("second", ["algo-1"], {})
+    runtime.remove_network("first")
+    runtime.create_network("second", ["algo-1"], {})
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    "explanation",
+    [
+        "could not find an available, non-overlapping IPv4 address pool among the defaults to assign to the network",
+        "all predefined address pools have been fully subnetted",
+    ],
+)
+def test_docker_address_pools_that_run_out_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, explanation: str
+) -> None:
+    """The engine's refusal is made up: to use its pools up would leave none to whoever shares the engine."""
+    import docker.errors
+    from docker import APIClient
+
+    runtime = make_docker_runtime(tmp_path, f"test-{uuid.uuid4().hex[:12]}")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise docker.errors.APIError("Internal Server Error", explanation=explanation)
+
+    try:
+        monkeypatch.setattr(APIClient, "create_network", refuse)
+        with pytest.raises(NetworkExhaustedError, match="docker network prune"):
+            runtime.create_network(name_network(), ["algo-1"], {})
+        assert runtime.find_networks({}) == []
+    finally:
+        runtime.close()
+
+
+@pytest.mark.docker
+def test_docker_networks_are_apart(tmp_path: Path) -> None:
+    runtime = make_docker_runtime(tmp_path, f"test-{uuid.uuid4().hex[:12]}")
+    networks = [runtime.create_network(name_network(), ["algo-1", "algo-2"], {}) for _ in range(2)]
+    listen = """
+import socket
+server = socket.create_server(("", 7777))
+print(socket.gethostbyname("algo-1"), flush=True)
+server.accept()
+"""
+    try:
+        server = runtime.start(python(listen, network=networks[0].name, hostname="algo-1"))
+        address = next(runtime.logs(server)).text
+        ask = f"""
+import socket
+for host in ({address!r}, "algo-1"):
+    try:
+        socket.create_connection((host, 7777), 1)
+        print("reached")
+    except OSError as error:
+        print(type(error).__name__)
+"""
+        for network in (networks[1].name, None):
+            _, lines = run(runtime, python(ask, network=network, hostname="algo-2"))
+            assert lines == ["TimeoutError", "gaierror"], network
+        _, lines = run(runtime, python(ask, network=networks[0].name, hostname="algo-2"))
+        assert lines[0] == "reached"
+    finally:
+        for container in runtime.find({}):
+            runtime.remove(container.id)
+        for network in networks:
+            runtime.remove_network(network.name)
+        runtime.close()
 
 
 def test_process_back_end_leaves_no_file_and_no_zombie(tmp_path: Path) -> None:

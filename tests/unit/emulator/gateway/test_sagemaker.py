@@ -111,6 +111,18 @@ def test_tags(sagemaker: Any) -> None:
         sagemaker.list_tags(ResourceArn=arn + "x")
 
 
+ONE = {"InstanceType": "ml.m5.large", "InstanceCount": 1}
+
+
+def group(name: str, count: int) -> dict[str, Any]:
+    return {"InstanceGroupName": name, "InstanceType": "ml.m5.large", "InstanceCount": count}
+
+
+def channel_for(group_name: str) -> dict[str, Any]:
+    source = {"S3DataType": "S3Prefix", "S3Uri": "s3://bkt/x", "InstanceGroupNames": [group_name]}
+    return {"ChannelName": "train", "DataSource": {"S3DataSource": source}}
+
+
 @pytest.mark.parametrize(
     ("changes", "code", "text"),
     [
@@ -142,6 +154,23 @@ def test_tags(sagemaker: Any) -> None:
             "ResourceLimitExceeded",
             "at most 20 rules; this request has 21",
         ),
+        ({"ResourceConfig": ONE | {"InstanceCount": 17}}, "ResourceLimitExceeded", "at most 16 instances"),
+        ({"ResourceConfig": {"InstanceGroups": [group("a", 9), group("b", 8)]}}, "ResourceLimitExceeded", "for 17."),
+        ({"ResourceConfig": ONE | {"InstanceCount": 0}}, "ValidationException", "InstanceCount must be 1 or more"),
+        ({"ResourceConfig": {"InstanceGroups": [group("a", 0)]}}, "ValidationException", "InstanceCount must be 1"),
+        ({"ResourceConfig": {"InstanceCount": 1}}, "ValidationException", "must have InstanceType and InstanceCount"),
+        ({"ResourceConfig": ONE | {"InstanceGroups": [group("a", 1)]}}, "ValidationException", "must have neither"),
+        (
+            {"ResourceConfig": {"InstanceGroups": [group("a", 1), group("a", 1)]}},
+            "ValidationException",
+            "InstanceGroupName must be unique. Used more than once: a.",
+        ),
+        (
+            {"ResourceConfig": {"InstanceGroups": [group("a", 1)]}, "InputDataConfig": [channel_for("b")]},
+            "ValidationException",
+            "is for the instance groups b, which ResourceConfig.InstanceGroups does not have; it has: a.",
+        ),
+        ({"InputDataConfig": [channel_for("b")]}, "ValidationException", "does not have; it has: none."),
     ],
 )
 def test_what_creation_checks(sagemaker: Any, changes: dict[str, Any], code: str, text: str) -> None:

@@ -17,7 +17,7 @@ def test_archive_holds_files_folders_and_links_only(tmp_path: Path) -> None:
     (folder / "sub" / "a.bin").write_bytes(b"a")
     (folder / "link").symlink_to("/etc/passwd")
     os.mkfifo(folder / "pipe")
-    write_archive(folder, tmp_path / "model.tar.gz")
+    write_archive([folder], tmp_path / "model.tar.gz")
     with tarfile.open(tmp_path / "model.tar.gz") as tar:
         assert sorted(tar.getnames()) == ["link", "sub", "sub/a.bin"]
         assert tar.getmember("link").issym(), "the link, never what it points to"
@@ -25,7 +25,7 @@ def test_archive_holds_files_folders_and_links_only(tmp_path: Path) -> None:
 
 
 def test_folder_that_is_gone_makes_an_empty_archive(tmp_path: Path) -> None:
-    write_archive(tmp_path / "gone", tmp_path / "x.tar.gz")
+    write_archive([tmp_path / "gone"], tmp_path / "x.tar.gz")
     with tarfile.open(tmp_path / "x.tar.gz") as tar:
         assert tar.getnames() == []
 

@@ -8,6 +8,7 @@ import pytest
 
 from emulator.jobs.channels import check_channels, download_channels
 from emulator.jobs.failures import RequestFailure, StopAsked
+from emulator.jobs.hosts import list_hosts
 from emulator.moto_services.s3 import ObjectStore
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def build(uri: str, kind: str = "S3Prefix", name: str = "train", **members: Any)
 
 def download(request: dict[str, Any], s3: ObjectStore, folder: Path) -> dict[str, bytes]:
     check_channels(request)
-    download_channels(request, s3, folder, lambda: None)
+    hosts = list_hosts(request)
+    download_channels(request, s3, folder, lambda: None, hosts[0], hosts)
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -134,6 +136,8 @@ def test_stop_ends_the_download_between_objects(s3: ObjectStore, bucket: str, tm
         if len(calls) == 2:
             raise StopAsked
 
+    request = build(f"s3://{bucket}/d/")
+    hosts = list_hosts(request)
     with pytest.raises(StopAsked):
-        download_channels(build(f"s3://{bucket}/d/"), s3, tmp_path, stop)
+        download_channels(request, s3, tmp_path, stop, hosts[0], hosts)
     assert len(list((tmp_path / "train").iterdir())) == 1

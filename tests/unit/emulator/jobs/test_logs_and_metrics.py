@@ -57,7 +57,7 @@ def test_close_without_a_line_and_stream_name() -> None:
     writer = LogWriter(lambda _region: RecordingGroups())
     writer.flush()
     writer.close()
-    assert build_stream_name("job", 1_700_000_000_999) == "job/algo-1-1700000000"
+    assert build_stream_name("job", "algo-1", 1_700_000_000_999) == "job/algo-1-1700000000"
 
 
 def read(definitions: list[dict[str, Any]], *texts: str) -> dict[str, float]:

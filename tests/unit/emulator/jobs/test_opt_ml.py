@@ -7,6 +7,7 @@ import pytest
 
 from emulator.jobs.container_files import read_small_file
 from emulator.jobs.failures import RequestFailure
+from emulator.jobs.hosts import Cluster, list_hosts
 from emulator.jobs.opt_ml import build_environment, locate_opt_ml, stage_opt_ml
 from emulator.jobs.training_job import new_training_job
 from emulator.settings import Settings
@@ -44,7 +45,8 @@ def in_container(mount: Mount, relative: str) -> str:
 
 def test_configuration_files(tmp_path: Path) -> None:
     opt_ml = locate_opt_ml(tmp_path, REQUEST)
-    stage_opt_ml(opt_ml, new_training_job("1", "r", "id", REQUEST, 0), in_container)
+    cluster = Cluster(list_hosts(REQUEST))
+    stage_opt_ml(opt_ml, new_training_job("1", "r", "id", REQUEST, 0), cluster, cluster.hosts[0], in_container)
     files = {path.name: json.loads(path.read_text()) for path in (tmp_path / "input/config").iterdir()}
     assert files == {
         "hyperparameters.json": {"epochs": "3"},
@@ -92,7 +94,13 @@ def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -
     request = REQUEST | {"Environment": {"MINE": "1", "TRAINING_JOB_NAME": "other", "AWS_ENDPOINT_URL": "http://x"}}
     job = new_training_job("123456789012", "eu-west-1", "id", request, 0)
     environment = build_environment(
-        locate_opt_ml(tmp_path, request), job, Settings(state_dir=tmp_path), "http://10.0.0.1:4580", in_container
+        locate_opt_ml(tmp_path, request),
+        job,
+        Cluster(list_hosts(request)),
+        list_hosts(request)[0],
+        Settings(state_dir=tmp_path),
+        "http://10.0.0.1:4580",
+        in_container,
     )
     assert environment == {
         "MINE": "1",

@@ -24,6 +24,7 @@ import os, pathlib, signal, sys, json
 sys.path.insert(0, {root!r})
 from tests.unit.emulator.jobs.conftest import REGION, RecordingPublisher, open_room, wait_until
 with open_room(pathlib.Path({tmp!r}), RecordingPublisher(deliver=False)) as room:
+    {before}
     request = room.request(script={script!r}, DebugHookConfig=room.hook(), **{members})
     request["DebugRuleConfigurations"] = [room.rule(n, b) for n, b in {rules}]
     room.jobs.create(REGION, request)
@@ -40,10 +41,17 @@ def run_and_kill(
     condition: str = "room.describe()['SecondaryStatus'] == 'Training'",
     rules: list[tuple[str, str]] | None = None,
     members: dict[str, Any] | None = None,
+    before: str = "",
 ) -> str:
     """Returns the bucket of the killed room; its S3 died with it."""
     program = KILLED.format(
-        root=str(ROOT), tmp=str(tmp_path), script=script, condition=condition, rules=rules or [], members=members or {}
+        root=str(ROOT),
+        tmp=str(tmp_path),
+        script=script,
+        condition=condition,
+        rules=rules or [],
+        members=members or {},
+        before=before,
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -58,8 +66,8 @@ def recover(tmp_path: Path, bucket: str, publisher: RecordingPublisher | None = 
 
 
 def let_go(room: Room) -> None:
-    for folder in (room.settings.state_dir / "jobs").iterdir():
-        (folder / "ml" / "go").touch()
+    for folder in (room.settings.state_dir / "jobs").glob("*/algo-*"):
+        (folder / "go").touch()
 
 
 WAIT_FOR_GO = "\nwhile not (ml / 'go').exists(): time.sleep(0.01)\n"
@@ -98,7 +106,7 @@ def test_job_whose_container_ended_meanwhile_ends_too(tmp_path: Path) -> None:
 def test_job_that_was_stopping_is_stopped(tmp_path: Path) -> None:
     script = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n(ml / 'ready').touch()\ntime.sleep(600)"
     condition = (
-        "list((room.settings.state_dir / 'jobs').glob('*/ml/ready')) and "
+        "list((room.settings.state_dir / 'jobs').glob('*/algo-1/ready')) and "
         "room.describe()['SecondaryStatus'] in ('Training', 'Stopping') and room.jobs.stop(REGION, 'job')"
     )
     bucket = run_and_kill(tmp_path, script, condition=condition)
@@ -110,7 +118,7 @@ def test_job_that_was_stopping_is_stopped(tmp_path: Path) -> None:
 
 def test_job_without_its_container_fails_and_says_so(tmp_path: Path) -> None:
     script = "(ml / 'output/tensors/early').touch()\n" + WAIT_FOR_GO
-    condition = "list((room.settings.state_dir / 'jobs').glob('*/ml/output/tensors/early'))"
+    condition = "list((room.settings.state_dir / 'jobs').glob('*/algo-1/output/tensors/early'))"
     bucket = run_and_kill(
         tmp_path, script, condition=condition + " and room.describe()['SecondaryStatus'] == 'Training'"
     )

@@ -144,7 +144,7 @@ def test_stopping_a_processing_job_leaves_the_training_alone(room: Room) -> None
     folder = next(
         f for f in (room.settings.state_dir / "jobs").iterdir() if f.name.startswith("job-") and "-R-" not in f.name
     )
-    (folder / "ml" / "go").touch()
+    (folder / "algo-1" / "go").touch()
     assert room.wait()["TrainingJobStatus"] == "Completed"
 
 

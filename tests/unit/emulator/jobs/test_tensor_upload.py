@@ -11,7 +11,7 @@ import pytest
 
 from emulator.exceptions import NoSuchBucket, ObjectStoreError
 from emulator.jobs.folder_upload import FolderUpload, UploadError
-from emulator.jobs.tensor_upload import TensorUpload
+from emulator.jobs.tensor_upload import TensorUpload, announce_end
 from emulator.moto_services.s3 import ObjectStore, S3Uri
 from tests.unit.emulator.jobs.conftest import wait_until
 
@@ -108,7 +108,8 @@ def test_unfinished_files_claims_and_links_stay(tmp_path: Path, store: WatchedSt
     upload = make_upload(tmp_path, store)
     assert upload.upload_new_files(everything=True) == 0
     upload.finish()
-    assert store.keys() == ["run/training_job_end.ts"]
+    assert store.keys() == []
+    announce_end(store, upload.destination)
     assert store.get(store.bucket, "run/training_job_end.ts") == b""
 
 

@@ -1,0 +1,124 @@
+"""Networks of local processes: a range of loopback addresses and a port for each, written down in a folder.
+
+Linux answers on every address of 127.0.0.0/8 without any set-up, so each host of a network has an address of its own,
+and the processes of two hosts may listen on the same port if they bind it on their own address.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import secrets
+import socket
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import (
+    MAX_NETWORK_HOSTS,
+    ContainerRuntimeError,
+    FoundNetwork,
+    Network,
+    NetworkExhaustedError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+_INTERFACE = "lo"
+# Second and third number of an address: 127.64.0.x to 127.254.255.x. Ranges are drawn at random, so that two emulators
+# on one machine hardly ever meet; those of one emulator never do.
+_SECOND = range(64, 255)
+_THIRD = range(256)
+_DRAWS = 1000
+# Below what kernels give to outgoing connections (from 32,768 on), above what services commonly use.
+_PORTS = range(20_000, 32_000)
+
+
+class LoopbackNetworks:
+    """The networks of one process back end.
+
+    Args:
+        folder: holds one file a network; made with the first of them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def create(self, name: str, hosts: Sequence[str], labels: Mapping[str, str]) -> Network:
+        """See ``ContainerRuntime.create_network``.
+
+        Raises:
+            NetworkExhaustedError, ContainerRuntimeError.
+        """
+        if len(hosts) > MAX_NETWORK_HOSTS:
+            raise ContainerRuntimeError(f"The network {name} cannot hold {len(hosts)} hosts: {MAX_NETWORK_HOSTS} fit.")
+        with self._locked():
+            if self._path(name).exists():
+                raise ContainerRuntimeError(f"Network name {name!r} is taken; remove that network first.")
+            taken = [json.loads(path.read_text(encoding="utf-8")) for path in self._folder.glob("*.json")]
+            prefix = _draw_range({record["prefix"] for record in taken})
+            port = _draw_port({record["port"] for record in taken})
+            record = {"prefix": prefix, "port": port, "labels": dict(labels)}
+            self._path(name).write_text(json.dumps(record), encoding="utf-8")
+        addresses = {host: f"{prefix}.{number}" for number, host in enumerate(hosts, start=1)}
+        return Network(name, addresses, _INTERFACE, port)
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a network."""
+        return self._path(name).exists()
+
+    def find(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
+        """See ``ContainerRuntime.find_networks``."""
+        found = []
+        for path in sorted(self._folder.glob("*.json")):
+            try:
+                record = json.loads(path.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                continue  # removed meanwhile
+            if labels.items() <= record["labels"].items():
+                found.append(FoundNetwork(path.name.removesuffix(".json"), record["labels"]))
+        return found
+
+    def remove(self, name: str) -> None:
+        """See ``ContainerRuntime.remove_network``; whether containers are on it is for the caller to know."""
+        self._path(name).unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.json"
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Two threads, or an emulator and the one that comes after it, do not draw the same range."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self._folder / "lock").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _draw_range(taken: set[str]) -> str:
+    for _ in range(_DRAWS):
+        prefix = f"127.{secrets.choice(_SECOND)}.{secrets.choice(_THIRD)}"
+        if prefix not in taken:
+            return prefix
+    raise NetworkExhaustedError(f"{len(taken)} networks hold loopback addresses: wait until some jobs have ended.")
+
+
+def _draw_port(taken: set[int]) -> int:
+    for _ in range(_DRAWS):
+        port = secrets.choice(_PORTS)
+        if port not in taken and _is_free(port):
+            return port
+    raise NetworkExhaustedError(
+        f"No free TCP port was found from {_PORTS.start} to {_PORTS.stop - 1}: end processes that listen on them."
+    )
+
+
+def _is_free(port: int) -> bool:
+    """Whether a program could listen on the port on all addresses, as torch's store does."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
