@@ -7,7 +7,7 @@ import logging
 import time
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from container_runtime.runtime import ContainerRuntimeError, ContainerStartError, ImageNotFoundError, LogLine
 from container_runtime.spec import ContainerSpec, Mount
@@ -19,13 +19,12 @@ from emulator.jobs.instance_types import find_memory_bytes
 from emulator.jobs.job_container import JOB_LABEL, STORE_LABEL, JobContainer, remove_container
 from emulator.jobs.logs import PROCESSING_GROUP, build_stream_name
 from emulator.jobs.opt_ml import HOST, TARGET, build_aws_environment
+from emulator.jobs.rule_configuration import build_rule_configuration, find_other_jobs
 from emulator.jobs.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
-from emulator.jobs.s3_paths import build_rule_output_uri, build_tensors_uri, require_bucket
+from emulator.jobs.s3_paths import build_rule_output_uri, require_bucket
 from emulator.jobs.work_folder import find_work_folder, remove_work_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from container_runtime.runtime import Exit
     from emulator.jobs.collaborators import Collaborators
     from emulator.jobs.training_job import TrainingJob
@@ -120,8 +119,13 @@ class RuleRun:
         """Write the rule's configuration into its /opt/ml."""
         for folder in ("config", _OUTPUT):
             (self._mount.source / folder).mkdir(parents=True, exist_ok=True)
+        path_in_container = self._with.runtime.path_in_container
         content = build_rule_configuration(
-            self._evaluation, self._job, self._mount, self._with.runtime.path_in_container
+            self._evaluation,
+            self._job,
+            find_other_jobs(self._with.journal.store, self._evaluation),
+            output_path=path_in_container(self._mount, _OUTPUT),
+            verdict_path=path_in_container(self._mount, _VERDICT),
         )
         (self._mount.source / _CONFIGURATION).write_text(json.dumps(content, indent=1))
 
@@ -241,22 +245,6 @@ class RuleRun:
 def begin_stopping(evaluation: RuleEvaluation, now_ms: int) -> RuleEvaluation:
     """The evaluation as Stopping, or as it is when it has ended or is stopping already."""
     return evaluation.transition("Stopping", now_ms) if evaluation.status == "InProgress" else evaluation
-
-
-def build_rule_configuration(
-    evaluation: RuleEvaluation, job: TrainingJob, mount: Mount, path_in_container: Callable[[Mount, str], str]
-) -> dict[str, Any]:
-    """Content of ruleconfig.json, the file that tells the rule container what to do."""
-    return {
-        "TrainingJobName": job.name,
-        "TrainingJobArn": job.arn,
-        "ProcessingJobName": evaluation.name,
-        "RuleConfigurationName": evaluation.rule_configuration_name,
-        "RuleParameters": dict(evaluation.configuration.get("RuleParameters") or {}),
-        "TensorsS3Uri": build_tensors_uri(job),
-        "OutputPath": path_in_container(mount, _OUTPUT),
-        "VerdictPath": path_in_container(mount, _VERDICT),
-    }
 
 
 def parse_verdict(content: bytes) -> Verdict:

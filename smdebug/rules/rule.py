@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from smdebug.analysis.utils import no_refresh
 from smdebug.core.logger import get_logger
@@ -23,7 +23,7 @@ class Finding:
 
     Attributes:
         tensor: name of the tensor.
-        step: global step.
+        step: global step; -1 where none had come.
         mode: the mode of that step.
         mode_step: its number in that mode.
         value: what was measured, in the unit of the threshold.
@@ -42,7 +42,7 @@ class Finding:
     worker: str | None = None
 
     def __str__(self) -> str:
-        place = f"step {self.step}"
+        place = f"step {self.step}" if self.step >= 0 else "no step yet"
         if self.mode is not None:
             place += f" (mode {self.mode.name}, mode step {self.mode_step})"
         worker = "" if self.worker is None else f", {self.worker}"
@@ -109,6 +109,10 @@ class Rule(ABC):
     def invoke_at_step(self, step: int) -> bool:
         """Whether what the rule watches for is there at a global step."""
 
+    def check_idle(self) -> bool:
+        """Whether the run is what the rule watches for, as no step comes; asked about once a second while none does."""
+        return False
+
     def invoke(self, step: int) -> None:
         """Waits for a global step and evaluates the rule there, on what is known at that moment.
 
@@ -125,7 +129,21 @@ class Rule(ABC):
             self.req_tensors.fetch()
             condition_met = self.invoke_at_step(step)
         if condition_met:
-            self.report["RuleTriggered"] += 1
-            if self._actions is not None:
-                self._actions.invoke(str(self.finding or f"The condition was met at step {step}."))
-            raise RuleEvaluationConditionMet(self.rule_name, step)
+            self._fire(step)
+
+    def invoke_idle(self) -> None:
+        """Evaluates the rule while no step comes.
+
+        Raises:
+            RuleEvaluationConditionMet: `check_idle` answered True.
+            Exception: whatever the rule raises.
+        """
+        self.finding = None
+        if self.check_idle():
+            self._fire(-1 if self.finding is None else self.finding.step)
+
+    def _fire(self, step: int) -> NoReturn:
+        self.report["RuleTriggered"] += 1
+        if self._actions is not None:
+            self._actions.invoke(str(self.finding or f"The condition was met at step {step}."))
+        raise RuleEvaluationConditionMet(self.rule_name, step)

@@ -150,7 +150,7 @@ def share_values(trial: Trial) -> StepValues:
     """What the rules on this run share; it lives as long as the trial."""
     found = _shared.get(trial)
     if found is None:
-        found = _shared[trial] = StepValues(RecordReader(trial._files))  # noqa: SLF001 -- it reads what the trial reads
+        found = _shared[trial] = StepValues(RecordReader(trial.files))
     return found
 
 

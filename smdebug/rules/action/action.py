@@ -32,7 +32,7 @@ def check_actions(actions_str: str) -> None:
 class Action(Protocol):
     """Something to do when a rule's condition is met."""
 
-    def invoke(self, message: str) -> None:
+    def invoke(self, message: str) -> object:
         """Do it; whatever it raises is logged by `Actions`."""
         ...
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from smdebug.rules.action.stop_training_action import StopTrainingAction
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.parameters import Parameter, boolean, number
 
@@ -16,25 +16,6 @@ if TYPE_CHECKING:
 def is_stalled(seconds_without_new_step: float, threshold: float) -> bool:
     """Whether the wait is longer than the threshold, both in seconds."""
     return seconds_without_new_step > threshold
-
-
-def stop_only_job(prefix: str, sagemaker: Any) -> str:
-    """Stops the one training job in progress whose name begins with a prefix; none where several do.
-
-    Args:
-        prefix: begin of the job's name.
-        sagemaker: boto3's SageMaker client.
-
-    Returns:
-        What was done, in words.
-    """
-    pages = sagemaker.get_paginator("list_training_jobs").paginate(NameContains=prefix, StatusEquals="InProgress")
-    names = [job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]]
-    matching = [name for name in names if name.startswith(prefix)]
-    if len(matching) != 1:
-        return f"no job was stopped: {len(matching)} jobs in progress have names that begin with {prefix!r}"
-    sagemaker.stop_training_job(TrainingJobName=matching[0])
-    return f"job {matching[0]} was told to stop"
 
 
 class StalledTrainingRule(BuiltInRule):
@@ -103,13 +84,7 @@ class StalledTrainingRule(BuiltInRule):
             return False
         text = f"{what}, longer than threshold {threshold:g} s"
         if self.values["stop_training_on_fire"]:
-            text += f"; {stop_only_job(self.values['training_job_name_prefix'], self._client())}"
+            prefix = self.values["training_job_name_prefix"]
+            text += f"; {StopTrainingAction(self.rule_name, prefix, self.sagemaker).invoke(text)}"
         step = -1 if self._last_step is None else self._last_step
         return self.find("any tensor", step, idle, threshold, text)
-
-    def _client(self) -> Any:
-        if self.sagemaker is None:
-            import boto3
-
-            self.sagemaker = boto3.client("sagemaker", region_name=os.environ.get("AWS_REGION", "us-east-1"))
-        return self.sagemaker

@@ -69,6 +69,7 @@ def test_each_rule_ends_with_its_verdict(room: Room) -> None:
         "RuleConfigurationName",
         "RuleParameters",
         "TensorsS3Uri",
+        "TensorsS3UriOfJobs",
         "OutputPath",
         "VerdictPath",
     }
@@ -82,6 +83,18 @@ def test_each_rule_ends_with_its_verdict(room: Room) -> None:
     assert described["ProcessingStartTime"] <= described["ProcessingEndTime"]
     log = room.log("/aws/sagemaker/ProcessingJobs", described["ProcessingJobName"] + "/algo-1-")
     assert log == ["evaluating Fires"]
+
+
+def test_a_rule_is_told_where_the_jobs_are_that_it_compares_with(room: Room) -> None:
+    hook = {"S3OutputPath": f"s3://{room.bucket}/somewhere/else"}
+    room.run(room.request(TrainingJobName="earlier", DebugHookConfig=hook))
+    rule = room.rule("Compares", "pass")
+    rule["RuleParameters"] |= {"other_trials": "earlier, unknown", "other_trial_0": "s3://bucket/run"}
+    room.run(room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[rule]))
+    output = "out/job/rule-output/Compares/report.txt"
+    wait_until(lambda: output in room.stored())
+    configuration = json.loads(room.s3.get(room.bucket, output))
+    assert configuration["TensorsS3UriOfJobs"] == {"earlier": f"s3://{room.bucket}/somewhere/else/earlier/debug-output"}
 
 
 def test_rule_that_fires_is_announced_while_training_runs(room: Room) -> None:
