@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from smdebug.core.step_index import SavedTensor
     from smdebug.core.tensor_location import TensorLocation
+    from smdebug.rules.watched_quantity import Side
     from smdebug.trials.trial import Trial
 
 # The parameters of every rule that lets its user choose the tensors.
@@ -57,6 +58,7 @@ class BuiltInRule(Rule):
         example: parameters of an example configuration.
         configure: how to make the rule find what it looks at, in words.
         compares_runs: whether it needs other_trials.
+        can_fire: whether it ever fires; the page of all rules shows how.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
@@ -67,6 +69,7 @@ class BuiltInRule(Rule):
     example: ClassVar[Mapping[str, str]] = NO_PARAMETERS
     configure: ClassVar[str] = ""
     compares_runs: ClassVar[bool] = False
+    can_fire: ClassVar[bool] = True
 
     def __init__(self, base_trial: Trial, other_trials: Any = None, **given: Any) -> None:
         self.values = convert_parameters(type(self).__name__, self.parameters, given)
@@ -210,6 +213,12 @@ class BuiltInRule(Rule):
                 first.name, first.step, has_reductions=bool(first.saved.reductions), detail=self.needs
             )
         return False
+
+    def watch_at(
+        self, quantity: str, place: Place, value: float, threshold: float | None, fires: Side = "above"
+    ) -> None:
+        """`watch` for what one worker saved."""
+        self.watch(quantity, place.step, value, threshold, fires=fires, tensor=place.name, worker=place.worker)
 
     def find(
         self, tensor: str, step: int, value: float, threshold: float | None, text: str, worker: str | None = None

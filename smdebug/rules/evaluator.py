@@ -27,6 +27,7 @@ from smdebug.rules.rule_config import (
 )
 from smdebug.rules.rule_invoker import evaluate_steps
 from smdebug.rules.rule_preparation import prepare_rule
+from smdebug.rules.rule_report import RuleReport
 from smdebug.rules.run_opening import RuleFiredEarly, wait_for_run
 from smdebug.rules.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict, write_verdict
 from smdebug.trials import create_trial
@@ -49,30 +50,44 @@ def main() -> int:
     except SMDebugValueError as error:
         logger.error("%s", error)  # noqa: TRY400 -- the message says it all
         return 1
+    report = new_report(config)
     with tempfile.TemporaryDirectory(prefix="custom-rule-") as folder:
-        verdict = judge(config, Path(folder))
+        verdict = judge(config, Path(folder), report)
     write_verdict(verdict, config.verdict_path)
     logger.info("%s: %s", verdict.status, verdict.details)
+    # Who waits for the verdict has it by now.
+    try:
+        report.write(verdict, config.output_path)
+    except OSError as error:
+        logger.error("The rule's report cannot be written: %s", error)  # noqa: TRY400 -- the message says it all
     return 1 if verdict.status == ERROR else 0
 
 
-def judge(config: RuleConfig, source_folder: Path) -> Verdict:
+def new_report(config: RuleConfig) -> RuleReport:
+    """The report of a rule that was not evaluated yet."""
+    return RuleReport(config.rule_to_invoke, config.configuration_name, config.training_job_name, config.parameters)
+
+
+def judge(config: RuleConfig, source_folder: Path, report: RuleReport | None = None) -> Verdict:
     """Evaluates a rule until there is a verdict; whatever goes wrong becomes an Error with its type and message.
 
     Args:
         config: what to evaluate.
         source_folder: empty folder for a custom rule's code.
+        report: filled meanwhile.
     """
     logger = get_logger()
+    report = new_report(config) if report is None else report
     try:
         config.output_path.mkdir(parents=True, exist_ok=True)
         prepared = prepare_rule(config, source_folder)
         logger.info("Rule %s waits for the tensors of %s.", config.rule_to_invoke, config.tensors_uri)
         if prepared.watches_silence:
             wait_for_run(config, prepared.build)
-        rule = prepared.build(create_trial(config.tensors_uri, name=config.training_job_name))
-        return evaluate_to_end(rule, prepared.start_step, prepared.end_step, config.output_path)
+        rule = report.rule = prepared.build(create_trial(config.tensors_uri, name=config.training_job_name))
+        return evaluate_to_end(rule, prepared.start_step, prepared.end_step, config.output_path, report)
     except RuleFiredEarly as fired:
+        report.rule = fired.rule
         return describe_firing(fired.rule, RuleEvaluationConditionMet(fired.rule.rule_name, -1))
     except Exception as error:
         # A user's rule may raise anything, and its author has to be told.
@@ -80,7 +95,9 @@ def judge(config: RuleConfig, source_folder: Path) -> Verdict:
         return Verdict(ERROR, f"{type(error).__name__}: {error}")
 
 
-def evaluate_to_end(rule: Rule, start_step: int, end_step: int | None, output_dir: Path | None) -> Verdict:
+def evaluate_to_end(
+    rule: Rule, start_step: int, end_step: int | None, output_dir: Path | None, report: RuleReport
+) -> Verdict:
     """`evaluate`, and then what the rule leaves behind in a folder.
 
     Raises:
@@ -88,32 +105,37 @@ def evaluate_to_end(rule: Rule, start_step: int, end_step: int | None, output_di
     """
     if isinstance(rule, BuiltInRule):
         rule.output_dir = output_dir
-    verdict = evaluate(rule, start_step, end_step)
+    verdict = evaluate(rule, start_step, end_step, report)
     if isinstance(rule, BuiltInRule):
         rule.finish()
     return verdict
 
 
-def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None) -> Verdict:
+def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, report: RuleReport | None = None) -> Verdict:
     """Evaluates a rule step by step until its condition is met, end_step is reached or the job has ended.
 
     A run without steps gives an Error: nothing was there to be judged. So does one whose files are damaged so that no
     step could be read. A run whose steps lack what the rule looks at (its tensors were never saved, or its regex finds
     none) gives NoIssuesFound; the reason stands in the details, and is said once in the log as soon as it shows.
 
+    Args:
+        rule: the rule.
+        start_step: first global step.
+        end_step: global step to stop before; None: go on until the job has ended.
+        report: takes note of the steps.
+
     Raises:
         Exception: whatever the rule raises.
     """
-    evaluated = 0
-    last: int | None = None
+    report = RuleReport(rule.rule_name, rule.rule_name, "", {}) if report is None else report
     lacking: SMDebugError | None = None
     try:
         for step, outcome in evaluate_steps(rule, start_step, end_step):
+            met = isinstance(outcome, RuleEvaluationConditionMet)
+            report.count(step, evaluated=met or outcome is None)
             if isinstance(outcome, RuleEvaluationConditionMet):
                 return describe_firing(rule, outcome)
-            if outcome is None:
-                evaluated += 1
-            else:
+            if outcome is not None:
                 if lacking is None:
                     rule.logger.warning(
                         "Rule %s passes over step %d, and over others that lack the same: %s",
@@ -122,11 +144,10 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None) -> Ve
                         outcome,
                     )
                 lacking = outcome
-            last = step
     except NoMoreData:
         # The training has ended, and every step that it saved was evaluated.
-        rule.logger.info("The training has ended; the last step was %s.", last)
-    name = rule.rule_name
+        rule.logger.info("The training has ended; the last step was %s.", report.last_step)
+    name, last, evaluated = rule.rule_name, report.last_step, report.evaluated
     if last is None:
         known = rule.base_trial.steps()
         saved = f"the steps saved are {known[0]} to {known[-1]}" if known else "the training saved no step"

@@ -10,10 +10,12 @@ from smdebug.analysis.utils import no_refresh
 from smdebug.core.logger import get_logger
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.rules.required_tensors import RequiredTensors
+from smdebug.rules.watched_quantity import WatchedQuantity
 
 if TYPE_CHECKING:
     from smdebug.core.modes import ModeKeys
     from smdebug.rules.action import Actions
+    from smdebug.rules.watched_quantity import Side
     from smdebug.trials.trial import Trial
 
 
@@ -65,6 +67,7 @@ class Rule(ABC):
         rule_name: the class's name.
         report: counts and details for a report.
         finding: what made `invoke_at_step` answer True, where the rule tells.
+        watched_quantities: what `watch` was told, by the quantity's name.
         logger: where rules may write.
     """
 
@@ -88,6 +91,7 @@ class Rule(ABC):
             "RuleParameters": "",
         }
         self.finding: Finding | None = None
+        self.watched_quantities: dict[str, WatchedQuantity] = {}
         self._actions: Actions | None = None
         self.set_actions(self.action_str)
 
@@ -101,6 +105,33 @@ class Rule(ABC):
             from smdebug.rules.action import Actions
 
             self._actions = Actions(action_str, self.rule_name)
+
+    def watch(
+        self,
+        quantity: str,
+        step: int,
+        value: float,
+        threshold: float | None = None,
+        *,
+        fires: Side = "above",
+        tensor: str = "",
+        worker: str | None = None,
+    ) -> None:
+        """Keeps a measured value for the report and the plot that the rule leaves behind.
+
+        Args:
+            quantity: what was measured, with its unit.
+            step: global step.
+            value: what was measured; of several at one step the one nearest to firing is kept.
+            threshold: what it is measured against.
+            fires: on which side of the threshold the rule fires.
+            tensor: whose value it is.
+            worker: the worker whose tensor that is.
+        """
+        watched = self.watched_quantities.get(quantity)
+        if watched is None:
+            watched = self.watched_quantities[quantity] = WatchedQuantity(quantity, threshold, fires)
+        watched.add(step, value, tensor, worker)
 
     def set_required_tensors(self, step: int) -> None:  # noqa: B027 -- a rule may require nothing
         """Adds to `req_tensors` what `invoke_at_step` will read at a global step."""

@@ -60,8 +60,11 @@ class AllZero(BuiltInRule):
         if values is not None and not values.size:
             return False
         zeros = self._percent_by_reductions(place) if values is None else compute_zero_percent(values)
-        if zeros is None or zeros < threshold:
-            return None if zeros is None else False
+        if zeros is None:
+            return None
+        self.watch_at("zeros (%)", place, zeros, threshold, "at or above")
+        if zeros < threshold:
+            return False
         return self.find_at(place, zeros, threshold, f"{zeros:.4g} % of its values are 0, threshold {threshold:g} %")
 
     def _percent_by_reductions(self, place: Place) -> float | None:

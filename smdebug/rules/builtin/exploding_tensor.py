@@ -60,9 +60,10 @@ class ExplodingTensor(BuiltInRule):
             values = self.read_shared(name, location, step)
             self.inspected += 1
             exploded = count_exploded(values, only_nan=only_nan)
+            what = "NaN" if only_nan else "NaN or infinite"
+            self.watch(f"values that are {what}", step, exploded, 0, tensor=name, worker=worker)
             if exploded:
-                what = "NaN" if only_nan else "NaN or infinite"
-                text = f"{exploded} of {values.size} values are {what}"
+                text = f"{exploded} of {values.size} values are {what}, and 0 may be"
                 if is_reduction:
                     text = f"its saved reduction {location.tensorname} is {what}"
                 return self.find(name, step, exploded, 0, text, worker)

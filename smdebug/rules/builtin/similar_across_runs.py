@@ -72,6 +72,8 @@ class SimilarAcrossRuns(BuiltInRule):
 
         def judge(place: Place) -> bool | None:
             same = self._compare(other, place, partners[place.name, place.worker], there)
+            if same is not None:
+                self.watch_at("tensor that is the same (0: none)", place, int(same), 1, "at or above")
             if not same:
                 return same
             return self.find_at(place, 1, 1, f"it is the same at step {there} of {other.name or other.path}")

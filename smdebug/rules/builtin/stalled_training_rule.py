@@ -10,7 +10,7 @@ from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.parameters import Parameter, boolean, number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 def is_stalled(seconds_without_new_step: float, threshold: float) -> bool:
@@ -55,10 +55,14 @@ class StalledTrainingRule(BuiltInRule):
         super().__init__(base_trial, other_trials, **given)
         if self.values["stop_training_on_fire"] and not self.values["training_job_name_prefix"]:
             raise self.refuse("stop_training_on_fire needs training_job_name_prefix: it says which job to stop.")
-        self.clock = time.monotonic
         self.sagemaker: Any = None
-        self._last_seen = self.clock()
         self._last_step: int | None = None
+        self.begin(time.monotonic)
+
+    def begin(self, clock: Callable[[], float]) -> None:
+        """Counts from now, by a clock that gives seconds."""
+        self.clock = clock
+        self._last_seen = clock()
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether this global step came only after a pause that was too long."""
@@ -80,6 +84,9 @@ class StalledTrainingRule(BuiltInRule):
 
     def _judge(self, idle: float, what: str) -> bool:
         threshold: float = self.values["threshold"]
+        self.watch(
+            "seconds without a step", max(-1 if self._last_step is None else self._last_step, 0), idle, threshold
+        )
         if not is_stalled(idle, threshold):
             return False
         text = f"{what}, longer than threshold {threshold:g} s"

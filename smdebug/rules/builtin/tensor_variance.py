@@ -60,6 +60,10 @@ class TensorVariance(BuiltInRule):
         if variance is None:
             return None
         highest, lowest = self.values["max_threshold"], self.values["min_threshold"]
+        if highest is not None:
+            self.watch_at("largest variance", place, variance, highest)
+        if lowest is not None:
+            self.watch_at("smallest variance", place, variance, lowest, "below")
         if highest is not None and variance > highest:
             return self.find_at(
                 place, variance, highest, f"its variance is {variance:.6g}, above max_threshold {highest:g}"

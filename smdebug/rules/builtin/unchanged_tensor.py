@@ -75,15 +75,19 @@ class UnchangedTensor(BuiltInRule):
         steps = self.earlier_steps(place.name, place.step, count)
         if len(steps) < count:
             return False
-        unknown = False
+        unknown, unchanged = False, 1
         for step in reversed(steps[:-1]):
             same = self._compare(place, step)
             if same is False:
-                return False
+                break
             unknown = unknown or same is None
+            unchanged += 1
+        self.watch_at("steps in a row without a change", place, unchanged, count, "at or above")
+        if unchanged < count:
+            return False
         if unknown:
             return None
-        text = f"it has not changed in its last {count} steps, {steps[0]} to {steps[-1]}"
+        text = f"it has not changed in its last {count} steps, {steps[0]} to {steps[-1]}; num_steps is {count}"
         return self.find_at(place, count, count, text)
 
     def _compare(self, place: Place, step: int) -> bool | None:

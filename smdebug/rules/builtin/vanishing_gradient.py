@@ -52,7 +52,10 @@ class VanishingGradient(BuiltInRule):
         if gradient is not None and gradient.size:
             abs_mean = compute_abs_mean(gradient)
         threshold: float = self.values["threshold"]
-        if abs_mean is None or not has_vanished(abs_mean, threshold):
-            return None if abs_mean is None else False
+        if abs_mean is None:
+            return None
+        self.watch_at("smallest mean of a gradient's absolute values", place, abs_mean, threshold, "below")
+        if not has_vanished(abs_mean, threshold):
+            return False
         text = f"the mean of its absolute values is {abs_mean:.6g}, below threshold {threshold:g}"
         return self.find_at(place, abs_mean, threshold, text)

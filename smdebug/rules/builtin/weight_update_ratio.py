@@ -73,6 +73,8 @@ class WeightUpdateRatio(BuiltInRule):
             return False
         ratio = compute_update_ratio(before, now, self.values["epsilon"])
         large, small = self.values["large_threshold"], self.values["small_threshold"]
+        self.watch_at("largest mean update / mean weight", place, ratio, large)
+        self.watch_at("smallest mean update / mean weight", place, ratio, small, "below")
         since = f"mean update / mean weight since step {earlier} is {ratio:.6g}"
         if ratio > large:
             return self.find_at(place, ratio, large, f"{since}, above large_threshold {large:g}")
