@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from container_runtime.spec import Mount
+from emulator.jobs.failures import RequestFailure
+from emulator.jobs.instance_types import find_memory_bytes
 from emulator.jobs.s3_paths import build_tensors_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from emulator.jobs.rule_evaluation import RuleEvaluation
     from emulator.jobs.store import JobStore
@@ -16,6 +21,10 @@ if TYPE_CHECKING:
 
 # The rule parameters that name other runs, as the SDK and the plain API give them.
 _OTHER_TRIALS = re.compile(r"other_trials|other_trial_\d+")
+# Where a rule's files go in its container unless LocalPath says otherwise.
+DEFAULT_LOCAL_PATH = "/opt/ml/processing/output/rule"
+# Folders that the container cannot do without: nothing may be mounted over them, nor over what they are in.
+_NEEDED = tuple(map(PurePosixPath, ("/opt/ml/config", "/opt/ml/output", "/opt/venv", "/usr", "/etc", "/proc", "/dev")))
 
 
 def build_rule_configuration(
@@ -46,6 +55,55 @@ def build_rule_configuration(
         "OutputPath": output_path,
         "VerdictPath": verdict_path,
     }
+
+
+def check_local_path(evaluation: RuleEvaluation) -> None:
+    """Refuse a LocalPath that cannot be a folder of the rule's own.
+
+    Raises:
+        RequestFailure: it is not absolute, or would hide what the container needs.
+    """
+    path = _read_local_path(evaluation)
+    if not path.is_absolute() or ".." in path.parts or any(needed.is_relative_to(path) for needed in _NEEDED):
+        raise RequestFailure(
+            f"The LocalPath of the rule {evaluation.rule_configuration_name} is '{path}': give an absolute path of a "
+            f"folder that the container does not need, such as {DEFAULT_LOCAL_PATH}."
+        )
+
+
+def locate_output(opt_ml: Mount, elsewhere: Path, evaluation: RuleEvaluation) -> Mount:
+    """The folder of the rule's files, seen in its container at the configuration's LocalPath.
+
+    Args:
+        opt_ml: the container's /opt/ml; a LocalPath below it is a folder in there.
+        elsewhere: folder of the host for any other LocalPath.
+        evaluation: of the rule.
+    """
+    path = _read_local_path(evaluation)
+    if not path.is_absolute():
+        # `check_local_path` says so before anything starts.
+        path = PurePosixPath(DEFAULT_LOCAL_PATH)
+    inside = path.is_relative_to(opt_ml.target) and ".." not in path.parts
+    return Mount(opt_ml.source / path.relative_to(opt_ml.target) if inside else elsewhere, str(path))
+
+
+def is_below(opt_ml: Mount, output: Mount) -> bool:
+    """Whether the folder of the rule's files is part of /opt/ml."""
+    return output.source.is_relative_to(opt_ml.source)
+
+
+def _read_local_path(evaluation: RuleEvaluation) -> PurePosixPath:
+    return PurePosixPath(evaluation.configuration.get("LocalPath") or DEFAULT_LOCAL_PATH)
+
+
+def describe_limits(configuration: Mapping[str, Any]) -> Iterator[str]:
+    """What of a rule's instance is not as it was asked for, a sentence each, for its log."""
+    instance_type = configuration.get("InstanceType")
+    if instance_type and find_memory_bytes(instance_type) is None:
+        yield f"How much memory {instance_type} has is not known here: the container's is not limited."
+    volume = configuration.get("VolumeSizeInGB")
+    if volume:
+        yield f"VolumeSizeInGB {volume} is not enforced: the container writes to this machine's disk."
 
 
 def find_other_jobs(store: JobStore, evaluation: RuleEvaluation) -> dict[str, str]:

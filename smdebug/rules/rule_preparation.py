@@ -11,6 +11,7 @@ from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.builtin import find_built_in_rule
 from smdebug.rules.custom_source import check_arguments, convert_arguments, download_source, import_rule, list_arguments
 from smdebug.rules.parameters import Parameter, convert_parameters, integer
+from smdebug.rules.requirements import install_requirements
 from smdebug.rules.run_opening import open_other_trials
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def prepare_rule(config: RuleConfig, source_folder: Path) -> PreparedRule:
         own = {parameter.name for parameter in built_in.parameters}
     else:
         sources = download_source(config.source_s3_uri, source_folder)
+        install_requirements(sources, source_folder)
         rule_class = import_rule(sources, source_folder, config.rule_to_invoke)
         own = set(list_arguments(rule_class))
     declared = [parameter for parameter in _STEPS if parameter.name not in own]
