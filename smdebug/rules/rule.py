@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from smdebug.analysis.utils import no_refresh
 from smdebug.core.logger import get_logger
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.rules.required_tensors import RequiredTensors
@@ -154,11 +153,19 @@ class Rule(ABC):
         """
         self.base_trial.wait_for_steps([step])
         self.finding = None
-        with no_refresh(self.trials):
-            self.req_tensors.clear()
-            self.set_required_tensors(step)
-            self.req_tensors.fetch()
+        # What `analysis.utils.no_refresh` does, without a generator at every step of every rule.
+        refreshing = [trial.dynamic_refresh for trial in self.trials]
+        for trial in self.trials:
+            trial.dynamic_refresh = False
+        try:
+            if type(self).set_required_tensors is not Rule.set_required_tensors:
+                self.req_tensors.clear()
+                self.set_required_tensors(step)
+                self.req_tensors.fetch()
             condition_met = self.invoke_at_step(step)
+        finally:
+            for trial, before in zip(self.trials, refreshing, strict=True):
+                trial.dynamic_refresh = before
         if condition_met:
             self._fire(step)
 
