@@ -28,8 +28,8 @@ RULES: list[tuple[str, dict[str, str]]] = [
     ("ExplodingTensor", {}),
     ("ExplodingTensor", {"only_nan": "True"}),
     ("VanishingGradient", {"threshold": "0.001"}),
-    ("TensorVariance", {"tensor_regex": ".*", "max_threshold": "50", "min_threshold": "0.01"}),
-    ("UnchangedTensor", {"tensor_regex": ".*", "num_steps": "2"}),
+    ("TensorVariance", {"tensor_regex": "weight|labels|fc9", "max_threshold": "50", "min_threshold": "0.01"}),
+    ("UnchangedTensor", {"tensor_regex": "weight|loss", "num_steps": "2"}),
     ("WeightUpdateRatio", {"large_threshold": "4", "small_threshold": "0.001"}),
 ]
 
@@ -42,7 +42,7 @@ def make_tensors(step: int, seed: int) -> dict[str, Any]:
         for number in range(6):
             name = f"{kind_of_tensor}fc{number}.weight"
             values = random.standard_normal((12, 20)).astype(np.float32 if number < 4 else np.float64)
-            kind = random.integers(40)
+            kind = random.integers(80)
             if kind == 0:
                 values[:] = 0
             elif kind == 1:
@@ -96,14 +96,17 @@ def test_rules_answer_the_same_together_and_one_by_one(
         return found
 
     together.select = count  # type: ignore[method-assign]
-    assert ask(together) == ask(alone)
+    answers = ask(together)
+    assert answers == ask(alone)
     assert any(selected), "most steps were judged together"
-    ours, theirs = together.watched_quantities, alone.watched_quantities
-    assert ours.keys() == theirs.keys()
-    for quantity in ours:
-        assert ours[quantity].steps == theirs[quantity].steps
-        if name != "UnchangedTensor":
-            np.testing.assert_allclose(ours[quantity].values, theirs[quantity].values, rtol=1e-3)
+    # Alone, a rule looks at no tensor after the one that fires.
+    quiet = {step for step, answer, _ in answers if answer is False}
+    assert quiet
+    for quantity, theirs in alone.watched_quantities.items():
+        ours = together.watched_quantities[quantity]
+        assert ours.steps == theirs.steps
+        kept = [at for at, step in enumerate(ours.steps) if step in quiet]
+        np.testing.assert_allclose([ours.values[at] for at in kept], [theirs.values[at] for at in kept], rtol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -203,11 +206,11 @@ def test_large_tensors_and_several_workers_are_looked_at_alone(tmp_path: Path) -
 
 
 def test_old_batches_are_dropped(tmp_path: Path) -> None:
-    trial = write_run(tmp_path, steps=12)
+    trial = write_run(tmp_path, steps=9)
     from smdebug.rules.record_reader import RecordReader
 
     values = StepValues(RecordReader(trial.files), limit_bytes=8 * 100 * 5 * 4)
     learn(trial, values, 1)
-    batches = [values.select(trial, values.names(trial, step), step) for step in range(2, 12)]
-    assert [batch is None for batch in batches] == [False] * 10
-    assert list(values._batches) == [8, 9, 10, 11]
+    batches = [values.select(trial, values.names(trial, step), step) for step in range(2, 9)]
+    assert [batch is None for batch in batches] == [False] * 7
+    assert list(values._batches) == [5, 6, 7, 8]
