@@ -131,9 +131,11 @@ class Emulator:
         from emulator.events.publisher import Publisher
         from emulator.gateway.sagemaker import SageMaker
         from emulator.jobs import TrainingJobs
+        from emulator.jobs.sent_messages import record_message
         from emulator.jobs.store import JobStore
         from emulator.moto_services.logs import LogGroups
         from emulator.moto_services.s3 import ObjectStore
+        from emulator.moto_services.sns import capture_published
 
         settings, runtime = self.settings, self.chosen.runtime
         account_id = settings.account_id
@@ -141,6 +143,7 @@ class Emulator:
 
         self._store = store = JobStore(settings.state_dir / "jobs.sqlite")
         closers.callback(store.close)
+        closers.callback(capture_published(lambda message: record_message(store, message)))
         # The jobs' containers and functions still ask while they end; after them nobody is to write any more.
         closers.callback(self._close_listeners)
         functions = LambdaRuntime(runtime, endpoint_url, settings.state_dir / "lambda", settings.container_credentials)

@@ -1,4 +1,4 @@
-"""The ``smdebug-emulator`` command: start, env, stop, status, rules, stop-handler deploy."""
+"""The ``smdebug-emulator`` command: start, env, stop, status, events, rules, stop-handler deploy."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from emulator.settings import RuntimeChoice
 
 _STOP_SECONDS = 180.0
+# How often what is followed is looked at.
+_FOLLOW_SECONDS = 0.2
 # What the sagemaker SDK's compatibility layer may leave in the state folder, for ``env`` to point at.
 
 _state_dir_option = click.option(
@@ -129,6 +132,33 @@ def status(state_dir: Path | None, *, as_json: bool) -> None:
         click.echo(json.dumps({"emulator": emulator, "trainingJobs": jobs}, default=str))
     else:
         _print_status(emulator, jobs)
+
+
+@main.command()
+@_state_dir_option
+@click.option("--follow", "-f", is_flag=True, help="Go on with what is sent from now on, until Ctrl-C.")
+@click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True, help="The newest of the past.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def events(state_dir: Path | None, limit: int, *, follow: bool, as_json: bool) -> None:
+    """Show the events and SNS messages that the emulator sent, newest last; it need not be running."""
+    from emulator.jobs.sent_messages import encode_sent, format_sent, read_sent
+
+    path = _read_settings(state_dir).state_dir / "jobs.sqlite"
+    after, wanted = 0, limit
+    try:
+        while True:
+            found = read_sent(path, after, wanted)
+            for message in found:
+                click.echo(encode_sent(message) if as_json else format_sent(message))
+            sys.stdout.flush()
+            after, wanted = found[-1].sequence if found else after, -1
+            if not follow:
+                return
+            time.sleep(_FOLLOW_SECONDS)
+    except StartupError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        return
 
 
 @main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)

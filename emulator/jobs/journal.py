@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.exceptions import ValidationException
 from emulator.jobs.events import build_processing_job_event, build_training_job_event
+from emulator.jobs.sent_messages import EVENT_BRIDGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -115,6 +116,7 @@ class Journal:
             now_ms=self.now_ms(),
         )
         transaction.add_event(event_id, job.region, event)
+        transaction.add_sent(EVENT_BRIDGE, job.region, event, self.now_ms())
         return event
 
     def _add_processing_job_event(
@@ -124,6 +126,7 @@ class Journal:
         tags = transaction.list_tags(evaluation.arn)
         event = build_processing_job_event(evaluation, job, tags, event_id=event_id, now_ms=self.now_ms())
         transaction.add_event(event_id, evaluation.region, event)
+        transaction.add_sent(EVENT_BRIDGE, evaluation.region, event, self.now_ms())
         return event
 
     def _publish(self, region: str, events: Sequence[dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ import logging
 import time
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from container_runtime.runtime import ContainerRuntimeError, ContainerStartError, ImageNotFoundError, LogLine
 from container_runtime.spec import ContainerSpec, Mount
@@ -19,13 +19,19 @@ from emulator.jobs.instance_types import find_memory_bytes
 from emulator.jobs.job_container import JOB_LABEL, STORE_LABEL, JobContainer, remove_container
 from emulator.jobs.logs import PROCESSING_GROUP, build_stream_name
 from emulator.jobs.opt_ml import TARGET, build_aws_environment
+from emulator.jobs.rule_configuration import (
+    build_rule_configuration,
+    check_local_path,
+    describe_limits,
+    find_other_jobs,
+    is_below,
+    locate_output,
+)
 from emulator.jobs.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
-from emulator.jobs.s3_paths import build_rule_output_uri, build_tensors_uri, require_bucket
+from emulator.jobs.s3_paths import build_rule_output_uri, require_bucket
 from emulator.jobs.work_folder import find_work_folder, remove_work_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from container_runtime.runtime import Exit
     from emulator.jobs.collaborators import Collaborators
     from emulator.jobs.training_job import TrainingJob
@@ -44,7 +50,6 @@ _MAX_VERDICT_BYTES = 1 << 16
 _HOST = "algo-1"
 _CONFIGURATION = "config/ruleconfig.json"
 _VERDICT = "output/verdict.json"
-_OUTPUT = "output/rule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ def run_rule_evaluation(run: RuleRun) -> None:
         run.follow_container()
         run.record(run.wait_for_verdict())
         run.upload_output()
-    except (ImageNotFoundError, ContainerStartError) as error:
+    except (ImageNotFoundError, ContainerStartError, RequestFailure) as error:
         run.record(Verdict("Error", f"ClientError: {error}"))
     except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
         log.warning("Rule evaluation %s failed: %s", run.name, error)
@@ -101,8 +106,11 @@ class RuleRun:
         self._stop_details: str | None = None
         # Monotonic time at which an evaluation that still runs is stopped.
         self._deadline: float | None = None
+        self._deadline_details = ""
         self._keep_folder = False
         self._mount = Mount(self.folder / "ml", TARGET)
+        # As the container sees the folder of the rule's files.
+        self._output = locate_output(self._mount, self.folder / "rule-output", evaluation)
         self._stream = build_stream_name(evaluation.name, _HOST, evaluation.creation_ms)
 
     def ask_stop(self, grace_seconds: float, details: str | None = None) -> None:
@@ -113,16 +121,23 @@ class RuleRun:
             if self._container is not None:
                 self._container.ask_stop(grace_seconds)
 
-    def limit(self, seconds: float) -> None:
-        """Give the evaluation that much longer: its tensors have ended."""
+    def limit(self, seconds: float, details: str) -> None:
+        """Give the evaluation that much longer, as its tensors have ended; then it is stopped, with these details."""
+        self._deadline_details = details
         self._deadline = time.monotonic() + seconds
 
     def prepare(self) -> None:
         """Write the rule's configuration into its /opt/ml."""
-        for folder in ("config", _OUTPUT):
-            (self._mount.source / folder).mkdir(parents=True, exist_ok=True)
+        check_local_path(self._evaluation)
+        for folder in (self._mount.source / "config", self._mount.source / "output", self._output.source):
+            folder.mkdir(parents=True, exist_ok=True)
+        path_in_container = self._with.runtime.path_in_container
         content = build_rule_configuration(
-            self._evaluation, self._job, self._mount, self._with.runtime.path_in_container
+            self._evaluation,
+            self._job,
+            find_other_jobs(self._with.journal.store, self._evaluation),
+            output_path=path_in_container(self._output, "").rstrip("/"),
+            verdict_path=path_in_container(self._mount, _VERDICT),
         )
         (self._mount.source / _CONFIGURATION).write_text(json.dumps(content, indent=1))
 
@@ -134,6 +149,8 @@ class RuleRun:
         self._with.log_writer.ensure_stream(self.region, PROCESSING_GROUP, self._stream)
         if resolved.note:
             self._write_line(LogLine(self._with.journal.now_ms(), f"smdebug-emulator: {resolved.note}"))
+        for note in describe_limits(configuration):
+            self._write_line(LogLine(self._with.journal.now_ms(), f"smdebug-emulator: {note}"))
         settings = self._with.settings
         self._container_id = runtime.start(
             ContainerSpec(
@@ -145,7 +162,7 @@ class RuleRun:
                     **build_aws_environment(self.region, settings, self._with.endpoint_url),
                     "SMDEBUG_RULE_CONFIG_PATH": runtime.path_in_container(self._mount, _CONFIGURATION),
                 },
-                mounts=(self._mount,),
+                mounts=(self._mount,) if is_below(self._mount, self._output) else (self._mount, self._output),
                 hostname=_HOST,
                 labels={STORE_LABEL: self._with.journal.store.id, JOB_LABEL: self._evaluation.arn},
                 memory_bytes=find_memory_bytes(configuration.get("InstanceType")),
@@ -208,7 +225,7 @@ class RuleRun:
         uri = build_rule_output_uri(self._job, self._evaluation)
         try:
             destination = require_bucket(self._object_store, uri, "The rule's S3OutputPath")
-            FolderUpload(self._mount.source / _OUTPUT, self._object_store, destination).sweep()
+            FolderUpload(self._output.source, self._object_store, destination).sweep()
         except (RequestFailure, UploadError) as error:
             self._keep_folder = True
             log.warning("The output of the rule evaluation %s is kept in %s: %s", self.name, self.folder, error)
@@ -233,7 +250,7 @@ class RuleRun:
 
     def _stop_at_deadline(self) -> None:
         self._with.journal.change_rule_evaluation(self.region, self.name, begin_stopping)
-        self.ask_stop(self._with.settings.stop_grace_seconds, "The training job ended before every step was evaluated.")
+        self.ask_stop(self._with.settings.stop_grace_seconds, self._deadline_details)
 
     def _write_line(self, line: LogLine) -> None:
         self._with.log_writer.append(self.region, PROCESSING_GROUP, self._stream, line)
@@ -242,22 +259,6 @@ class RuleRun:
 def begin_stopping(evaluation: RuleEvaluation, now_ms: int) -> RuleEvaluation:
     """The evaluation as Stopping, or as it is when it has ended or is stopping already."""
     return evaluation.transition("Stopping", now_ms) if evaluation.status == "InProgress" else evaluation
-
-
-def build_rule_configuration(
-    evaluation: RuleEvaluation, job: TrainingJob, mount: Mount, path_in_container: Callable[[Mount, str], str]
-) -> dict[str, Any]:
-    """Content of ruleconfig.json, the file that tells the rule container what to do."""
-    return {
-        "TrainingJobName": job.name,
-        "TrainingJobArn": job.arn,
-        "ProcessingJobName": evaluation.name,
-        "RuleConfigurationName": evaluation.rule_configuration_name,
-        "RuleParameters": dict(evaluation.configuration.get("RuleParameters") or {}),
-        "TensorsS3Uri": build_tensors_uri(job),
-        "OutputPath": path_in_container(mount, _OUTPUT),
-        "VerdictPath": path_in_container(mount, _VERDICT),
-    }
 
 
 def parse_verdict(content: bytes) -> Verdict:

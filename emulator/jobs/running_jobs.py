@@ -65,8 +65,8 @@ class RunningJobs:
     def take_up_rule(self, evaluation: RuleEvaluation, job: TrainingJob, container_id: str) -> None:
         """Drive a rule evaluation whose container was started before a restart."""
         run = RuleRun(evaluation, job, self._with, container_id)
-        if job.ended and job.status != "Completed":
-            run.limit(self._rule_stop_grace_seconds)
+        if job.ended:
+            self._limit_rule(run, job, complete=job.status == "Completed")
         with self._lock:
             self._start_rule(run)
 
@@ -143,8 +143,16 @@ class RunningJobs:
             rule_run = self._rule_runs.get((evaluation.region, evaluation.name))
             if rule_run is None:
                 self._journal.change_rule_evaluation(evaluation.region, evaluation.name, _stop_unstarted)
-            elif job.status == "Stopped" or not run.tensors_ended:
-                rule_run.limit(self._rule_stop_grace_seconds)
+            else:
+                self._limit_rule(rule_run, job, complete=job.status != "Stopped" and run.tensors_ended)
+
+    def _limit_rule(self, run: RuleRun, job: TrainingJob, *, complete: bool) -> None:
+        """Give a rule its last time: short after a stop; else what the training had, for a rule that never ends."""
+        if not complete:
+            run.limit(self._rule_stop_grace_seconds, "The training job ended before every step was evaluated.")
+            return
+        seconds = job.max_runtime_seconds
+        run.limit(seconds, f"The rule still ran {seconds} s (MaxRuntimeInSeconds) after the training job had ended.")
 
     def _start_thread(self, name: str, target: Callable[[], None]) -> None:
         self._threads = [thread for thread in self._threads if thread.is_alive()]

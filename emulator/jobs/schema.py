@@ -90,3 +90,14 @@ outbox = Table(
     Column("region", Text, nullable=False),
     Column("event", JSON, nullable=False),
 )
+
+# What was sent, for people to look at; the oldest are forgotten.
+sent_messages = Table(
+    "sent_messages",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=True),
+    Column("time_ms", BigInteger, nullable=False),
+    Column("service", Text, nullable=False),
+    Column("region", Text, nullable=False),
+    Column("content", JSON, nullable=False),
+)

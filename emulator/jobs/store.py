@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from emulator.jobs.rule_evaluation import RuleEvaluation
     from emulator.jobs.training_job import TrainingJob
 
+# How many messages are remembered, and how often it is looked whether there are more.
+KEPT_MESSAGES = 10_000
+_FORGET_EVERY = 500
+
 
 class JobStore:
     """The job store's file. Thread safe; one emulator at a time has it open.
@@ -172,6 +176,11 @@ class JobStore:
         with self._engine.connect() as connection:
             return [(row.event_id, row.region, row.event) for row in connection.execute(statement)]
 
+    def add_sent(self, service: str, region: str, content: Mapping[str, Any], time_ms: int) -> None:
+        """Keep what was sent, for ``smdebug-emulator events``."""
+        with self.transaction() as transaction:
+            transaction.add_sent(service, region, content, time_ms)
+
     def delete_from_outbox(self, event_id: str) -> None:
         """Forget an event that was delivered."""
         with self._write_lock, self._engine.begin() as connection:
@@ -277,6 +286,16 @@ class StoreTransaction:
     def add_event(self, event_id: str, region: str, event: Mapping[str, Any]) -> None:
         """Keep an event until it is delivered."""
         self._connection.execute(insert(schema.outbox).values(event_id=event_id, region=region, event=event))
+
+    def add_sent(self, service: str, region: str, content: Mapping[str, Any], time_ms: int) -> None:
+        """Keep what was sent, among the newest KEPT_MESSAGES."""
+        table = schema.sent_messages
+        row = insert(table).values(service=service, region=region, content=content, time_ms=time_ms)
+        key = self._connection.execute(row).inserted_primary_key
+        assert key is not None
+        sequence = key[0]
+        if sequence % _FORGET_EVERY == 0:
+            self._connection.execute(delete(table).where(table.c.sequence <= sequence - KEPT_MESSAGES))
 
     def list_tags(self, arn: str) -> list[dict[str, str]]:
         """A resource's tags."""

@@ -93,6 +93,11 @@ class StepIndex:
         self.event_file_name = event_file_name
         self._checksums = _pack(checksums)
 
+    @property
+    def checksums(self) -> Sequence[int | None] | None:
+        """The CRC-32C of each record of the layout; None where there are none."""
+        return self._checksums
+
     def locate(self, number: int) -> TensorLocation:
         """The place of a record of the layout."""
         tag, start, length, true_dtype = self.layout.records[number]

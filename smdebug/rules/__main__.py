@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from smdebug.core.output import is_s3_path
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.rules.builtin import find_built_in_rule, list_names
-from smdebug.rules.evaluator import evaluate
+from smdebug.rules.evaluator import evaluate_to_end
 from smdebug.rules.rule_pages import build_page, describe_rule, get_summary
+from smdebug.rules.rule_report import RuleReport
 from smdebug.rules.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict
 from smdebug.trials import create_trial
 
@@ -59,9 +60,10 @@ def judge_trial(options: argparse.Namespace) -> tuple[Verdict, BuiltInRule | Non
         trial = _open(options.trial)
         others = [_open(path) for path in options.other_trial] or None
         rule = rule_class(trial, others, **_parse_parameters(options.param))
-        rule.output_dir = options.output
-        verdict = evaluate(rule, options.start_step, _choose_end(options, trial))
-        rule.finish()
+        report = RuleReport(options.name, options.name, options.trial, rule.values, rule)
+        verdict = evaluate_to_end(rule, options.start_step, _choose_end(options, trial), options.output, report)
+        if options.output is not None:
+            report.write(verdict, options.output)
     except SMDebugError as error:
         return Verdict(ERROR, f"{type(error).__name__}: {error}"), rule
     return verdict, rule

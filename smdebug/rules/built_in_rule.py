@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 
     from smdebug.core.step_index import SavedTensor
     from smdebug.core.tensor_location import TensorLocation
+    from smdebug.rules.step_batch import Selection
+    from smdebug.rules.watched_quantity import Side
     from smdebug.trials.trial import Trial
 
+# What is measured together is less exact than what is measured alone, by less than this part of it.
+INEXACT = 1e-3
 # The parameters of every rule that lets its user choose the tensors.
 TENSOR_CHOICE = (texts("collection_names"), regex("tensor_regex", None))
 USE_LOSSES = boolean("use_losses_collection", default=True)
@@ -32,6 +36,10 @@ DEEP_LEARNING = ("PyTorch", "TensorFlow", "MXNet")
 ALL_FRAMEWORKS = (*DEEP_LEARNING, "XGBoost")
 NO_COLLECTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
+
+
+def _compute_mean(array: NDArray[Any]) -> float:
+    return float(np.mean(array, dtype=np.float64)) if array.size else math.nan
 
 
 class BuiltInRule(Rule):
@@ -57,6 +65,7 @@ class BuiltInRule(Rule):
         example: parameters of an example configuration.
         configure: how to make the rule find what it looks at, in words.
         compares_runs: whether it needs other_trials.
+        can_fire: whether it ever fires; the page of all rules shows how.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
@@ -67,6 +76,7 @@ class BuiltInRule(Rule):
     example: ClassVar[Mapping[str, str]] = NO_PARAMETERS
     configure: ClassVar[str] = ""
     compares_runs: ClassVar[bool] = False
+    can_fire: ClassVar[bool] = True
 
     def __init__(self, base_trial: Trial, other_trials: Any = None, **given: Any) -> None:
         self.values = convert_parameters(type(self).__name__, self.parameters, given)
@@ -162,7 +172,9 @@ class BuiltInRule(Rule):
             mean = self.read_reduction(place, "mean")
             array = self.read(place) if mean is None else None
             if array is not None:
-                mean = float(np.mean(array, dtype=np.float64)) if array.size else math.nan
+                # Most of what is asked for is one number, and np.mean takes ten times as long as item for that.
+                single = array.size == 1 and array.dtype.kind in "fiub"
+                mean = float(array.item()) if single else _compute_mean(array)
             if mean is not None:
                 means.append(mean)
         if not means:
@@ -210,6 +222,60 @@ class BuiltInRule(Rule):
                 first.name, first.step, has_reductions=bool(first.saved.reductions), detail=self.needs
             )
         return False
+
+    def watch_at(
+        self, quantity: str, place: Place, value: float, threshold: float | None, fires: Side = "above"
+    ) -> None:
+        """`watch` for what one worker saved."""
+        self.watch(quantity, place.step, value, threshold, fires=fires, tensor=place.name, worker=place.worker)
+
+    def select(self, names: Sequence[str], step: int, unless: tuple[tuple[str, bool], ...] = ()) -> Selection | None:
+        """The small tensors among some, to be measured together; see `StepValues.select`."""
+        return self._shared.select(self.base_trial, names, step, unless)
+
+    def inspect_doubtful(
+        self,
+        selection: Selection,
+        step: int,
+        doubtful: NDArray[np.bool_],
+        judge: Callable[[Place], bool | None],
+    ) -> bool:
+        """`inspect` after all tensors of a selection were measured together.
+
+        Args:
+            selection: the tensors.
+            step: global step.
+            doubtful: which of them are so near to firing, or so odd, that they have to be judged by themselves.
+            judge: as for `inspect`; it is asked about these, and about those that could not be measured together.
+        """
+        names = selection.others + [selection.names[at] for at in np.flatnonzero(doubtful)]
+        self.inspected += len(selection.names) + len(selection.others) - len(names)
+        for place in self.places(sorted(names), step):
+            answer = judge(place)
+            self.inspected += answer is not None
+            if answer:
+                return True
+        return False
+
+    def watch_nearest(
+        self,
+        quantity: str,
+        step: int,
+        selection: Selection,
+        values: NDArray[np.float64],
+        threshold: float | None,
+        fires: Side = "above",
+    ) -> None:
+        """`watch` for the tensor of a selection whose value is nearest to firing; NaN is left to who judges it."""
+        known = np.where(np.isnan(values), np.inf if fires == "below" else -np.inf, values)
+        at = int(known.argmin() if fires == "below" else known.argmax())
+        if not np.isnan(values[at]):
+            tensor, worker = selection.names[at], selection.batch.worker
+            self.watch(quantity, step, float(values[at]), threshold, fires=fires, tensor=tensor, worker=worker)
+
+    def steps_before(self, step: int, count: int) -> tuple[int, ...]:
+        """The last `count` complete global steps of a global step's mode, itself included; fewer where there are."""
+        return self._shared.steps_before(self.base_trial, step, count)
 
     def find(
         self, tensor: str, step: int, value: float, threshold: float | None, text: str, worker: str | None = None

@@ -5,23 +5,31 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+import re
 import sys
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.s3 import S3Objects
+from smdebug.core.s3 import S3Objects, build_s3_client
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.parameters import boolean, convert_parameters, integer, number
 from smdebug.rules.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 _MODULE = "smdebug_custom_rule"
+REQUIREMENTS = "requirements.txt"
 
 
 def download_source(source_s3_uri: str, folder: Path) -> list[Path]:
-    """Downloads one .py file, or all files under a prefix, into a folder.
+    """Downloads a rule's code into a folder: .py files, or all files under prefixes.
+
+    A requirements.txt that lies beside a .py file comes with it.
+
+    Args:
+        source_s3_uri: where it lies; several places are separated by commas.
+        folder: empty.
 
     Returns:
         The .py files, sorted.
@@ -30,26 +38,41 @@ def download_source(source_s3_uri: str, folder: Path) -> list[Path]:
         SMDebugValueError: there is no .py file there, or an object's key would lie outside the folder.
         SMDebugError: S3 cannot be read.
     """
-    objects = S3Objects(source_s3_uri)
-    if source_s3_uri.endswith(".py"):
-        names = {"": PurePosixPath(source_s3_uri).name}
-    else:
-        names = {key: key.lstrip("/") for key in objects.list_keys("/") if not key.endswith("/")}
-    found = []
-    for key, name in names.items():
-        path = folder / name
-        if not path.resolve().is_relative_to(folder.resolve()):
-            raise SMDebugValueError(f"The object {source_s3_uri}{key} cannot be stored: its key leaves the folder.")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            path.write_bytes(objects.get(key))
-        except FileNotFoundError as error:
-            raise SMDebugValueError(f"source_s3_uri {source_s3_uri} does not exist.") from error
-        found.append(path)
+    client = build_s3_client()
+    found: list[Path] = []
+    for uri in re.split(r",\s*(?=s3://)", source_s3_uri.strip()):
+        found += _download(uri, folder, client)
     sources = sorted(path for path in found if path.suffix == ".py")
     if not sources:
         raise SMDebugValueError(f"source_s3_uri {source_s3_uri} holds no .py file.")
     return sources
+
+
+def _download(uri: str, folder: Path, client: Any) -> list[Path]:
+    if not uri.endswith(".py"):
+        objects = S3Objects(uri, client)
+        keys = [key for key in objects.list_keys("/") if not key.endswith("/")]
+        return [_store(f"{uri}{key}", objects.get(key), folder, key.lstrip("/")) for key in keys]
+    found = []
+    parent = uri.rpartition("/")[0]
+    for each in (uri, f"{parent}/{REQUIREMENTS}"):
+        try:
+            content = S3Objects(each, client).get("")
+        except FileNotFoundError as error:
+            if each == uri:
+                raise SMDebugValueError(f"source_s3_uri {uri} does not exist.") from error
+        else:
+            found.append(_store(each, content, folder, each.rpartition("/")[2]))
+    return found
+
+
+def _store(uri: str, content: bytes, folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise SMDebugValueError(f"The object {uri} cannot be stored: its key leaves the folder.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
 
 
 def import_rule(sources: list[Path], folder: Path, rule_to_invoke: str) -> type[Rule]:

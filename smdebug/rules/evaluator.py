@@ -13,17 +13,12 @@ import os
 import signal
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from smdebug.core.logger import get_logger
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
-from smdebug.rules.action.action import check_actions
 from smdebug.rules.built_in_rule import BuiltInRule
-from smdebug.rules.builtin import find_built_in_rule
-from smdebug.rules.custom_source import check_arguments, convert_arguments, download_source, import_rule, list_arguments
-from smdebug.rules.parameters import Parameter, convert_parameters, integer
 from smdebug.rules.rule_config import (
     DEFAULT_RULE_CONFIG_PATH,
     RULE_CONFIG_PATH_ENV_STR,
@@ -31,22 +26,21 @@ from smdebug.rules.rule_config import (
     read_rule_config,
 )
 from smdebug.rules.rule_invoker import evaluate_steps
+from smdebug.rules.rule_preparation import prepare_rule
+from smdebug.rules.rule_report import RuleReport
+from smdebug.rules.run_opening import RuleFiredEarly, wait_for_run
 from smdebug.rules.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict, write_verdict
 from smdebug.trials import create_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import FrameType
 
     from smdebug.rules.rule import Rule
-    from smdebug.trials import Trial
 
 TERMINATED = 128 + signal.SIGTERM
-
-# The parameter that holds a rule's built-in actions.
-_ACTIONS = "action_json"
-# Parameters that every rule takes; a rule that has one of this name itself is given it.
-_STEPS: tuple[Parameter, ...] = (integer("start_step", 0, minimum=0), integer("end_step", None, minimum=0))
+# Between two looks for steps. A look at S3 costs a container some 3 ms and the service as much: ten rules of one job
+# that looked twice as often would take most of a processor from the training.
+POLL_INTERVAL_S = 0.1
 
 
 def main() -> int:
@@ -59,97 +53,93 @@ def main() -> int:
     except SMDebugValueError as error:
         logger.error("%s", error)  # noqa: TRY400 -- the message says it all
         return 1
+    report = new_report(config)
     with tempfile.TemporaryDirectory(prefix="custom-rule-") as folder:
-        verdict = judge(config, Path(folder))
+        verdict = judge(config, Path(folder), report)
     write_verdict(verdict, config.verdict_path)
     logger.info("%s: %s", verdict.status, verdict.details)
+    # Who waits for the verdict has it by now.
+    try:
+        report.write(verdict, config.output_path)
+    except OSError as error:
+        logger.error("The rule's report cannot be written: %s", error)  # noqa: TRY400 -- the message says it all
     return 1 if verdict.status == ERROR else 0
 
 
-def judge(config: RuleConfig, source_folder: Path) -> Verdict:
+def new_report(config: RuleConfig) -> RuleReport:
+    """The report of a rule that was not evaluated yet."""
+    return RuleReport(config.rule_to_invoke, config.configuration_name, config.training_job_name, config.parameters)
+
+
+def judge(config: RuleConfig, source_folder: Path, report: RuleReport | None = None) -> Verdict:
     """Evaluates a rule until there is a verdict; whatever goes wrong becomes an Error with its type and message.
 
     Args:
         config: what to evaluate.
         source_folder: empty folder for a custom rule's code.
+        report: filled meanwhile.
     """
     logger = get_logger()
+    report = new_report(config) if report is None else report
     try:
         config.output_path.mkdir(parents=True, exist_ok=True)
-        build, start_step, end_step = prepare_rule(config, source_folder)
+        prepared = prepare_rule(config, source_folder)
         logger.info("Rule %s waits for the tensors of %s.", config.rule_to_invoke, config.tensors_uri)
-        rule = build(create_trial(config.tensors_uri, name=config.training_job_name))
-        return evaluate(rule, start_step, end_step)
+        if prepared.watches_silence:
+            wait_for_run(config, prepared.build)
+        trial = create_trial(config.tensors_uri, name=config.training_job_name, poll_interval_s=POLL_INTERVAL_S)
+        rule = report.rule = prepared.build(trial)
+        return evaluate_to_end(rule, prepared.start_step, prepared.end_step, config.output_path, report)
+    except RuleFiredEarly as fired:
+        report.rule = fired.rule
+        return describe_firing(fired.rule, RuleEvaluationConditionMet(fired.rule.rule_name, -1))
     except Exception as error:
         # A user's rule may raise anything, and its author has to be told.
         logger.exception("Rule %s ended with an error.", config.rule_to_invoke)
         return Verdict(ERROR, f"{type(error).__name__}: {error}")
 
 
-def prepare_rule(config: RuleConfig, source_folder: Path) -> tuple[Callable[[Trial], Rule], int, int | None]:
-    """Finds the rule and checks its parameters, before any tensor is waited for.
-
-    Returns:
-        What makes the rule of a trial, the first global step to evaluate, and the one to stop before.
+def evaluate_to_end(
+    rule: Rule, start_step: int, end_step: int | None, output_dir: Path | None, report: RuleReport
+) -> Verdict:
+    """`evaluate`, and then what the rule leaves behind in a folder.
 
     Raises:
-        SMDebugValueError: no such rule, or parameters that it cannot use.
-        Exception: whatever a custom rule's file raises when it is imported.
+        Exception: whatever the rule raises.
     """
-    given = dict(config.parameters)
-    actions = given.pop(_ACTIONS, "")
-    check_actions(actions)
-    config = replace(config, parameters=given)
-    rule_class: type[Rule]
-    if config.source_s3_uri is None:
-        rule_class = built_in = find_built_in_rule(config.rule_to_invoke)
-        own = {parameter.name for parameter in built_in.parameters}
-    else:
-        sources = download_source(config.source_s3_uri, source_folder)
-        rule_class = import_rule(sources, source_folder, config.rule_to_invoke)
-        own = set(list_arguments(rule_class))
-    declared = [parameter for parameter in _STEPS if parameter.name not in own]
-    outer = {name: config.parameters[name] for name in config.parameters if name in {each.name for each in declared}}
-    steps = convert_parameters(rule_class.__name__, declared, outer)
-    inner: dict[str, Any] = {name: text for name, text in config.parameters.items() if name not in outer}
-    if issubclass(rule_class, BuiltInRule):
-        convert_parameters(rule_class.__name__, (*rule_class.parameters, *declared), config.parameters)
-        if config.other_trials:
-            raise SMDebugValueError(f"Rule {rule_class.__name__} compares with no other trial: leave them out.")
-    else:
-        check_arguments(rule_class, {**inner, **({"other_trials": None} if config.other_trials else {})})
-        inner = convert_arguments(rule_class, inner)
-
-    def build(trial: Trial) -> Rule:
-        others = [create_trial(config.locate_other_trial(given)) for given in config.other_trials]
-        rule = rule_class(trial, other_trials=others, **inner) if others else rule_class(trial, **inner)
-        rule.set_actions(actions)
-        return rule
-
-    return build, steps.get("start_step", 0), steps.get("end_step")
+    if isinstance(rule, BuiltInRule):
+        rule.output_dir = output_dir
+    verdict = evaluate(rule, start_step, end_step, report)
+    if isinstance(rule, BuiltInRule):
+        rule.finish()
+    return verdict
 
 
-def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None) -> Verdict:
+def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, report: RuleReport | None = None) -> Verdict:
     """Evaluates a rule step by step until its condition is met, end_step is reached or the job has ended.
 
     A run without steps gives an Error: nothing was there to be judged. So does one whose files are damaged so that no
     step could be read. A run whose steps lack what the rule looks at (its tensors were never saved, or its regex finds
     none) gives NoIssuesFound; the reason stands in the details, and is said once in the log as soon as it shows.
 
+    Args:
+        rule: the rule.
+        start_step: first global step.
+        end_step: global step to stop before; None: go on until the job has ended.
+        report: takes note of the steps.
+
     Raises:
         Exception: whatever the rule raises.
     """
-    evaluated = 0
-    last: int | None = None
+    report = RuleReport(rule.rule_name, rule.rule_name, "", {}) if report is None else report
     lacking: SMDebugError | None = None
     try:
         for step, outcome in evaluate_steps(rule, start_step, end_step):
+            met = isinstance(outcome, RuleEvaluationConditionMet)
+            report.count(step, evaluated=met or outcome is None)
             if isinstance(outcome, RuleEvaluationConditionMet):
-                finding = f"\n{rule.finding}" if rule.finding else ""
-                return Verdict(ISSUES_FOUND, f"{type(outcome).__name__}: {outcome}{finding}", step)
-            if outcome is None:
-                evaluated += 1
-            else:
+                return describe_firing(rule, outcome)
+            if outcome is not None:
                 if lacking is None:
                     rule.logger.warning(
                         "Rule %s passes over step %d, and over others that lack the same: %s",
@@ -158,11 +148,10 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None) -> Ve
                         outcome,
                     )
                 lacking = outcome
-            last = step
     except NoMoreData:
         # The training has ended, and every step that it saved was evaluated.
-        rule.logger.info("The training has ended; the last step was %s.", last)
-    name = rule.rule_name
+        rule.logger.info("The training has ended; the last step was %s.", report.last_step)
+    name, last, evaluated = rule.rule_name, report.last_step, report.evaluated
     if last is None:
         known = rule.base_trial.steps()
         saved = f"the steps saved are {known[0]} to {known[-1]}" if known else "the training saved no step"
@@ -179,6 +168,12 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None) -> Ve
         rule.logger.warning("%s", details)
         return Verdict(NO_ISSUES_FOUND, details)
     return Verdict(NO_ISSUES_FOUND, f"Rule {name} found no issue in {evaluated} steps, the last of them {last}.")
+
+
+def describe_firing(rule: Rule, met: RuleEvaluationConditionMet) -> Verdict:
+    """IssuesFound: AWS's sentence, then what the rule found."""
+    finding = f"\n{rule.finding}" if rule.finding else ""
+    return Verdict(ISSUES_FOUND, f"{type(met).__name__}: {met}{finding}", met.step)
 
 
 def _terminate(signal_number: int, frame: FrameType | None) -> None:  # noqa: ARG001 -- a signal handler's signature

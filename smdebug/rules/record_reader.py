@@ -28,7 +28,7 @@ _LARGEST_BLOCK = 16 * 1024 * 1024
 _WORTH = 2
 
 
-class _Layout(NamedTuple):
+class RecordLayout(NamedTuple):
     """How the records of one name and length end: the bytes that announce the values, then the values."""
 
     announcement: bytes
@@ -47,7 +47,8 @@ class RecordReader:
 
     def __init__(self, files: RunFiles) -> None:
         self._files = files
-        self._layouts: dict[tuple[str, int], _Layout] = {}
+        # None: it cannot be told.
+        self._layouts: dict[tuple[str, int], RecordLayout | None] = {}
         # One buffer for all files: memory that is at hand costs no page faults.
         self._buffer = bytearray()
         self._block_name = ""
@@ -65,10 +66,14 @@ class RecordReader:
         if len(names) != 1 or not isinstance(self._files, LocalRunFiles):
             return
         (name,) = names
+        if wanted * _WORTH >= last - first:
+            self._load_block(name, first, last)
+
+    def _load_block(self, name: str, first: int, last: int) -> None:
         held = self._block_name == name and self._block_start <= first
         if held and last <= self._block_start + len(self._block):
             return
-        if last - first > _LARGEST_BLOCK or wanted * _WORTH < last - first:
+        if last - first > _LARGEST_BLOCK:
             return
         self._block_name = ""
         if len(self._buffer) < last - first:
@@ -101,10 +106,35 @@ class RecordReader:
         """Remembers the layout of a record that was decoded."""
         key = location.tensorname, location.length
         number = DATA_TYPE_NUMBERS.get(array.dtype.name)
-        if key in self._layouts or location.crc32c is None or location.true_dtype or number is None or not array.size:
+        if key in self._layouts:
+            return
+        if location.crc32c is None or location.true_dtype or number is None or not array.size:
+            self._layouts[key] = None
             return
         announcement = encode_heads(location.tensorname, number, array.shape, array.nbytes, 0, 0).tensor
-        self._layouts[key] = _Layout(announcement, array.dtype, array.shape, array.size, array.nbytes)
+        self._layouts[key] = RecordLayout(announcement, array.dtype, array.shape, array.size, array.nbytes)
+
+    def find_layouts(self, records: Iterable[tuple[str, int]]) -> dict[str, RecordLayout | None] | None:
+        """The layouts of records by name, from name and length; None where one was not decoded yet."""
+        found = {}
+        for name, length in records:
+            if (name, length) not in self._layouts:
+                return None
+            found[name] = self._layouts[name, length]
+        return found
+
+    def read_span(self, name: str, first: int, last: int) -> memoryview | None:
+        """Bytes first to last of a file, good until the next call; None where they are not there."""
+        if isinstance(self._files, LocalRunFiles):
+            self._load_block(name, first, last)
+            start = first - self._block_start
+            found = self._block[start : start + last - first] if self._block_name == name and start >= 0 else None
+        else:
+            try:
+                found = self._files.read_range(name, first, last - first)
+            except FileNotFoundError:
+                return None
+        return found if found is not None and len(found) == last - first else None
 
     def _find(self, location: TensorLocation) -> memoryview:
         start = location.start_idx - self._block_start

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from smdebug.analysis.utils import no_refresh
 from smdebug.core.logger import get_logger
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.rules.required_tensors import RequiredTensors
+from smdebug.rules.watched_quantity import WatchedQuantity
 
 if TYPE_CHECKING:
     from smdebug.core.modes import ModeKeys
     from smdebug.rules.action import Actions
+    from smdebug.rules.watched_quantity import Side
     from smdebug.trials.trial import Trial
 
 
@@ -23,7 +24,7 @@ class Finding:
 
     Attributes:
         tensor: name of the tensor.
-        step: global step.
+        step: global step; -1 where none had come.
         mode: the mode of that step.
         mode_step: its number in that mode.
         value: what was measured, in the unit of the threshold.
@@ -42,7 +43,7 @@ class Finding:
     worker: str | None = None
 
     def __str__(self) -> str:
-        place = f"step {self.step}"
+        place = f"step {self.step}" if self.step >= 0 else "no step yet"
         if self.mode is not None:
             place += f" (mode {self.mode.name}, mode step {self.mode_step})"
         worker = "" if self.worker is None else f", {self.worker}"
@@ -65,6 +66,7 @@ class Rule(ABC):
         rule_name: the class's name.
         report: counts and details for a report.
         finding: what made `invoke_at_step` answer True, where the rule tells.
+        watched_quantities: what `watch` was told, by the quantity's name.
         logger: where rules may write.
     """
 
@@ -88,6 +90,7 @@ class Rule(ABC):
             "RuleParameters": "",
         }
         self.finding: Finding | None = None
+        self.watched_quantities: dict[str, WatchedQuantity] = {}
         self._actions: Actions | None = None
         self.set_actions(self.action_str)
 
@@ -102,12 +105,43 @@ class Rule(ABC):
 
             self._actions = Actions(action_str, self.rule_name)
 
+    def watch(
+        self,
+        quantity: str,
+        step: int,
+        value: float,
+        threshold: float | None = None,
+        *,
+        fires: Side = "above",
+        tensor: str = "",
+        worker: str | None = None,
+    ) -> None:
+        """Keeps a measured value for the report and the plot that the rule leaves behind.
+
+        Args:
+            quantity: what was measured, with its unit.
+            step: global step.
+            value: what was measured; of several at one step the one nearest to firing is kept.
+            threshold: what it is measured against.
+            fires: on which side of the threshold the rule fires.
+            tensor: whose value it is.
+            worker: the worker whose tensor that is.
+        """
+        watched = self.watched_quantities.get(quantity)
+        if watched is None:
+            watched = self.watched_quantities[quantity] = WatchedQuantity(quantity, threshold, fires)
+        watched.add(step, value, tensor, worker)
+
     def set_required_tensors(self, step: int) -> None:  # noqa: B027 -- a rule may require nothing
         """Adds to `req_tensors` what `invoke_at_step` will read at a global step."""
 
     @abstractmethod
     def invoke_at_step(self, step: int) -> bool:
         """Whether what the rule watches for is there at a global step."""
+
+    def check_idle(self) -> bool:
+        """Whether the run is what the rule watches for, as no step comes; asked about once a second while none does."""
+        return False
 
     def invoke(self, step: int) -> None:
         """Waits for a global step and evaluates the rule there, on what is known at that moment.
@@ -119,13 +153,35 @@ class Rule(ABC):
         """
         self.base_trial.wait_for_steps([step])
         self.finding = None
-        with no_refresh(self.trials):
-            self.req_tensors.clear()
-            self.set_required_tensors(step)
-            self.req_tensors.fetch()
+        # What `analysis.utils.no_refresh` does, without a generator at every step of every rule.
+        refreshing = [trial.dynamic_refresh for trial in self.trials]
+        for trial in self.trials:
+            trial.dynamic_refresh = False
+        try:
+            if type(self).set_required_tensors is not Rule.set_required_tensors:
+                self.req_tensors.clear()
+                self.set_required_tensors(step)
+                self.req_tensors.fetch()
             condition_met = self.invoke_at_step(step)
+        finally:
+            for trial, before in zip(self.trials, refreshing, strict=True):
+                trial.dynamic_refresh = before
         if condition_met:
-            self.report["RuleTriggered"] += 1
-            if self._actions is not None:
-                self._actions.invoke(str(self.finding or f"The condition was met at step {step}."))
-            raise RuleEvaluationConditionMet(self.rule_name, step)
+            self._fire(step)
+
+    def invoke_idle(self) -> None:
+        """Evaluates the rule while no step comes.
+
+        Raises:
+            RuleEvaluationConditionMet: `check_idle` answered True.
+            Exception: whatever the rule raises.
+        """
+        self.finding = None
+        if self.check_idle():
+            self._fire(-1 if self.finding is None else self.finding.step)
+
+    def _fire(self, step: int) -> NoReturn:
+        self.report["RuleTriggered"] += 1
+        if self._actions is not None:
+            self._actions.invoke(str(self.finding or f"The condition was met at step {step}."))
+        raise RuleEvaluationConditionMet(self.rule_name, step)

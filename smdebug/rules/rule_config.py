@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from smdebug.core.output import is_s3_path
 from smdebug.exceptions import SMDebugValueError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class RuleConfig:
         source_s3_uri: where a custom rule's code lies; None for a built-in rule.
         parameters: what is left of RuleParameters, as text, for the rule itself.
         other_trials: S3 paths or training job names of runs to compare with.
+        job_tensors: where the tensors of training jobs are, by name, as far as the service told.
         tensors_uri: the run.
         verdict_path: where the verdict goes.
         output_path: folder for whatever the rule writes.
@@ -46,11 +48,14 @@ class RuleConfig:
     tensors_uri: str
     verdict_path: Path
     output_path: Path
+    job_tensors: Mapping[str, str] = field(default_factory=dict)
 
     def locate_other_trial(self, given: str) -> str:
         """The path of another run: an S3 path as it is, a job's name beside the job that is judged."""
-        if given.startswith("s3://"):
+        if is_s3_path(given):
             return given
+        if given in self.job_tensors:
+            return self.job_tensors[given]
         parent, _, tail = self.tensors_uri.rpartition(f"/{self.training_job_name}/")
         if not parent:
             raise SMDebugValueError(
@@ -93,4 +98,5 @@ def parse_rule_config(content: Mapping[str, Any]) -> RuleConfig:
         tensors_uri=content["TensorsS3Uri"],
         verdict_path=Path(content["VerdictPath"]),
         output_path=Path(content["OutputPath"]),
+        job_tensors=dict(content.get("TensorsS3UriOfJobs") or {}),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from smdebug.core.logger import get_logger
@@ -16,10 +17,13 @@ from smdebug.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from smdebug.exceptions import SMDebugError
     from smdebug.rules.rule import Rule
+
+# How often a rule is asked about a run that no step comes from, in seconds.
+_ASK_IDLE_EVERY_S = 1.0
 
 
 def evaluate_steps(rule_obj: Rule, start_step: int, end_step: int | None) -> Iterator[tuple[int, SMDebugError | None]]:
@@ -32,7 +36,8 @@ def evaluate_steps(rule_obj: Rule, start_step: int, end_step: int | None) -> Ite
 
     Yields:
         The step, and None if the rule answered False, RuleEvaluationConditionMet if it answered True, or the error
-        that says what the step lacks for the rule.
+        that says what the step lacks for the rule. Where the rule fires because no step comes, the step is the last
+        one that came, -1 if none did.
 
     Raises:
         NoMoreData: the job has ended before end_step.
@@ -41,7 +46,12 @@ def evaluate_steps(rule_obj: Rule, start_step: int, end_step: int | None) -> Ite
     trial = rule_obj.base_trial
     step = start_step
     while end_step is None or step < end_step:
-        found = trial.wait_for_next_step(step, end_step)
+        try:
+            found = trial.wait_for_next_step(step, end_step, while_waiting=build_idle_check(rule_obj))
+        except RuleEvaluationConditionMet as idle:
+            yield idle.step, idle
+            # It has said so: now a step is waited for.
+            found = trial.wait_for_next_step(step, end_step)
         if found is None:
             known = trial.steps(show_incomplete_steps=True)
             if trial.loaded_all_steps and (not known or step > known[-1]):
@@ -56,6 +66,20 @@ def evaluate_steps(rule_obj: Rule, start_step: int, end_step: int | None) -> Ite
             return
         yield found, outcome
         step = found + 1
+
+
+def build_idle_check(rule_obj: Rule) -> Callable[[], None]:
+    """What asks a rule about the waiting for a step, now and then."""
+    asked_at = time.monotonic()
+
+    def ask() -> None:
+        nonlocal asked_at
+        now = time.monotonic()
+        if now - asked_at >= _ASK_IDLE_EVERY_S:
+            asked_at = now
+            rule_obj.invoke_idle()
+
+    return ask
 
 
 def invoke_rule(

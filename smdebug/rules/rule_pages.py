@@ -31,6 +31,13 @@ and in a notebook:
 
 Every parameter is given as text. Lists are separated by commas; a regex may be found anywhere in a tensor's name.
 `start_step` and `end_step` (global steps, the second one excluded) limit what any rule judges.
+
+Beside its verdict a rule leaves two files under `<S3OutputPath>/<job>/rule-output/<RuleConfigurationName>/` (with
+`rules run`, in the folder of `--output`): `report.json` holds the parameters, the verdict with its tensor, step, value
+and threshold, the steps that were judged, and of each step the measured value that was nearest to firing; `plot.svg`
+draws those values with the threshold. The pictures below are such plots, of tensors that `examples/rule_pictures.py`
+makes up. A custom rule gets both too: `self.watch("my quantity", step, value, threshold)` in its `invoke_at_step` adds
+a value.
 """
 
 
@@ -51,7 +58,10 @@ def describe_rule(rule: type[BuiltInRule]) -> str:
     parts = [f"## {rule.__name__}", *_paragraphs(rule), f"Frameworks: {', '.join(rule.frameworks)}."]
     if rule.configure:
         parts.append(f"What to configure: {rule.configure}")
-    parts += [_build_table(rule), "With the SDK:", _indent(_build_sdk_example(rule))]
+    parts.append(_build_table(rule))
+    if rule.can_fire:
+        parts.append(f"![{rule.__name__} fires on made-up tensors](rules/{rule.__name__}.svg)")
+    parts += ["With the SDK:", _indent(_build_sdk_example(rule))]
     parts += ["As JSON, for CreateTrainingJob:", _indent(_build_json_example(rule))]
     return "\n\n".join(parts) + "\n"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from smdebug.rules.record_reader import RecordReader
+from smdebug.rules.step_batch import Batch, BatchPlan, Selection, SelectionParts, read_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from smdebug.core.modes import ModeKeys
-    from smdebug.core.step_index import SavedTensor
+    from smdebug.core.step_index import Layout, SavedTensor
     from smdebug.core.tensor_location import TensorLocation
     from smdebug.trials.trial import Trial
 
 # Values beyond this are read again when they are asked for again: a rule container has little memory.
 _LIMIT_BYTES = 32 * 1024 * 1024
+# Rules ask for a few sets of tensors, and steps have a few layouts.
+_MOST_PLANS = 256
 
 
 class Place(NamedTuple):
@@ -56,6 +59,9 @@ class StepValues:
         # By event file and offset: a trial makes the location anew each time it is asked.
         self._arrays: OrderedDict[tuple[str, int], NDArray[Any]] = OrderedDict()
         self._bytes = 0
+        self._batches: OrderedDict[int, list[Batch]] = OrderedDict()
+        self._batch_bytes = 0
+        self._plans: dict[tuple[Any, ...], BatchPlan | None] = {}
         self._steps: dict[ModeKeys, tuple[int, list[int]]] = {}
         self._before_key: tuple[int, int, int] | None = None
         self._before: tuple[int, ...] = ()
@@ -114,18 +120,85 @@ class StepValues:
             self._before_key, self._before = key, tuple(each for each in found if each is not None)
         return self._before
 
+    def select(
+        self, trial: Trial, names: Sequence[str], step: int, unless: tuple[tuple[str, bool], ...] = ()
+    ) -> Selection | None:
+        """The small tensors among some, to be measured together; None where that cannot be, or gains nothing.
+
+        The first step of a run gives None: how its records are built is learned from reading them one by one.
+
+        Args:
+            trial: the run.
+            names: the tensors.
+            step: global step.
+            unless: tensors of which one of these reductions was saved are left to be looked at by themselves.
+        """
+        by_worker = trial.run_index.at(step)
+        if trial.num_workers != 1 or len(by_worker) != 1:
+            return None
+        ((worker, index),) = by_worker.items()
+        key = id(index.layout), tuple(names), unless
+        for batch in self._batches.get(step, ()):
+            if batch.plan.covers(names):
+                return Selection(batch, self._find_parts(batch, key))
+        plan = self._find_plan(index.layout, key)
+        read = None if plan is None else read_batch(plan, worker, index, self._records)
+        if read is None:
+            return None
+        self._keep(step, read)
+        return Selection(read, self._find_parts(read, key))
+
+    def _find_plan(self, layout: Layout, key: tuple[Any, ...]) -> BatchPlan | None:
+        if key in self._plans:
+            return self._plans[key]
+        _, names, unless = key
+        records = [layout.records[layout.values[name]] for name in names if name in layout.values]
+        known = self._records.find_layouts((tag, length) for tag, _, length, _ in records)
+        if known is None:
+            return None
+        if len(self._plans) >= _MOST_PLANS:
+            self._plans.clear()
+        plan = BatchPlan(layout, names, unless, known)
+        self._plans[key] = plan if plan.is_worth_it() else None
+        return self._plans[key]
+
+    @staticmethod
+    def _find_parts(batch: Batch, key: tuple[Any, ...]) -> SelectionParts:
+        found = batch.plan.parts.get(key)
+        if found is None:
+            _, names, unless = key
+            found = batch.plan.parts[key] = SelectionParts(batch.plan, names, batch.index.layout, unless)
+        return found
+
+    def _keep(self, step: int, batch: Batch) -> None:
+        self._batches.setdefault(step, []).append(batch)
+        self._batch_bytes += batch.plan.bytes
+        while self._batch_bytes > self._limit // 2 and len(self._batches) > 1:
+            _, dropped = self._batches.popitem(last=False)
+            self._batch_bytes -= sum(each.plan.bytes for each in dropped)
+
     def prefetch(self, trial: Trial, locations: Iterable[TensorLocation]) -> None:
         """Announces records that will be read next; those at hand cost nothing."""
-        wanted = [location for location in locations if _place_of(location) not in self._arrays]
+        wanted = [location for location in locations if not self._holds(location)]
         if len(wanted) > 1:
             self._records.load(wanted)
             trial.prefetch(wanted)
+
+    def _holds(self, location: TensorLocation) -> bool:
+        if _place_of(location) in self._arrays:
+            return True
+        batches = self._batches.get(self._step, ()) if self._step is not None else ()
+        return any(batch.find(location.event_file_name, location.start_idx) is not None for batch in batches)
 
     def read(self, trial: Trial, name: str, location: TensorLocation, step: int) -> NDArray[Any]:
         """The array of a record; it is shared, so it cannot be written to. Errors are those of read_location."""
         held = self._arrays.get(_place_of(location))
         if held is not None:
             return held
+        for batch in self._batches.get(step, ()):
+            held = batch.find(location.event_file_name, location.start_idx)
+            if held is not None:
+                return held
         array = self._records.read(location)
         if array is None:
             array = trial.read_location(name, location, step)
@@ -150,7 +223,7 @@ def share_values(trial: Trial) -> StepValues:
     """What the rules on this run share; it lives as long as the trial."""
     found = _shared.get(trial)
     if found is None:
-        found = _shared[trial] = StepValues(RecordReader(trial._files))  # noqa: SLF001 -- it reads what the trial reads
+        found = _shared[trial] = StepValues(RecordReader(trial.files))
     return found
 
 

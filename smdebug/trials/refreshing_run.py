@@ -66,6 +66,7 @@ class RefreshingRun:
         dynamic_refresh: whether questions look for new steps.
         logger: where what is lost is said.
         run_index: what was saved at each step.
+        files: the files of the run, for those who read records without the trial.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class RefreshingRun:
         cache: bool = False,
         poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
     ) -> None:
-        self._files = files
+        self.files = self._files = files
         self.fetches_together = files.fetches_together
         self.path = path
         self.name = name if name is not None else path.rpartition("/")[2]

@@ -14,7 +14,7 @@ from smdebug.trials.refreshing_run import DEFAULT_POLL_INTERVAL_S, RefreshingRun
 from smdebug.trials.step_data import read_step_data
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     import pandas
     from matplotlib.axes import Axes
@@ -186,12 +186,15 @@ class Trial(RefreshingRun):
         finally:
             self.dynamic_refresh = refreshing
 
-    def wait_for_next_step(self, step: int, end: int | None = None) -> int | None:
+    def wait_for_next_step(
+        self, step: int, end: int | None = None, *, while_waiting: Callable[[], None] | None = None
+    ) -> int | None:
         """Waits for the first complete global step that is not below `step`; absent numbers cost nothing.
 
         Args:
             step: global step to look from.
             end: give up here: no step at or above it is wanted.
+            while_waiting: called before every pause; what it raises ends the wait.
 
         Returns:
             The step, or None if the job has ended, or has reached `end`, without one.
@@ -207,6 +210,8 @@ class Trial(RefreshingRun):
                     return None
                 # What is known already needs no look: a rule that is behind catches up without one.
                 if not self._brings_new():
+                    if while_waiting is not None:
+                        while_waiting()
                     time.sleep(self.poll_interval_s)
         finally:
             self.dynamic_refresh = refreshing

@@ -24,15 +24,31 @@ def check_actions(actions_str: str) -> None:
     """
     if actions_str.strip():
         try:
-            json.loads(actions_str)
+            parse_actions(actions_str)
         except ValueError as error:
             raise SMDebugValueError(f"A rule's actions are no JSON ({error}): {actions_str}") from error
+
+
+def parse_actions(actions_str: str) -> Any:
+    """What the JSON text of actions says.
+
+    The SDK's rule_configs write each quotation mark with a backslash before it, as for a shell; both forms are read.
+
+    Raises:
+        json.JSONDecodeError: the text is no JSON in either form.
+    """
+    try:
+        return json.loads(actions_str)
+    except json.JSONDecodeError:
+        if '\\"' not in actions_str:
+            raise
+        return json.loads(actions_str.replace('\\"', '"'))
 
 
 class Action(Protocol):
     """Something to do when a rule's condition is met."""
 
-    def invoke(self, message: str) -> None:
+    def invoke(self, message: str) -> object:
         """Do it; whatever it raises is logged by `Actions`."""
         ...
 
@@ -46,7 +62,8 @@ class Actions:
         {"name": "email", "endpoint": "somebody@example.com"}
         {"name": "sms", "endpoint": "+1555..."}
 
-    Names of actions and of keys may be written in capitals or not; what they are given stays as it is.
+    Names of actions and of keys may be written in capitals or not; what they are given stays as it is. What stands
+    beside the name may also stand in an object "parameters".
     """
 
     def __init__(self, actions_str: str | None = "", rule_name: str = "") -> None:
@@ -59,7 +76,7 @@ class Actions:
         self._actions: list[Action] = []
         if actions_str is None or not actions_str.strip():
             return
-        parsed = json.loads(actions_str)
+        parsed = parse_actions(actions_str)
         entries = parsed if isinstance(parsed, list) else [parsed]
         for entry in entries:
             self._add(entry)
@@ -77,6 +94,8 @@ class Actions:
             self._actions.append(action)
 
     def _build(self, entry: Mapping[str, Any]) -> Action | None:
+        if isinstance(inner := entry.get("parameters"), dict):
+            entry = {**entry, **{str(key).lower(): value for key, value in inner.items()}}
         name = str(entry.get("name", "")).lower()
         key = "training_job_prefix" if name == _STOP_TRAINING else "endpoint"
         if name != _STOP_TRAINING and name not in FILTER_KEYS:

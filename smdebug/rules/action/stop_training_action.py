@@ -17,8 +17,8 @@ class StopTrainingAction:
     stopped where several jobs fit: the prefix does not say which one is meant.
     """
 
-    def __init__(self, rule_name: str, training_job_prefix: str) -> None:
-        """Take the rule's name, for the log, and how the job's name begins, letter for letter.
+    def __init__(self, rule_name: str, training_job_prefix: str, client: Any = None) -> None:
+        """Take the rule's name, for the log, how the job's name begins, letter for letter, and boto3's client.
 
         Raises:
             botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError: SageMaker refuses or does not answer.
@@ -26,7 +26,7 @@ class StopTrainingAction:
         """
         self._rule_name = rule_name
         self._training_job_prefix = training_job_prefix
-        self._sm_client = build_client("sagemaker")
+        self._sm_client = build_client("sagemaker") if client is None else client
         self._found_jobs = self._get_sm_tj_jobs_with_prefix()
 
     def _get_sm_tj_jobs_with_prefix(self) -> list[str]:
@@ -46,8 +46,12 @@ class StopTrainingAction:
                 return found
             request["NextToken"] = page["NextToken"]
 
-    def invoke(self, message: str | None = None) -> None:
-        """Stop the job if exactly one fits; errors of SageMaker come through, and `Actions` logs them."""
+    def invoke(self, message: str | None = None) -> str:
+        """Stop the job if exactly one fits; errors of SageMaker come through, and `Actions` logs them.
+
+        Returns:
+            What was done, in words.
+        """
         self._found_jobs = self._found_jobs or self._get_sm_tj_jobs_with_prefix()
         if len(self._found_jobs) != 1:
             seen = ", ".join(self._found_jobs) or "none"
@@ -58,7 +62,11 @@ class StopTrainingAction:
                 self._training_job_prefix,
                 seen,
             )
-            return
+            return (
+                f"no job was stopped: {len(self._found_jobs)} jobs in progress have names that begin with "
+                f"{self._training_job_prefix!r}"
+            )
         (name,) = self._found_jobs
         get_logger().info("Rule %s stops training job %s. %s", self._rule_name, name, message or "")
         self._sm_client.stop_training_job(TrainingJobName=name)
+        return f"job {name} was told to stop"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from smdebug.rules.step_values import Place
 
+_QUANTITY = "zeros (%)"
 # Each of them is 0 only if every element is.
 _ZERO_ONLY_IF_ALL = (("max", True), ("mean", True), ("sum", True), ("l1", False), ("l2", False), ("l1", True))
 
@@ -50,7 +51,13 @@ class AllZero(BuiltInRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a tensor is zero at this global step; TensorUnavailableForStep if none can be judged."""
-        places = self.places(self.chosen_names(step), step)
+        names = self.chosen_names(step)
+        selection = self.select(names, step)
+        if selection is not None:
+            zeros = 100.0 * selection.measure("zeros") / selection.measure("size")
+            self.watch_nearest(_QUANTITY, step, selection, zeros, self.values["threshold"], "at or above")
+            return self.inspect_doubtful(selection, step, zeros >= self.values["threshold"], self._judge)
+        places = self.places(names, step)
         self.prefetch(places)
         return self.inspect(places, self._judge)
 
@@ -60,8 +67,11 @@ class AllZero(BuiltInRule):
         if values is not None and not values.size:
             return False
         zeros = self._percent_by_reductions(place) if values is None else compute_zero_percent(values)
-        if zeros is None or zeros < threshold:
-            return None if zeros is None else False
+        if zeros is None:
+            return None
+        self.watch_at(_QUANTITY, place, zeros, threshold, "at or above")
+        if zeros < threshold:
+            return False
         return self.find_at(place, zeros, threshold, f"{zeros:.4g} % of its values are 0, threshold {threshold:g} %")
 
     def _percent_by_reductions(self, place: Place) -> float | None:

@@ -107,7 +107,10 @@ class CheckInputImages(BuiltInRule):
         limit: float = self.values["threshold_mean"]
         worst = int(np.abs(new.means).argmax())
         mean = float(new.means[worst])
-        if new.images < self.values["threshold_samples"] or not abs(mean) > limit:
+        if new.images < self.values["threshold_samples"]:
+            return False
+        self.watch_at("largest mean of a channel, without its sign", place, abs(mean), limit)
+        if not abs(mean) > limit:
             return False
         text = (
             f"channel {worst} has mean {mean:.4g} over {new.images} images, further from 0 than "

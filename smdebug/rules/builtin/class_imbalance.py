@@ -104,6 +104,11 @@ class ClassImbalance(BuiltInRule):
 
     def _judge(self, name: str, step: int, counts: dict[int, int], wrong: dict[int, int]) -> bool:
         imbalance, limit = compute_imbalance(counts), self.values["threshold_imbalance"]
+        worst = max(counts, key=lambda each: wrong.get(each, 0) / counts[each])
+        fraction = wrong.get(worst, 0) / counts[worst]
+        self.watch("labels of the most / of the least frequent class", step, imbalance, limit, tensor=name)
+        most_wrong = self.values["threshold_misprediction"]
+        self.watch("largest mispredicted share of a class", step, fraction, most_wrong, tensor=name)
         if imbalance > limit:
             most, least = max(counts, key=lambda each: counts[each]), min(counts, key=lambda each: counts[each])
             text = (
@@ -111,15 +116,12 @@ class ClassImbalance(BuiltInRule):
                 f"above threshold_imbalance {limit:g}"
             )
             return self.find(name, step, imbalance, limit, text)
-        limit = self.values["threshold_misprediction"]
-        worst = max(counts, key=lambda each: wrong.get(each, 0) / counts[each])
-        fraction = wrong.get(worst, 0) / counts[worst]
-        if fraction > limit:
+        if fraction > most_wrong:
             text = (
                 f"{fraction:.4g} of the {counts[worst]} samples of class {worst} were predicted to be another class, "
-                f"above threshold_misprediction {limit:g}"
+                f"above threshold_misprediction {most_wrong:g}"
             )
-            return self.find(name, step, fraction, limit, text)
+            return self.find(name, step, fraction, most_wrong, text)
         return False
 
 

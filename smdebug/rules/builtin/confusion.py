@@ -94,8 +94,19 @@ class Confusion(BuiltInRule):
         labels, predicted = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return count_pairs(labels, predicted, self.values["category_no"])
 
+    def _watch(self, place: Place, shares: NDArray[np.float64]) -> None:
+        known = shares[:, np.isfinite(shares[0])]
+        if not known.size:
+            return
+        others = shares.copy()
+        np.fill_diagonal(others, 0)
+        lowest, highest = float(np.nanmin(np.diagonal(shares))), float(np.nanmax(others))
+        self.watch_at("smallest share of right predictions of a class", place, lowest, self.values["min_diag"], "below")
+        self.watch_at("largest share of one wrong label", place, highest, self.values["max_off_diag"])
+
     def _judge(self, place: Place, matrix: NDArray[np.int64]) -> bool:
         shares = compute_shares(matrix)
+        self._watch(place, shares)
         for column in np.flatnonzero(np.isfinite(shares[0])):
             share, limit = float(shares[column, column]), self.values["min_diag"]
             if share < limit:

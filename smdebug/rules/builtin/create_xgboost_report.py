@@ -63,6 +63,7 @@ class CreateXgboostReport(BuiltInRule):
 
     inspects: ClassVar[str] = "collections metrics, feature_importance, predictions, labels and hyperparameters"
     frameworks: ClassVar[tuple[str, ...]] = ("XGBoost",)
+    can_fire: ClassVar[bool] = False
     collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
         CollectionKeys.METRICS: {"save_interval": "5"},
         CollectionKeys.FEATURE_IMPORTANCE: {"save_interval": "5"},

@@ -88,8 +88,11 @@ class DeadRelu(BuiltInRule):
         inactivity, limit = self.values["threshold_inactivity"], self.values["threshold_layer"]
         outputs = self.read(place)
         dead = self._dead_by_reductions(place) if outputs is None else compute_dead_percent(outputs, inactivity)
-        if dead is None or dead <= limit:
-            return None if dead is None else False
+        if dead is None:
+            return None
+        self.watch_at("dead units of a layer (%)", place, dead, limit)
+        if dead <= limit:
+            return False
         text = (
             f"{dead:.4g} % of its units are active in less than {inactivity:g} % of the samples, above threshold_layer "
             f"{limit:g} %"

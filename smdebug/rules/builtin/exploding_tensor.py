@@ -48,10 +48,25 @@ class ExplodingTensor(BuiltInRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a tensor has exploded at this global step."""
+        names = self.chosen_names(step)
+        selection = self.select(names, step)
+        if selection is not None:
+            # A sum of absolute values is finite only if all of them are.
+            odd = ~np.isfinite(selection.measure("abs_mean"))
+            names = sorted(selection.others + [selection.names[at] for at in np.flatnonzero(odd)])
+            self.inspected += len(selection.names) - int(np.count_nonzero(odd))
+            self.watch_nearest(self._quantity, step, selection, np.where(odd, np.nan, 0.0), 0)
+        return self._inspect(names, step)
+
+    @property
+    def _quantity(self) -> str:
+        return "values that are NaN" if self.values["only_nan"] else "values that are NaN or infinite"
+
+    def _inspect(self, names: list[str], step: int) -> bool:
         only_nan: bool = self.values["only_nan"]
         places = [
             (name, worker, location, is_reduction)
-            for name in self.chosen_names(step)
+            for name in names
             for worker, saved in sorted(self.saved(name, step).items())
             for location, is_reduction in _locate(saved)
         ]
@@ -60,9 +75,10 @@ class ExplodingTensor(BuiltInRule):
             values = self.read_shared(name, location, step)
             self.inspected += 1
             exploded = count_exploded(values, only_nan=only_nan)
+            what = "NaN" if only_nan else "NaN or infinite"
+            self.watch(self._quantity, step, exploded, 0, tensor=name, worker=worker)
             if exploded:
-                what = "NaN" if only_nan else "NaN or infinite"
-                text = f"{exploded} of {values.size} values are {what}"
+                text = f"{exploded} of {values.size} values are {what}, and 0 may be"
                 if is_reduction:
                     text = f"its saved reduction {location.tensorname} is {what}"
                 return self.find(name, step, exploded, 0, text, worker)

@@ -51,6 +51,8 @@ class FeatureImportanceOverweight(BuiltInRule):
         self.inspected += len(names)
         nfeatures, limit = self.values["nfeatures"], self.values["threshold"]
         share = compute_top_share(importances.values(), nfeatures)
+        if names:
+            self.watch(f"share of the {nfeatures} most important features", step, share, limit, tensor=names[0])
         if not share > limit:
             return False
         top = sorted(importances, key=lambda name: -importances[name])[:nfeatures]

@@ -114,8 +114,11 @@ class LossNotDecreasing(BuiltInRule):
         assert before_step is not None
         before, now = self.read_mean(name, before_step), self.read_mean(name, step)
         diff_percent, rise_percent = self.values["diff_percent"], self.values["increase_threshold_percent"]
+        fall = compute_fall_percent(before, now)
+        compared = f"fall of the loss in {num_steps} steps or more (%)"
+        self.watch(compared, step, fall, diff_percent, fires="below", tensor=name)
         problem = describe_problem(before, now, diff_percent, rise_percent)
         if problem is None:
             return False
         text = f"{now:.6g} after {before:.6g} at {mode.name} step {earlier[0]}: {problem}"
-        return self.find(name, step, compute_fall_percent(before, now), diff_percent, text)
+        return self.find(name, step, fall, diff_percent, text)

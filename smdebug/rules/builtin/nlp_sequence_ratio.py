@@ -78,6 +78,7 @@ class NLPSequenceRatio(BuiltInRule):
             return None
         for token, limit in self._limits:
             percent = compute_token_percent(tokens, token)
+            self.watch_at(f"tokens that are {token:g} (%)", place, percent, limit)
             if percent > limit:
                 text = f"{percent:.4g} % of its tokens are {token:g}, above token_thresholds_percent {limit:g}"
                 return self.find_at(place, percent, limit, text)

@@ -76,6 +76,7 @@ class Overfit(BuiltInRule):
         if not self._training:
             return False
         ratio, limit = compute_overfit_ratio(self._training, self._validation), self.values["ratio_threshold"]
+        self.watch("(validation - training) / training loss", step, ratio, limit, tensor=names[-1])
         self._exceeded = self._exceeded + 1 if ratio > limit else 0
         if self._exceeded < self.values["patience"]:
             return False

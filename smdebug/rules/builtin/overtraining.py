@@ -46,7 +46,10 @@ class Overtraining(BuiltInRule):
         # All are counted before one fires: a rule may be asked to go on.
         waited = [(name, phase, self._wait(name, phase, step)) for name, phase in _label(training, validation)]
         for name, phase, count in waited:
-            patience: int = self.values[f"patience_{phase}"]
+            patience = self.values[f"patience_{phase}"]
+            self.watch(f"steps without a better {phase} loss", step, count, patience, fires="at or above", tensor=name)
+        for name, phase, count in waited:
+            patience = self.values[f"patience_{phase}"]
             if count >= patience:
                 best, delta = self._patience[name, phase].best, self.values["delta"]
                 text = (

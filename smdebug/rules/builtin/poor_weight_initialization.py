@@ -92,7 +92,11 @@ class PoorWeightInitialization(BuiltInRule):
     def _judge_loss(self, step: int) -> bool:
         loss, _, names = read_phase_losses(self, step)
         patience: int = self.values["patience"]
-        if loss is None or self._patience.add(loss, 0.0) < patience:
+        if loss is None:
+            return False
+        waited = self._patience.add(loss, 0.0)
+        self.watch("steps without a lower loss", step, waited, patience, fires="at or above", tensor=names[0])
+        if waited < patience:
             return False
         best = self._patience.best
         text = (
@@ -111,8 +115,9 @@ class PoorWeightInitialization(BuiltInRule):
                 self.inspected += 1
         for worker, variances in by_worker.items():
             ratio, limit = compute_variance_ratio(list(variances.values())), self.values["threshold"]
+            most, least = (pick(variances, key=lambda name: variances[name]) for pick in (max, min))
+            self.watch("largest / smallest variance of a layer's input", step, ratio, limit, tensor=most, worker=worker)
             if ratio > limit:
-                most, least = (pick(variances, key=lambda name: variances[name]) for pick in (max, min))
                 text = (
                     f"the variance of its values, {variances[most]:.4g}, is {ratio:.4g} times that of {least}, "
                     f"{variances[least]:.4g}, above threshold {limit:g}"
@@ -129,6 +134,7 @@ class PoorWeightInitialization(BuiltInRule):
                 continue
             self.inspected += 1
             spread = compute_spread(values)
+            self.watch_at("smallest spread of a gradient (p95 - p5)", place, spread, limit, "below")
             if spread < limit:
                 text = f"95 % and 5 % of its values lie {spread:.4g} apart, less than distribution_range {limit:g}"
                 return self.find_at(place, spread, limit, text)

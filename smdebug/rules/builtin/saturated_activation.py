@@ -114,6 +114,7 @@ class SaturatedActivation(BuiltInRule):
             return False if is_inside else None
         inactivity, limit = self.values["threshold_inactivity"], self.values["threshold_layer"]
         saturated = compute_saturated_percent(inputs, lowest, highest, inactivity)
+        self.watch_at("saturated nodes of a layer (%)", place, saturated, limit)
         if saturated <= limit:
             return False
         text = (

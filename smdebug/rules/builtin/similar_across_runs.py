@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from smdebug.core.step_index import SavedTensor
     from smdebug.trials.trial import Trial
 
+_QUANTITY = "tensor that is the same (0: none)"
+
 
 def is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
     """Whether two arrays have the same shape and equal elements; NaN equals nothing."""
@@ -55,14 +57,17 @@ class SimilarAcrossRuns(BuiltInRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a tensor is the same in another run at this global step."""
-        places = self.places(self.chosen_names(step), step)
-        return any(self._compare_with(other, places, step) for other in self.other_trials or ())
-
-    def _compare_with(self, other: Trial, places: list[Place], step: int) -> bool:
         mode, mode_step = self.base_trial.mode_modestep(step)
-        there = None if mode is None or mode_step is None else other.global_step(mode, mode_step)
-        if there is None:
+        if mode is None or mode_step is None:
             return False
+        for other in self.other_trials or ():
+            there = other.global_step(mode, mode_step)
+            if there is not None and self._compare_with(other, there, step):
+                return True
+        return False
+
+    def _compare_with(self, other: Trial, there: int, step: int) -> bool:
+        places = self.places(self._find_doubtful(other, there, step), step)
         pairs = [(place, saved) for place in places if (saved := _find(other, place, there)) is not None]
         if not pairs:
             return False
@@ -72,11 +77,26 @@ class SimilarAcrossRuns(BuiltInRule):
 
         def judge(place: Place) -> bool | None:
             same = self._compare(other, place, partners[place.name, place.worker], there)
+            if same is not None:
+                self.watch_at(_QUANTITY, place, int(same), 1, "at or above")
             if not same:
                 return same
             return self.find_at(place, 1, 1, f"it is the same at step {there} of {other.name or other.path}")
 
         return self.inspect([place for place, _ in pairs], judge)
+
+    def _find_doubtful(self, other: Trial, there: int, step: int) -> list[str]:
+        """The chosen names without those whose first elements are known to differ."""
+        names = self.chosen_names(step)
+        here = self.select(names, step)
+        partner = share_values(other).select(other, names, there) if here is not None else None
+        if here is None or partner is None or here.names != partner.names or here.batch.worker != partner.batch.worker:
+            return names
+        differ = here.measure("first") != partner.measure("first")
+        self.inspected += int(np.count_nonzero(differ))
+        self.watch_nearest(_QUANTITY, step, here, np.where(differ, 0.0, np.nan), 1, "at or above")
+        known = {here.names[at] for at in np.flatnonzero(differ)}
+        return [name for name in names if name not in known]
 
     def _compare(self, other: Trial, place: Place, saved: SavedTensor, step: int) -> bool | None:
         values = share_values(other)

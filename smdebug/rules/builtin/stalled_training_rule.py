@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from smdebug.rules.action.stop_training_action import StopTrainingAction
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.parameters import Parameter, boolean, number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 def is_stalled(seconds_without_new_step: float, threshold: float) -> bool:
     """Whether the wait is longer than the threshold, both in seconds."""
     return seconds_without_new_step > threshold
-
-
-def stop_only_job(prefix: str, sagemaker: Any) -> str:
-    """Stops the one training job in progress whose name begins with a prefix; none where several do.
-
-    Args:
-        prefix: begin of the job's name.
-        sagemaker: boto3's SageMaker client.
-
-    Returns:
-        What was done, in words.
-    """
-    pages = sagemaker.get_paginator("list_training_jobs").paginate(NameContains=prefix, StatusEquals="InProgress")
-    names = [job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]]
-    matching = [name for name in names if name.startswith(prefix)]
-    if len(matching) != 1:
-        return f"no job was stopped: {len(matching)} jobs in progress have names that begin with {prefix!r}"
-    sagemaker.stop_training_job(TrainingJobName=matching[0])
-    return f"job {matching[0]} was told to stop"
 
 
 class StalledTrainingRule(BuiltInRule):
@@ -74,10 +55,14 @@ class StalledTrainingRule(BuiltInRule):
         super().__init__(base_trial, other_trials, **given)
         if self.values["stop_training_on_fire"] and not self.values["training_job_name_prefix"]:
             raise self.refuse("stop_training_on_fire needs training_job_name_prefix: it says which job to stop.")
-        self.clock = time.monotonic
         self.sagemaker: Any = None
-        self._last_seen = self.clock()
         self._last_step: int | None = None
+        self.begin(time.monotonic)
+
+    def begin(self, clock: Callable[[], float]) -> None:
+        """Counts from now, by a clock that gives seconds."""
+        self.clock = clock
+        self._last_seen = clock()
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether this global step came only after a pause that was too long."""
@@ -99,17 +84,14 @@ class StalledTrainingRule(BuiltInRule):
 
     def _judge(self, idle: float, what: str) -> bool:
         threshold: float = self.values["threshold"]
+        self.watch(
+            "seconds without a step", max(-1 if self._last_step is None else self._last_step, 0), idle, threshold
+        )
         if not is_stalled(idle, threshold):
             return False
         text = f"{what}, longer than threshold {threshold:g} s"
         if self.values["stop_training_on_fire"]:
-            text += f"; {stop_only_job(self.values['training_job_name_prefix'], self._client())}"
+            prefix = self.values["training_job_name_prefix"]
+            text += f"; {StopTrainingAction(self.rule_name, prefix, self.sagemaker).invoke(text)}"
         step = -1 if self._last_step is None else self._last_step
         return self.find("any tensor", step, idle, threshold, text)
-
-    def _client(self) -> Any:
-        if self.sagemaker is None:
-            import boto3
-
-            self.sagemaker = boto3.client("sagemaker", region_name=os.environ.get("AWS_REGION", "us-east-1"))
-        return self.sagemaker

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
+import numpy as np
+
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, INEXACT, TENSOR_CHOICE, BuiltInRule
 from smdebug.rules.moments import VARIANCE_REDUCTIONS, read_variance
 from smdebug.rules.parameters import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from smdebug.rules.step_batch import Selection
     from smdebug.rules.step_values import Place
+
+_LARGEST, _SMALLEST = "largest variance", "smallest variance"
 
 
 class TensorVariance(BuiltInRule):
@@ -51,15 +56,35 @@ class TensorVariance(BuiltInRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a variance is out of bounds at this global step; TensorUnavailableForStep if none is known."""
-        places = self.places(self.chosen_names(step), step)
+        names = self.chosen_names(step)
+        selection = self.select(names, step, VARIANCE_REDUCTIONS)
+        if selection is not None:
+            return self._judge_together(selection, step)
+        places = self.places(names, step)
         self.prefetch(places, VARIANCE_REDUCTIONS)
         return self.inspect(places, self._judge)
+
+    def _judge_together(self, selection: Selection, step: int) -> bool:
+        variances = selection.measure("variance")
+        doubtful = ~np.isfinite(variances)
+        highest, lowest = self.values["max_threshold"], self.values["min_threshold"]
+        if highest is not None:
+            self.watch_nearest(_LARGEST, step, selection, variances, highest)
+            doubtful |= variances > highest * (1 - INEXACT)
+        if lowest is not None:
+            self.watch_nearest(_SMALLEST, step, selection, variances, lowest, "below")
+            doubtful |= variances < lowest * (1 + INEXACT)
+        return self.inspect_doubtful(selection, step, doubtful, self._judge)
 
     def _judge(self, place: Place) -> bool | None:
         variance = read_variance(self, place)
         if variance is None:
             return None
         highest, lowest = self.values["max_threshold"], self.values["min_threshold"]
+        if highest is not None:
+            self.watch_at(_LARGEST, place, variance, highest)
+        if lowest is not None:
+            self.watch_at(_SMALLEST, place, variance, lowest, "below")
         if highest is not None and variance > highest:
             return self.find_at(
                 place, variance, highest, f"its variance is {variance:.6g}, above max_threshold {highest:g}"

@@ -66,6 +66,7 @@ class TreeDepth(BuiltInRule):
         trees = self.read_first(_TREES, place.step) if _TREES in self.names_at(place.step) else None
         depths = compute_depths(nodes, trees if trees is not None and trees.size == nodes.size else None)
         tree, limit = max(depths, key=lambda each: depths[each]), self.values["depth"]
+        self.watch_at("levels of the deepest tree", place, depths[tree], limit)
         if depths[tree] <= limit:
             return False
         text = f"tree {tree} is {depths[tree]} levels deep, deeper than depth {limit}"

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from smdebug.rules.step_batch import Selection
+
+_QUANTITY = "steps in a row without a change"
+
 
 def is_unchanged(
     now: NDArray[Any], before: NDArray[Any], *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
@@ -66,24 +70,48 @@ class UnchangedTensor(BuiltInRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a tensor has not changed up to this global step; TensorUnavailableForStep if none can be judged."""
-        places = self.places(self.chosen_names(step), step)
+        names = self.chosen_names(step)
+        selection = self.select(names, step)
+        before = self._select_before(names, step) if selection is not None else None
+        if selection is not None and before is not None and selection.is_like(before):
+            return self._judge_together(selection, before, step)
+        places = self.places(names, step)
         self.prefetch(places)
         return self.inspect(places, self._judge)
+
+    def _select_before(self, names: list[str], step: int) -> Selection | None:
+        count: int = self.values["num_steps"]
+        steps = self.steps_before(step, count)
+        return self.select(names, steps[-2]) if len(steps) == count else None
+
+    def _judge_together(self, selection: Selection, before: Selection, step: int) -> bool:
+        """Where the first elements differ enough, the tensor has changed since the step before."""
+        one, other = selection.measure("first"), before.measure("first")
+        rtol, atol = self.values["rtol"], self.values["atol"]
+        with np.errstate(invalid="ignore"):
+            changed = np.abs(one - other) > 2 * (atol + rtol * np.abs(other))
+        runs = np.where(changed, 1.0, np.nan)
+        self.watch_nearest(_QUANTITY, step, selection, runs, self.values["num_steps"], "at or above")
+        return self.inspect_doubtful(selection, step, ~changed, self._judge)
 
     def _judge(self, place: Place) -> bool | None:
         count: int = self.values["num_steps"]
         steps = self.earlier_steps(place.name, place.step, count)
         if len(steps) < count:
             return False
-        unknown = False
+        unknown, unchanged = False, 1
         for step in reversed(steps[:-1]):
             same = self._compare(place, step)
             if same is False:
-                return False
+                break
             unknown = unknown or same is None
+            unchanged += 1
+        self.watch_at(_QUANTITY, place, unchanged, count, "at or above")
+        if unchanged < count:
+            return False
         if unknown:
             return None
-        text = f"it has not changed in its last {count} steps, {steps[0]} to {steps[-1]}"
+        text = f"it has not changed in its last {count} steps, {steps[0]} to {steps[-1]}; num_steps is {count}"
         return self.find_at(place, count, count, text)
 
     def _compare(self, place: Place, step: int) -> bool | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.built_in_rule import INEXACT, BuiltInRule
 from smdebug.rules.moments import compute_abs_mean
 from smdebug.rules.parameters import number
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from smdebug.rules.step_values import Place
 
 _COLLECTION = "gradients"
+_QUANTITY = "smallest mean of a gradient's absolute values"
 # For runs whose collections file does not list them: PyTorch's and MXNet's gradient/, TensorFlow's gradients/.
 _NAMES = "^gradients?/"
 
@@ -42,6 +43,11 @@ class VanishingGradient(BuiltInRule):
     def invoke_at_step(self, step: int) -> bool:
         """Whether a gradient has vanished at this global step; TensorUnavailableForStep if none can be judged."""
         names = self.choose_names(step, [_COLLECTION], None) or self.choose_names(step, [], [_NAMES])
+        selection = self.select(names, step, (("mean", True),))
+        if selection is not None:
+            means, threshold = selection.measure("abs_mean"), self.values["threshold"]
+            self.watch_nearest(_QUANTITY, step, selection, means, threshold, "below")
+            return self.inspect_doubtful(selection, step, means < threshold * (1 + INEXACT), self._judge)
         places = self.places(names, step)
         self.prefetch(places, (("mean", True),))
         return self.inspect(places, self._judge)
@@ -52,7 +58,10 @@ class VanishingGradient(BuiltInRule):
         if gradient is not None and gradient.size:
             abs_mean = compute_abs_mean(gradient)
         threshold: float = self.values["threshold"]
-        if abs_mean is None or not has_vanished(abs_mean, threshold):
-            return None if abs_mean is None else False
+        if abs_mean is None:
+            return None
+        self.watch_at(_QUANTITY, place, abs_mean, threshold, "below")
+        if not has_vanished(abs_mean, threshold):
+            return False
         text = f"the mean of its absolute values is {abs_mean:.6g}, below threshold {threshold:g}"
         return self.find_at(place, abs_mean, threshold, text)

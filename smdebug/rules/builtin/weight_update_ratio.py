@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from smdebug.core.collection_keys import CollectionKeys
-from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.built_in_rule import INEXACT, BuiltInRule
 from smdebug.rules.moments import compute_abs_mean
 from smdebug.rules.parameters import integer, number
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from smdebug.rules.step_values import Place
 
+_LARGEST, _SMALLEST = "largest mean update / mean weight", "smallest mean update / mean weight"
 # For runs whose collections file does not list them.
 _NAMES = r"^(?!gradient).*(weight|kernel)"
 
@@ -58,9 +59,27 @@ class WeightUpdateRatio(BuiltInRule):
         if not self.is_training_step(step):
             return False
         names = self.choose_names(step, [CollectionKeys.WEIGHTS], None) or self.choose_names(step, (), [_NAMES])
+        together = self._judge_together(names, step)
+        if together is not None:
+            return together
         places = self.places(names, step)
         self.prefetch(places)
         return self.inspect(places, self._judge)
+
+    def _judge_together(self, names: list[str], step: int) -> bool | None:
+        """What small tensors say that were all saved at the step before; None if that is not so."""
+        steps = self.steps_before(step, 2) if self.values["num_steps"] is None else ()
+        selection = self.select(names, step) if len(steps) == 2 else None
+        before = self.select(names, steps[0]) if selection is not None else None
+        if selection is None or before is None or not selection.is_like(before):
+            return None
+        with np.errstate(all="ignore"):
+            ratios = selection.measure_change(before) / (before.measure("abs_mean") + self.values["epsilon"])
+        large, small = self.values["large_threshold"], self.values["small_threshold"]
+        self.watch_nearest(_LARGEST, step, selection, ratios, large)
+        self.watch_nearest(_SMALLEST, step, selection, ratios, small, "below")
+        fine = (ratios > small * (1 + INEXACT)) & (ratios < large * (1 - INEXACT))
+        return self.inspect_doubtful(selection, step, ~fine, self._judge)
 
     def _judge(self, place: Place) -> bool | None:
         now = self.read(place)
@@ -73,6 +92,8 @@ class WeightUpdateRatio(BuiltInRule):
             return False
         ratio = compute_update_ratio(before, now, self.values["epsilon"])
         large, small = self.values["large_threshold"], self.values["small_threshold"]
+        self.watch_at(_LARGEST, place, ratio, large)
+        self.watch_at(_SMALLEST, place, ratio, small, "below")
         since = f"mean update / mean weight since step {earlier} is {ratio:.6g}"
         if ratio > large:
             return self.find_at(place, ratio, large, f"{since}, above large_threshold {large:g}")

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from container_runtime.runtime import Exit
+from container_runtime.spec import Mount
 from emulator.exceptions import ValidationException
+from emulator.jobs.rule_configuration import is_below, locate_output
+from emulator.jobs.rule_evaluation import new_rule_evaluation
 from emulator.jobs.rule_runner import describe_exit_without_verdict, parse_verdict
 from tests.unit.emulator.jobs.conftest import REGION, wait_until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.unit.emulator.jobs.conftest import Room
 
 
@@ -69,6 +74,7 @@ def test_each_rule_ends_with_its_verdict(room: Room) -> None:
         "RuleConfigurationName",
         "RuleParameters",
         "TensorsS3Uri",
+        "TensorsS3UriOfJobs",
         "OutputPath",
         "VerdictPath",
     }
@@ -82,6 +88,18 @@ def test_each_rule_ends_with_its_verdict(room: Room) -> None:
     assert described["ProcessingStartTime"] <= described["ProcessingEndTime"]
     log = room.log("/aws/sagemaker/ProcessingJobs", described["ProcessingJobName"] + "/algo-1-")
     assert log == ["evaluating Fires"]
+
+
+def test_a_rule_is_told_where_the_jobs_are_that_it_compares_with(room: Room) -> None:
+    hook = {"S3OutputPath": f"s3://{room.bucket}/somewhere/else"}
+    room.run(room.request(TrainingJobName="earlier", DebugHookConfig=hook))
+    rule = room.rule("Compares", "pass")
+    rule["RuleParameters"] |= {"other_trials": "earlier, unknown", "other_trial_0": "s3://bucket/run"}
+    room.run(room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[rule]))
+    output = "out/job/rule-output/Compares/report.txt"
+    wait_until(lambda: output in room.stored())
+    configuration = json.loads(room.s3.get(room.bucket, output))
+    assert configuration["TensorsS3UriOfJobs"] == {"earlier": f"s3://{room.bucket}/somewhere/else/earlier/debug-output"}
 
 
 def test_rule_that_fires_is_announced_while_training_runs(room: Room) -> None:
@@ -128,6 +146,71 @@ def test_rules_of_a_job_that_never_trained_are_stopped(room: Room) -> None:
     done = room.run(request)
     assert done["TrainingJobStatus"] == "Failed"
     assert rule_statuses(done) == {"R": "Stopped"}
+
+
+def test_files_of_a_rule_are_taken_from_its_local_path(room: Room) -> None:
+    paths = [
+        "/opt/ml/processing/mine",
+        "/data/rule-output",
+        "relative",
+        "/",
+        "/opt/ml",
+        "/opt/ml/output",
+        "/data/../etc",
+    ]
+    rules = [room.rule(f"R{at}", "pass", LocalPath=path) for at, path in enumerate(paths)]
+    done = room.run(room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=rules))
+    assert list(rule_statuses(done).values()) == ["NoIssuesFound"] * 2 + ["Error"] * 5
+    assert details_of(done, "R2") == (
+        "ClientError: The LocalPath of the rule R2 is 'relative': give an absolute path of a folder that the container "
+        "does not need, such as /opt/ml/processing/output/rule."
+    )
+    wait_until(lambda: {f"out/job/rule-output/R{at}/report.txt" for at in (0, 1)} <= set(room.stored()))
+
+
+def test_where_a_rule_leaves_its_files_in_a_container(tmp_path: Path) -> None:
+    opt_ml = Mount(tmp_path / "ml", "/opt/ml")
+    for local_path, source in (
+        (None, tmp_path / "ml/processing/output/rule"),
+        ("/opt/ml/here", tmp_path / "ml/here"),
+        ("/data/x", tmp_path / "elsewhere"),
+    ):
+        configuration = {"RuleConfigurationName": "R", **({"LocalPath": local_path} if local_path else {})}
+        evaluation = new_rule_evaluation("1", REGION, "job", 0, configuration, "0" * 8, 0)
+        output = locate_output(opt_ml, tmp_path / "elsewhere", evaluation)
+        assert (output.source, output.target) == (source, local_path or "/opt/ml/processing/output/rule")
+        assert is_below(opt_ml, output) == (local_path != "/data/x")
+
+
+def test_what_of_a_rules_instance_is_not_as_asked_is_in_its_log(room: Room) -> None:
+    rule = room.rule("R", "pass", InstanceType="ml.x9.large", VolumeSizeInGB=7)
+    room.run(room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[rule]))
+    (job,), _ = room.jobs.list_processing_jobs(REGION)
+
+    def log() -> list[str]:
+        return room.log("/aws/sagemaker/ProcessingJobs", job.name)
+
+    wait_until(lambda: len(log()) == 3, log)
+    assert log()[:2] == [
+        "smdebug-emulator: How much memory ml.x9.large has is not known here: the container's is not limited.",
+        "smdebug-emulator: VolumeSizeInGB 7 is not enforced: the container writes to this machine's disk.",
+    ]
+
+
+def test_a_rule_that_never_ends_is_stopped_and_holds_up_no_training(room: Room) -> None:
+    request = room.request(
+        DebugHookConfig=room.hook(),
+        DebugRuleConfigurations=[room.rule("Loops", "wait")],
+        StoppingCondition={"MaxRuntimeInSeconds": 1},
+    )
+    room.jobs.create(REGION, request)
+    wait_until(lambda: room.describe()["TrainingJobStatus"] == "Completed", room.describe)
+    assert rule_statuses(room.describe()) == {"Loops": "InProgress"}
+    done = room.wait()
+    assert rule_statuses(done) == {"Loops": "Stopped"}
+    assert details_of(done, "Loops") == (
+        "The rule still ran 1 s (MaxRuntimeInSeconds) after the training job had ended."
+    )
 
 
 def test_stopping_a_processing_job_leaves_the_training_alone(room: Room) -> None:

@@ -8,11 +8,12 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from smdebug.exceptions import RuleEvaluationConditionMet
+from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugValueError
 from smdebug.rules import Rule
 from smdebug.rules.action import Actions, MessageAction, StopTrainingAction
 from smdebug.rules.action import message_action as message_module
 from smdebug.rules.action import stop_training_action as stop_module
+from smdebug.rules.action.action import check_actions
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
 
@@ -169,3 +170,29 @@ def test_a_rule_carries_out_its_actions_when_its_condition_is_met(jobs, tmp_path
     with pytest.raises(RuleEvaluationConditionMet):
         rule.invoke(1)
     assert jobs.stopped == ["job-1"]
+
+
+def test_actions_as_the_sdk_writes_them(jobs, sns):
+    from smdebug_rulesconfig.actions.actions import SMS, ActionList, Email, StopTraining
+
+    jobs.names = ["resnet-1"]
+    text = ActionList(StopTraining("resnet"), Email("a@b.com"), SMS("+15550100")).serialize()
+    assert '\\"name\\"' in text
+    check_actions(text)
+    Actions(text, "R").invoke("because")
+    assert jobs.stopped == ["resnet-1"]
+    (topic,) = sns.list_topics()["Topics"]
+    subscribed = sns.list_subscriptions_by_topic(TopicArn=topic["TopicArn"])["Subscriptions"]
+    assert [(each["Protocol"], each["Endpoint"]) for each in subscribed] == [("email", "a@b.com"), ("sms", "+15550100")]
+
+
+def test_parameters_in_an_object_of_their_own(jobs):
+    jobs.names = ["resnet-1"]
+    Actions('[{"name": "stoptraining", "parameters": {"training_job_prefix": "resnet"}}]', "R").invoke()
+    assert jobs.stopped == ["resnet-1"]
+
+
+def test_text_that_is_no_json_in_either_form():
+    for text in ("{", '[{\\"name\\": }]'):
+        with pytest.raises(SMDebugValueError, match="are no JSON"):
+            check_actions(text)

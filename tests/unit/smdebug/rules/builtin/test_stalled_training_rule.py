@@ -21,20 +21,16 @@ class Clock:
 
 
 class SageMaker:
-    """The two calls of boto3's client that the rule makes."""
+    """The two calls of boto3's client that stopping makes."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self.asked: dict[str, str] = {}
         self.stopped: list[str] = []
 
-    def get_paginator(self, operation: str) -> SageMaker:
-        assert operation == "list_training_jobs"
-        return self
-
-    def paginate(self, **filters: str) -> list[dict[str, Any]]:
+    def list_training_jobs(self, **filters: Any) -> dict[str, Any]:
         self.asked = filters
-        return [{"TrainingJobSummaries": [{"TrainingJobName": name}]} for name in self.names]
+        return {"TrainingJobSummaries": [{"TrainingJobName": name} for name in self.names]}
 
     def stop_training_job(self, TrainingJobName: str) -> None:  # noqa: N803 -- boto3's name
         self.stopped.append(TrainingJobName)
@@ -87,6 +83,6 @@ def test_stops_the_only_job_of_the_prefix(make_rule: Any, names: list[str], stop
     assert rule.check_idle(1) is False
     assert rule.sagemaker.asked == {}
     assert rule.check_idle(1801) is True
-    assert rule.sagemaker.asked == {"NameContains": "my-job", "StatusEquals": "InProgress"}
+    assert rule.sagemaker.asked == {"NameContains": "my-job", "StatusEquals": "InProgress", "MaxResults": 100}
     assert rule.sagemaker.stopped == stopped
     assert ("told to stop" if stopped else "no job was stopped") in str(get_finding(rule))

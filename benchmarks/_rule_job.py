@@ -1,0 +1,101 @@
+"""A job that trains nothing: its rules wait, and the benchmark writes the steps into S3 itself."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import boto3
+
+from examples.digits.job import RULES_IMAGE, TRAINING_IMAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sdk_compat.emulator_process import EmulatorProcess
+
+BUCKET = "rules-bench"
+REGION = "us-east-1"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}
+SECONDS = 120.0
+
+
+def build_client(emulator: EmulatorProcess, service: str) -> Any:
+    return boto3.client(
+        service,
+        endpoint_url=emulator.endpoint_url,
+        region_name=REGION,
+        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+def build_rule(rule: str, name: str, **parameters: str) -> dict[str, Any]:
+    return {
+        "RuleConfigurationName": name,
+        "RuleEvaluatorImage": RULES_IMAGE,
+        "RuleParameters": {"rule_to_invoke": rule, **parameters},
+    }
+
+
+def build_request(name: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "TrainingJobName": name,
+        "RoleArn": "arn:aws:iam::123456789012:role/Bench",
+        "AlgorithmSpecification": {
+            "TrainingImage": TRAINING_IMAGE,
+            "TrainingInputMode": "File",
+            "ContainerEntrypoint": ["python", "-S", "-c", "import time; time.sleep(600)"],
+        },
+        "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/output"},
+        "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 10},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 600},
+        "DebugHookConfig": {"S3OutputPath": f"s3://{BUCKET}/tensors"},
+        "DebugRuleConfigurations": rules,
+    }
+
+
+@contextmanager
+def waiting_job(emulator: EmulatorProcess, rules: list[dict[str, Any]]) -> Iterator[str]:
+    """The name of a job whose rules all wait for tensors; it is stopped in the end."""
+    sagemaker, logs = build_client(emulator, "sagemaker"), build_client(emulator, "logs")
+    name = f"bench-{uuid.uuid4().hex[:8]}"
+    sagemaker.create_training_job(**build_request(name, rules))
+
+    def count_waiting() -> int:
+        found = logs.describe_log_groups(logGroupNamePrefix="/aws/sagemaker/ProcessingJobs")["logGroups"]
+        if not found:
+            return 0
+        events = logs.filter_log_events(
+            logGroupName="/aws/sagemaker/ProcessingJobs", logStreamNamePrefix=name, filterPattern='"waits for"'
+        )
+        return len(events["events"])
+
+    try:
+        wait_until(lambda: count_waiting() == len(rules))
+        yield name
+    finally:
+        sagemaker.stop_training_job(TrainingJobName=name)
+        wait_until(lambda: _has_ended(sagemaker, name))
+
+
+def read_rules(emulator: EmulatorProcess, name: str) -> list[dict[str, Any]]:
+    described = build_client(emulator, "sagemaker").describe_training_job(TrainingJobName=name)
+    found: list[dict[str, Any]] = described["DebugRuleEvaluationStatuses"]
+    return found
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not true():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"waited {SECONDS:g} s")
+        time.sleep(0.05)
+
+
+def _has_ended(sagemaker: Any, name: str) -> bool:
+    described = sagemaker.describe_training_job(TrainingJobName=name)
+    statuses = {each["RuleEvaluationStatus"] for each in described["DebugRuleEvaluationStatuses"]}
+    return described["TrainingJobStatus"] == "Stopped" and not statuses & {"InProgress", "Stopping"}

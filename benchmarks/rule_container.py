@@ -1,0 +1,71 @@
+"""What a rule container costs before its first step. Goal: under 120 MB and under 1 s of processor time.
+
+A job trains nothing and its rule waits. This process writes the run's collections file into S3, so that the rule opens
+the run; a second later all is imported and read that comes before the first step. Resident memory (the most so far) and
+processor time are the kernel's, of the container's process; then the time it goes on to use while it looks for steps.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks._engine import back_ends
+from benchmarks._rule_job import BUCKET, CREDENTIALS, REGION, build_client, build_rule, waiting_job
+from sdk_compat.emulator_process import EmulatorProcess
+from smdebug.core.collection_manager import CollectionManager
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SETTLING_SECONDS, WATCHED_SECONDS = 1.0, 5.0
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def find_process(training_job: str) -> Path:
+    """The /proc folder of the rule container's process: of those with the job's name the one that has most memory."""
+    marked = f"PROCESSING_JOB_NAME={training_job}-".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if marked in (folder / "environ").read_bytes():
+                found.append(folder)
+        except OSError:
+            continue
+    return max(found, key=read_memory_mb)
+
+
+def read_memory_mb(process: Path) -> float:
+    lines = (process / "status").read_text().splitlines()
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
+
+
+def read_cpu_seconds(process: Path) -> float:
+    fields = (process / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def measure() -> Iterator[str]:
+    for runtime in back_ends():
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            EmulatorProcess(Path(folder) / "state", runtime=runtime) as emulator,
+        ):
+            os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL=emulator.endpoint_url, AWS_REGION=REGION)
+            build_client(emulator, "s3").create_bucket(Bucket=BUCKET)
+            with waiting_job(emulator, [build_rule("VanishingGradient", "R")]) as name:
+                process = find_process(name)
+                manager = CollectionManager()
+                manager.set_num_workers(1)
+                manager.export(f"s3://{BUCKET}/tensors/{name}/debug-output", "worker_0_collections.json")
+                time.sleep(SETTLING_SECONDS)
+                memory, seconds = read_memory_mb(process), read_cpu_seconds(process)
+                time.sleep(WATCHED_SECONDS)
+                idle = (read_cpu_seconds(process) - seconds) / WATCHED_SECONDS
+        yield (
+            f"{runtime:<8} {memory:5.0f} MB, {seconds:.2f} s of processor time before the first step; then "
+            f"{100 * idle:.1f} % of a processor while it waits (goal: 120 MB, 1 s)"
+        )

@@ -1,0 +1,56 @@
+"""A custom rule's own requirements.txt: installed before its file is imported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from smdebug.core.logger import get_logger
+from smdebug.exceptions import SMDebugError
+from smdebug.rules.custom_source import REQUIREMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+# Without a network pip should say so soon. What the container's environment says about pip comes first.
+_DEFAULTS = {"PIP_RETRIES": "1", "PIP_TIMEOUT": "15", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
+_SAID_LINES = 6
+
+
+def install_requirements(sources: Iterable[Path], folder: Path) -> None:
+    """Installs what the requirements.txt beside a rule's files asks for, into a folder of its own on sys.path.
+
+    Paths in the file are relative to it, so that wheels can lie beside it. Where there is no such file nothing
+    happens.
+
+    Args:
+        sources: the rule's .py files.
+        folder: where they all lie.
+
+    Raises:
+        SMDebugError: pip failed; the message has its last lines.
+    """
+    files = dict.fromkeys(parent / REQUIREMENTS for parent in (folder, *(source.parent for source in sources)))
+    target = folder / ".requirements"
+    for file in files:
+        if not file.is_file():
+            continue
+        get_logger().info("Installing the rule's %s.", REQUIREMENTS)
+        command = [sys.executable, "-m", "pip", "install", "--target", str(target), "--requirement", str(file)]
+        done = subprocess.run(
+            command,
+            cwd=file.parent,
+            env={**_DEFAULTS, **os.environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            said = "\n".join(done.stdout.strip().splitlines()[-_SAID_LINES:])
+            raise SMDebugError(f"The rule's {REQUIREMENTS} could not be installed. pip said:\n{said}")
+        # Before all else: the rule is to get the version that it asked for.
+        sys.path.insert(0, str(target))

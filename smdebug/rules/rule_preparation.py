@@ -1,0 +1,99 @@
+"""Making a rule ready: finding its class and checking its parameters before any tensor is waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.action.action import check_actions
+from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.builtin import find_built_in_rule
+from smdebug.rules.custom_source import check_arguments, convert_arguments, download_source, import_rule, list_arguments
+from smdebug.rules.parameters import Parameter, convert_parameters, integer
+from smdebug.rules.requirements import install_requirements
+from smdebug.rules.run_opening import open_other_trials
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from smdebug.rules.rule import Rule
+    from smdebug.rules.rule_config import RuleConfig
+    from smdebug.trials import Trial
+
+# The parameter that holds a rule's built-in actions.
+_ACTIONS = "action_json"
+# Parameters that every rule takes; a rule that has one of this name itself is given it.
+_STEPS: tuple[Parameter, ...] = (integer("start_step", 0, minimum=0), integer("end_step", None, minimum=0))
+
+
+@dataclass(frozen=True)
+class PreparedRule:
+    """A rule that can be made as soon as its run is there.
+
+    Attributes:
+        rule_class: its class.
+        arguments: what its constructor takes besides trials.
+        other_trials: runs to compare with.
+        actions: JSON of its actions, or blank.
+        start_step: first global step to evaluate.
+        end_step: global step to stop before; None: none.
+    """
+
+    rule_class: type[Rule]
+    arguments: dict[str, Any]
+    other_trials: list[Trial]
+    actions: str
+    start_step: int
+    end_step: int | None
+
+    @property
+    def watches_silence(self) -> bool:
+        """Whether it can fire because nothing comes, even before the run has begun."""
+        return issubclass(self.rule_class, BuiltInRule) and self.rule_class.check_idle is not BuiltInRule.check_idle
+
+    def build(self, trial: Trial) -> Rule:
+        """The rule for a run; raises whatever a custom rule's constructor raises."""
+        others = {"other_trials": self.other_trials} if self.other_trials else {}
+        rule = self.rule_class(trial, **others, **self.arguments)
+        rule.set_actions(self.actions)
+        return rule
+
+
+def prepare_rule(config: RuleConfig, source_folder: Path) -> PreparedRule:
+    """Finds the rule and checks its parameters, before any tensor is waited for.
+
+    Args:
+        config: what to evaluate.
+        source_folder: empty folder for a custom rule's code.
+
+    Raises:
+        SMDebugValueError: no such rule, parameters that it cannot use, or no such other trial.
+        Exception: whatever a custom rule's file raises when it is imported.
+    """
+    given = dict(config.parameters)
+    actions = given.pop(_ACTIONS, "")
+    check_actions(actions)
+    config = replace(config, parameters=given)
+    rule_class: type[Rule]
+    if config.source_s3_uri is None:
+        rule_class = built_in = find_built_in_rule(config.rule_to_invoke)
+        own = {parameter.name for parameter in built_in.parameters}
+    else:
+        sources = download_source(config.source_s3_uri, source_folder)
+        install_requirements(sources, source_folder)
+        rule_class = import_rule(sources, source_folder, config.rule_to_invoke)
+        own = set(list_arguments(rule_class))
+    declared = [parameter for parameter in _STEPS if parameter.name not in own]
+    outer = {name: given[name] for name in given if name in {each.name for each in declared}}
+    steps = convert_parameters(rule_class.__name__, declared, outer)
+    inner: dict[str, Any] = {name: text for name, text in given.items() if name not in outer}
+    if issubclass(rule_class, BuiltInRule):
+        convert_parameters(rule_class.__name__, (*rule_class.parameters, *declared), given)
+        if config.other_trials and not rule_class.compares_runs:
+            raise SMDebugValueError(f"Rule {rule_class.__name__} compares with no other trial: leave them out.")
+    else:
+        check_arguments(rule_class, {**inner, **({"other_trials": None} if config.other_trials else {})})
+        inner = convert_arguments(rule_class, inner)
+    others = open_other_trials(config)
+    return PreparedRule(rule_class, inner, others, actions, steps.get("start_step", 0), steps.get("end_step"))

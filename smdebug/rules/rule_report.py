@@ -1,0 +1,98 @@
+"""The report of a rule evaluation: what was judged, what came out, and how what was measured went."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from smdebug.rules.rule_plot import draw_plot
+from smdebug.rules.watched_quantity import to_json_number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from smdebug.rules.rule import Rule
+    from smdebug.rules.verdict import Verdict
+
+REPORT_FILE = "report.json"
+PLOT_FILE = "plot.svg"
+
+
+@dataclass
+class RuleReport:
+    """Filled while a rule is evaluated, written at its end.
+
+    Attributes:
+        rule_name: the rule.
+        configuration_name: its RuleConfigurationName.
+        run: the training job, or where its tensors are.
+        parameters: as they were given.
+        rule: the rule, once it is made.
+        first_step, last_step: the first and the last global step that the rule was asked about.
+        evaluated: how many steps it answered.
+        passed_over: how many lacked what it reads.
+    """
+
+    rule_name: str
+    configuration_name: str
+    run: str
+    parameters: Mapping[str, Any]
+    rule: Rule | None = None
+    first_step: int | None = None
+    last_step: int | None = None
+    evaluated: int = 0
+    passed_over: int = 0
+
+    def count(self, step: int, *, evaluated: bool) -> None:
+        """Takes note of a step."""
+        self.first_step = step if self.first_step is None else self.first_step
+        self.last_step = step
+        self.evaluated += evaluated
+        self.passed_over += not evaluated
+
+    def build(self, verdict: Verdict) -> dict[str, Any]:
+        """The content of report.json."""
+        finding = None
+        if self.rule is not None and self.rule.finding is not None and verdict.step is not None:
+            found = self.rule.finding
+            finding = {_to_pascal(name): value for name, value in asdict(found).items()}
+            finding["Mode"] = None if found.mode is None else found.mode.name
+            finding["Value"] = to_json_number(found.value)
+            finding["Threshold"] = to_json_number(found.threshold)
+        quantities = self.rule.watched_quantities.values() if self.rule is not None else ()
+        return {
+            "Rule": self.rule_name,
+            "RuleConfigurationName": self.configuration_name,
+            "Run": self.run,
+            "RuleParameters": dict(getattr(self.rule, "values", None) or self.parameters),
+            "RuleEvaluationStatus": verdict.status,
+            "StatusDetails": verdict.details,
+            "Finding": finding,
+            "StepsEvaluated": {
+                "First": self.first_step,
+                "Last": self.last_step,
+                "Evaluated": self.evaluated,
+                "PassedOver": self.passed_over,
+            },
+            "Series": [quantity.to_json() for quantity in quantities],
+        }
+
+    def write(self, verdict: Verdict, folder: Path) -> None:
+        """Writes report.json, and plot.svg where something was measured.
+
+        Raises:
+            OSError: the folder cannot be written to.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        content = json.dumps(self.build(verdict), default=str, allow_nan=False)
+        (folder / REPORT_FILE).write_text(content + "\n", encoding="utf-8")
+        quantities = list(self.rule.watched_quantities.values()) if self.rule is not None else []
+        if quantities:
+            title = f"{self.configuration_name}: {verdict.status}"
+            (folder / PLOT_FILE).write_text(draw_plot(title, quantities, verdict.step), encoding="utf-8")
+
+
+def _to_pascal(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))

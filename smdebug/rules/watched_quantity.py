@@ -1,0 +1,86 @@
+"""What a rule measured, step by step: the series of its report."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+# Longer series are thinned, so that a training of a million steps costs no more memory than one of some thousand.
+MOST_POINTS = 4000
+
+Side = Literal["above", "at or above", "below"]
+
+
+class WatchedQuantity:
+    """One measured quantity: of every step the value nearest to firing, and whose value that is.
+
+    A series that has grown to twice MOST_POINTS is halved: of two neighbours the one nearer to firing stays.
+
+    Args:
+        name: what it is, with its unit.
+        threshold: what it is measured against, in the same unit; None where it is shown only.
+        fires: on which side of the threshold the rule fires.
+
+    Attributes:
+        steps: global steps, rising.
+        values: one a step.
+        tensors: the tensor of each value.
+        workers: the worker of each value; None where it is that of all.
+    """
+
+    def __init__(self, name: str, threshold: float | None, fires: Side) -> None:
+        self.name = name
+        self.threshold = threshold
+        self.fires: Side = fires
+        self.steps: list[int] = []
+        self.values: list[float] = []
+        self.tensors: list[str] = []
+        self.workers: list[str | None] = []
+
+    def add(self, step: int, value: float, tensor: str, worker: str | None) -> None:
+        """Takes a value; of several at one step the one nearest to firing is kept, NaN only where there is no other."""
+        if self.steps and self.steps[-1] == step:
+            if not self._is_nearer(value, self.values[-1]):
+                return
+            self.values[-1], self.tensors[-1], self.workers[-1] = value, tensor, worker
+            return
+        self.steps.append(step)
+        self.values.append(value)
+        self.tensors.append(tensor)
+        self.workers.append(worker)
+        if len(self.steps) >= 2 * MOST_POINTS:
+            self._thin()
+
+    def to_json(self) -> dict[str, Any]:
+        """The series for a report; numbers that JSON does not have become the texts nan, inf and -inf."""
+        return {
+            "Quantity": self.name,
+            "Threshold": to_json_number(self.threshold),
+            "FiresWhen": self.fires,
+            "Steps": self.steps,
+            "Values": [to_json_number(value) for value in self.values],
+            "Tensors": self.tensors,
+            "Workers": self.workers,
+        }
+
+    def _is_nearer(self, value: float, other: float) -> bool:
+        if other != other:
+            return value == value
+        return value < other if self.fires == "below" else value > other
+
+    def _thin(self) -> None:
+        kept = [
+            first
+            if second >= len(self.steps) or not self._is_nearer(self.values[second], self.values[first])
+            else second
+            for first, second in ((at, at + 1) for at in range(0, len(self.steps), 2))
+        ]
+        for name in ("steps", "values", "tensors", "workers"):
+            series = getattr(self, name)
+            setattr(self, name, [series[at] for at in kept])
+
+
+def to_json_number(value: float | None) -> float | str | None:
+    """The number, or its name where JSON has no such number."""
+    if value is None or abs(value) < float("inf"):
+        return value
+    return str(float(value))

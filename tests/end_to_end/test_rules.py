@@ -1,0 +1,302 @@
+"""Rules with actions, rules of a user's own, and rules that go wrong, beside a training that saves a few numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sdk_compat.environment import prepare_environment
+from tests.conftest import BACK_ENDS
+from tests.end_to_end.conftest import ENDED, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.conftest import RunningEmulator
+
+BUCKET = "rules-end-to-end"
+IMAGE = "pytorch-training:2.13.0-cpu-py311"
+BUILT_IN, CUSTOM = "sagemaker-debugger-rules:latest", "sagemaker-debugger-rule-evaluator:latest"
+
+# Saves a gradient and a loss at each step; where it is told to, it waits to be stopped after the last one.
+TRAINING = """
+import json, os, sys, time
+import numpy as np
+from smdebug.core.collection import Collection
+from smdebug.core.collection_manager import CollectionManager
+from smdebug.core.modes import ModeKeys
+from smdebug.core.writer import FileWriter
+folder = json.load(open(os.environ["SMDEBUG_CONFIG_FILE_PATH"]))["LocalPath"]
+manager = CollectionManager()
+manager.add(Collection("gradients", include_regex="^gradient"))
+manager.add(Collection("losses", include_regex="loss"))
+manager.set_num_workers(1)
+manager.export(folder, "worker_0_collections.json")
+for step, (gradient, loss) in enumerate([(1.0, 1.0), (1.0, 2.0), (1.0, 3.0), (1e-9, 4.0)]):
+    with FileWriter(folder, "worker_0", step, mode=ModeKeys.TRAIN) as writer:
+        writer.write_tensor(np.full(4, gradient, np.float32), "gradient/fc.weight", mode=ModeKeys.TRAIN, mode_step=step)
+        writer.write_tensor(np.float32(loss), "loss", mode=ModeKeys.TRAIN, mode_step=step)
+print("saved", flush=True)
+time.sleep(float(os.environ["WAIT"]))
+"""
+# An entry point holds short words only, so the script comes by a channel; without mounts /opt/ml is elsewhere.
+ENTRY_POINT = [
+    "python",
+    "-c",
+    "import os, runpy; runpy.run_path(os.environ.get('SAGEMAKER_BASE_DIR', '/opt/ml') + '/input/data/code/run.py')",
+]
+
+OWN_RULE = """
+from smdebug.rules import Rule
+
+class LossTooHigh(Rule):
+    def __init__(self, base_trial, limit: float = 1.0):
+        super().__init__(base_trial)
+        self.limit = limit
+
+    def invoke_at_step(self, step):
+        loss = self.base_trial.tensor("loss").value(step).item()
+        self.watch("loss", step, loss, self.limit, tensor="loss")
+        return loss > self.limit
+
+class Loops(LossTooHigh):
+    def invoke_at_step(self, step):
+        while True:
+            pass
+
+class Exits(LossTooHigh):
+    def invoke_at_step(self, step):
+        print("out of patience", flush=True)
+        raise SystemExit(3)
+
+class Devours(LossTooHigh):
+    def invoke_at_step(self, step):
+        kept = []
+        while True:
+            kept.append(b"x" * (1 << 28))
+"""
+
+SDK_SCRIPT = """
+import json, sys
+from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, Rule, rule_configs
+from sagemaker.estimator import Estimator
+bucket, job_name, entry_point, own_rule, image, custom_image = sys.argv[1:]
+actions = rule_configs.ActionList(
+    rule_configs.StopTraining(), rule_configs.Email("ops@example.com"), rule_configs.SMS("+15550100")
+)
+Estimator(
+    image_uri=image,
+    role="arn:aws:iam::123456789012:role/Training",
+    instance_count=1,
+    instance_type="ml.m5.large",
+    container_entry_point=json.loads(entry_point),
+    environment={"WAIT": "600"},
+    output_path=f"s3://{bucket}/output",
+    debugger_hook_config=DebuggerHookConfig(s3_output_path=f"s3://{bucket}/tensors"),
+    rules=[
+        Rule.sagemaker(rule_configs.vanishing_gradient(), actions=actions),
+        Rule.custom(
+            name="LossTooHigh",
+            image_uri=custom_image,
+            instance_type="ml.t3.medium",
+            volume_size_in_gb=5,
+            source=own_rule,
+            rule_to_invoke="LossTooHigh",
+            rule_parameters={"limit": "2.5"},
+        ),
+    ],
+).fit({"code": f"s3://{bucket}/code/"}, job_name=job_name, wait=False)
+"""
+
+
+@pytest.fixture(scope="module", params=BACK_ENDS)
+def alone(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
+    """An emulator without the stop handler of the other tests: only a rule's own action stops a job here."""
+    emulator = start_emulator(request.param)
+    emulator.client("s3").create_bucket(Bucket=BUCKET)
+    emulator.client("s3").put_object(Bucket=BUCKET, Key="code/run.py", Body=TRAINING.encode())
+    yield emulator
+    assert emulator.stop() == 0
+
+
+def describe(emulator: RunningEmulator, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = emulator.client("sagemaker").describe_training_job(TrainingJobName=name)
+    return found
+
+
+def read_rules(emulator: RunningEmulator, name: str) -> dict[str, tuple[str, str]]:
+    return {
+        rule["RuleConfigurationName"]: (rule["RuleEvaluationStatus"], rule.get("StatusDetails", ""))
+        for rule in describe(emulator, name)["DebugRuleEvaluationStatuses"]
+    }
+
+
+def wait_for(emulator: RunningEmulator, name: str, *, but: frozenset[str] = frozenset()) -> dict[str, tuple[str, str]]:
+    """Wait until the job and all its rules have ended, but for some of these."""
+
+    def ended() -> bool:
+        running = {
+            rule for rule, (status, _) in read_rules(emulator, name).items() if status in {"InProgress", "Stopping"}
+        }
+        return describe(emulator, name)["TrainingJobStatus"] in ENDED and running <= but
+
+    wait_until(ended, f"{name}: {read_rules(emulator, name)}")
+    return read_rules(emulator, name)
+
+
+def read_output(emulator: RunningEmulator, job: str, rule: str) -> dict[str, bytes]:
+    prefix = f"output/{job}/rule-output/{rule}/"
+    s3 = emulator.client("s3")
+
+    def keys() -> list[str]:
+        return [each["Key"] for each in s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", ())]
+
+    wait_until(lambda: len(keys()) >= 2, f"the files of {rule}")
+    return {key.removeprefix(prefix): s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys()}
+
+
+def show_events(emulator: RunningEmulator, *arguments: str) -> list[str]:
+    command = [sys.executable, "-m", "emulator", "events", "--state-dir", str(emulator.state_dir), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
+
+
+def test_sdk_rules_with_actions_and_a_rule_of_ones_own(alone: RunningEmulator, tmp_path: Path) -> None:
+    """The rule that fires stops the job and tells two people; the other judges all that was saved until then."""
+    job = f"sdk-rules-{os.getpid()}"
+    own_rule = tmp_path / "own_rule.py"
+    own_rule.write_text(OWN_RULE)
+    home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    arguments = [BUCKET, job, json.dumps(ENTRY_POINT), str(own_rule), IMAGE, CUSTOM]
+    ran = subprocess.run(
+        [sys.executable, "-c", SDK_SCRIPT, *arguments],
+        env={**home, **prepare_environment(alone.endpoint_url, home)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    rules = wait_for(alone, job)
+    assert describe(alone, job)["TrainingJobStatus"] == "Stopped"
+    assert {name: status for name, (status, _) in rules.items()} == dict.fromkeys(
+        ("VanishingGradient", "LossTooHigh"), "IssuesFound"
+    )
+    assert "gradient/fc.weight at step 3 (mode TRAIN, mode step 3), worker_0" in rules["VanishingGradient"][1]
+
+    (group,) = {
+        group["logGroupName"]
+        for group in alone.client("logs").describe_log_groups(logGroupNamePrefix="/aws/sagemaker/Proc")["logGroups"]
+    }
+    found = alone.client("logs").filter_log_events(logGroupName=group, filterPattern='"Rule VanishingGradient"')
+    said = "\n".join(event["message"] for event in found["events"])
+    assert f"stops training job {job}" in said
+    assert "sent email to ops@example.com" in said
+    assert "sent sms to +15550100" in said
+    lines = show_events(alone)
+    sent = [line for line in lines if "SNS" in line]
+    assert [line.partition("→ ")[2].partition("  ")[0] for line in sent] == ["email ops@example.com", "sms +15550100"]
+    assert all(
+        "SMDebugRule:VanishingGradient fired" in line and "gradient/fc.weight at step 3" in line for line in sent
+    )
+    assert any(f"training job {job}  Stopped/Stopped" in line for line in lines)
+    assert json.loads(show_events(alone, "--json", "--limit", "1")[0])["Service"] == "EventBridge"
+
+    files = read_output(alone, job, "VanishingGradient")
+    assert set(files) == {"report.json", "plot.svg"}
+    report = json.loads(files["report.json"])
+    assert report["Finding"]["Threshold"] == 1e-7
+    assert report["Series"][0]["Steps"] == [0, 1, 2, 3]
+    own = json.loads(read_output(alone, job, "LossTooHigh")["report.json"])
+    assert (own["Finding"], own["Series"][0]["Values"]) == (None, [1.0, 2.0, 3.0])
+    listed = alone.client("sagemaker").list_processing_jobs(NameContains=job[:20])["ProcessingJobSummaries"]
+    assert [each["ProcessingJobStatus"] for each in listed] == ["Completed"] * 2
+
+
+def build_request(name: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
+    algorithm = {"TrainingImage": IMAGE, "TrainingInputMode": "File", "ContainerEntrypoint": ENTRY_POINT}
+    code = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/code/"}}
+    return {
+        "TrainingJobName": name,
+        "RoleArn": "arn:aws:iam::123456789012:role/Training",
+        "AlgorithmSpecification": algorithm,
+        "InputDataConfig": [{"ChannelName": "code", "DataSource": code}],
+        "Environment": {"WAIT": "0"},
+        "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/output"},
+        "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 10},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 600},
+        "DebugHookConfig": {"S3OutputPath": f"s3://{BUCKET}/tensors"},
+        "DebugRuleConfigurations": rules,
+    }
+
+
+def built_in(rule: str, name: str | None = None, **parameters: str) -> dict[str, Any]:
+    return {
+        "RuleConfigurationName": name or rule,
+        "RuleEvaluatorImage": BUILT_IN,
+        "RuleParameters": {"rule_to_invoke": rule, **parameters},
+    }
+
+
+def custom(rule: str) -> dict[str, Any]:
+    parameters = {"source_s3_uri": f"s3://{BUCKET}/own/", "rule_to_invoke": rule}
+    return {
+        "RuleConfigurationName": rule,
+        "RuleEvaluatorImage": CUSTOM,
+        "InstanceType": "ml.t3.medium",
+        "VolumeSizeInGB": 1,
+        "RuleParameters": parameters,
+    }
+
+
+def test_rules_that_go_wrong_harm_neither_each_other_nor_the_training(alone: RunningEmulator) -> None:
+    s3, sagemaker = alone.client("s3"), alone.client("sagemaker")
+    s3.put_object(Bucket=BUCKET, Key="own/own_rule.py", Body=OWN_RULE.encode())
+    s3.put_object(Bucket=BUCKET, Key="broken/rule.py", Body=b"import nothing_like_this\nclass Broken: pass\n")
+    broken = custom("Broken")
+    broken["RuleParameters"]["source_s3_uri"] = f"s3://{BUCKET}/broken/rule.py"
+    sagemaker.create_training_job(**build_request("earlier", [built_in("AllZero", tensor_regex="^none$")]))
+    assert wait_for(alone, "earlier")["AllZero"][0] == "NoIssuesFound"
+
+    rules = [
+        built_in("NoSuchRule"),
+        built_in("VanishingGradient", threshold="small"),
+        built_in("SimilarAcrossRuns", other_trials="nobody"),
+        built_in("SimilarAcrossRuns", "Similar", other_trials="earlier"),
+        broken,
+        custom("Missing"),
+        custom("Exits"),
+        custom("Devours"),
+        custom("Loops"),
+    ]
+    sagemaker.create_training_job(**build_request("wrong", rules))
+    found = wait_for(alone, "wrong", but=frozenset({"Loops"}))
+    assert describe(alone, "wrong")["TrainingJobStatus"] == "Completed"
+    expected = {
+        "NoSuchRule": ("Error", "There is no built-in rule 'NoSuchRule'. The built-in rules are: AllZero, "),
+        "VanishingGradient": ("Error", "parameter threshold is 'small', expected a number of at least 0"),
+        "SimilarAcrossRuns": ("Error", "The other trial 'nobody' does not exist"),
+        "Similar": ("IssuesFound", "gradient/fc.weight at step 0 (mode TRAIN, mode step 0)"),
+        "Broken": ("Error", "ModuleNotFoundError: No module named 'nothing_like_this'"),
+        "Missing": ("Error", "The source has no class 'Missing'. The classes there are: Devours, Exits, Loops, "),
+        "Exits": ("Error", "out of patience, exit code: 3"),
+        "Devours": ("Error", "The rule container ran out of memory and was killed."),
+    }
+    for name, (status, text) in expected.items():
+        assert found[name][0] == status, (name, found[name])
+        assert text in found[name][1], (name, found[name])
+
+    assert found["Loops"][0] == "InProgress"
+    (looping,) = sagemaker.list_processing_jobs(NameContains="wrong-Loops")["ProcessingJobSummaries"]
+    began = time.monotonic()
+    sagemaker.stop_processing_job(ProcessingJobName=looping["ProcessingJobName"])
+    wait_until(lambda: read_rules(alone, "wrong")["Loops"][0] == "Stopped", "the rule that loops")
+    assert time.monotonic() - began < 20
+    described = sagemaker.describe_processing_job(ProcessingJobName=looping["ProcessingJobName"])
+    assert described["ProcessingJobStatus"] == "Stopped"

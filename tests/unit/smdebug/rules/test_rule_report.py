@@ -1,0 +1,139 @@
+"""The report and the plot that a rule leaves behind."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from examples.rule_pictures import judge_firing, make_firings
+from smdebug.rules.builtin import find_built_in_rule, list_names
+from smdebug.rules.rule_plot import draw_plot
+from smdebug.rules.watched_quantity import MOST_POINTS, WatchedQuantity
+from tests.unit.smdebug.rules.test_evaluator import build_config, start_container
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.object_storage import Storage
+
+PICTURES = Path(__file__).parents[4] / "docs" / "rules"
+FIRINGS = make_firings()
+# These have no threshold that is a number.
+UNMEASURED = {"SimilarAcrossRuns"}
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    found: dict[str, Any] = json.loads((folder / "report.json").read_text(), parse_constant=refuse)
+    return found
+
+
+def test_every_rule_that_can_fire_has_a_picture() -> None:
+    can_fire = {name for name in list_names() if find_built_in_rule(name).can_fire}
+    assert set(FIRINGS) == can_fire
+    assert {path.stem for path in PICTURES.iterdir()} == can_fire
+
+
+@pytest.mark.parametrize("name", FIRINGS)
+def test_verdict_report_and_picture_of_a_firing(name: str, tmp_path: Path) -> None:
+    judge_firing(name, FIRINGS[name], tmp_path)
+    report = read_report(tmp_path)
+    assert report["RuleEvaluationStatus"] == "IssuesFound"
+    finding = report["Finding"]
+    first, second = report["StatusDetails"].split("\n")
+    assert first.endswith(f"the rule {name} at step {finding['Step']} resulted in the condition being met")
+    place = f"{finding['Tensor']} at step {finding['Step']} (mode {finding['Mode']}, mode step {finding['ModeStep']})"
+    assert second.startswith(place)
+    if name not in UNMEASURED:
+        assert f"{finding['Threshold']:g}" in second
+        assert any(f"{finding['Value']:.{digits}g}" in second for digits in (4, 6))
+    series = [each for each in report["Series"] if each["Steps"][-1] == finding["Step"]]
+    assert any(each["Values"][-1] == pytest.approx(finding["Value"]) for each in series), report
+    assert report["StepsEvaluated"]["Last"] == finding["Step"]
+    assert report["StepsEvaluated"]["First"] == report["StepsEvaluated"]["PassedOver"] == 0
+    assert report["RuleParameters"].keys() >= FIRINGS[name].parameters.keys()
+    drawn = (tmp_path / "plot.svg").read_text()
+    assert drawn == (PICTURES / f"{name}.svg").read_text(), "draw it again: python -m examples.rule_pictures docs/rules"
+    ElementTree.fromstring(drawn)
+
+
+def test_the_nearest_value_of_a_step_counts() -> None:
+    above, below = WatchedQuantity("x", 2.0, "above"), WatchedQuantity("x", 2.0, "below")
+    for quantity in (above, below):
+        for value, tensor in ((math.nan, "a"), (1.0, "b"), (3.0, "c"), (math.nan, "d")):
+            quantity.add(5, value, tensor, None)
+        quantity.add(6, math.inf, "e", "worker_0")
+    assert (above.steps, above.values, above.tensors) == ([5, 6], [3.0, math.inf], ["c", "e"])
+    assert (below.values, below.tensors) == ([1.0, math.inf], ["b", "e"])
+    assert above.to_json()["Values"] == [3.0, "inf"]
+
+
+def test_a_long_series_is_thinned_and_keeps_its_extremes() -> None:
+    quantity = WatchedQuantity("x", 100.0, "above")
+    for step in range(10 * MOST_POINTS):
+        quantity.add(step, 50.0 if step == 12_345 else math.sin(step), "t", None)
+    assert MOST_POINTS <= len(quantity.steps) < 2 * MOST_POINTS
+    assert quantity.steps == sorted(quantity.steps)
+    assert quantity.values[quantity.steps.index(12_345)] == 50.0
+
+
+def test_plot_of_what_cannot_be_drawn_is_still_a_picture() -> None:
+    empty, odd = WatchedQuantity("<a & b>", None, "above"), WatchedQuantity("b", math.inf, "below")
+    odd.add(3, math.nan, "t", None)
+    wide = WatchedQuantity("c", 1e-7, "below")
+    for step, value in enumerate((1.0, 1e-3, 1e-9)):
+        wide.add(step, value, "t", None)
+    picture = draw_plot("<x>", [empty, odd, wide], 2)
+    ElementTree.fromstring(picture)
+    # Far apart and above 0: the axis counts decades.
+    assert {">1<", ">1e-06<"} <= set(re.findall(r">[^<>]+<", picture))
+
+
+def test_a_container_leaves_both_files(tmp_path: Path, storage: Storage) -> None:
+    source = """
+from smdebug.rules import Rule
+class Mine(Rule):
+    def invoke_at_step(self, step):
+        value = self.base_trial.tensor("loss").value(step).item()
+        self.watch("loss", step, value, 2.5, tensor="loss")
+        return value > 2.5
+"""
+    storage.put("rules/mine.py", source.encode())
+    run = RunMaker(tmp_path / "job" / "debug-output")
+    run.write_steps("loss", {step: np.float32(step) for step in range(5)})
+    config = build_config(tmp_path, run.out_dir, "Mine", source_s3_uri="s3://runs/rules/mine.py", start_step="1")
+    process = start_container(tmp_path, config)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    report = read_report(tmp_path / "output/rule")
+    assert report["Series"] == [
+        {
+            "Quantity": "loss",
+            "Threshold": 2.5,
+            "FiresWhen": "above",
+            "Steps": [1, 2, 3],
+            "Values": [1.0, 2.0, 3.0],
+            "Tensors": ["loss"] * 3,
+            "Workers": [None] * 3,
+        }
+    ]
+    assert report["StepsEvaluated"] == {"First": 1, "Last": 3, "Evaluated": 3, "PassedOver": 0}
+    assert (report["Rule"], report["RuleConfigurationName"], report["Run"]) == ("Mine", "my-rule", "job")
+    assert (tmp_path / "output/rule/plot.svg").is_file()
+
+
+def test_an_error_is_reported_too(tmp_path: Path) -> None:
+    process = start_container(tmp_path, build_config(tmp_path, str(tmp_path), "Nothing", threshold="1"))
+    process.communicate(timeout=60)
+    report = read_report(tmp_path / "output/rule")
+    assert report["RuleEvaluationStatus"] == "Error"
+    assert "There is no built-in rule 'Nothing'" in report["StatusDetails"]
+    assert (report["RuleParameters"], report["Series"], report["Finding"]) == ({"threshold": "1"}, [], None)

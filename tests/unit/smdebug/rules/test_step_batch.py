@@ -1,0 +1,216 @@
+"""Small tensors measured together: the same answers as one by one, on data of every kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import TensorUnavailableForStep
+from smdebug.rules.builtin import find_built_in_rule
+from smdebug.rules.step_batch import MEASURES
+from smdebug.rules.step_values import StepValues, share_values
+from smdebug.trials import create_trial
+from tests.unit.smdebug.object_storage import BUCKET
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from smdebug.rules.built_in_rule import BuiltInRule
+    from smdebug.trials import Trial
+    from tests.unit.smdebug.object_storage import Storage
+
+RULES: list[tuple[str, dict[str, str]]] = [
+    ("AllZero", {"tensor_regex": ".*", "threshold": "50"}),
+    ("ExplodingTensor", {}),
+    ("ExplodingTensor", {"only_nan": "True"}),
+    ("VanishingGradient", {"threshold": "0.001"}),
+    ("TensorVariance", {"tensor_regex": "weight|labels|fc9", "max_threshold": "50", "min_threshold": "0.01"}),
+    ("UnchangedTensor", {"tensor_regex": "weight|loss", "num_steps": "2"}),
+    ("WeightUpdateRatio", {"large_threshold": "4", "small_threshold": "0.001"}),
+]
+
+
+def make_tensors(step: int, seed: int) -> dict[str, Any]:
+    """Tensors of several kinds; now and then one of them is all that a rule looks for."""
+    random = np.random.default_rng([seed, step])
+    tensors: dict[str, Any] = {}
+    for kind_of_tensor in ("", "gradient/"):
+        for number in range(6):
+            name = f"{kind_of_tensor}fc{number}.weight"
+            values = random.standard_normal((12, 20)).astype(np.float32 if number < 4 else np.float64)
+            kind = random.integers(80)
+            if kind == 0:
+                values[:] = 0
+            elif kind == 1:
+                values[1, 2] = np.nan
+            elif kind == 2:
+                values[0, 0] = -np.inf
+            elif kind == 3:
+                values *= 1e-6
+            elif kind == 4:
+                values *= 100
+            elif kind == 5:
+                values += 1e4
+            elif kind == 6:
+                values = (np.arange(240).reshape(12, 20) / 7).astype(values.dtype)
+            tensors[name] = values
+    tensors |= {"labels": np.arange(3), "empty": np.zeros(0), "half": np.ones(3, np.float16), "words": np.array(["a"])}
+    return tensors | {"loss": np.float32(step), "smdebug/reductions/abs_mean/gradient/fc9": 0.5}
+
+
+def ask(rule: BuiltInRule) -> list[tuple[int, bool | str, str]]:
+    """Of each step the answer and what was found."""
+    answers: list[tuple[int, bool | str, str]] = []
+    for step in rule.base_trial.steps():
+        rule.finding = None
+        try:
+            answer: bool | str = rule.invoke_at_step(step)
+        except TensorUnavailableForStep:
+            answer = "unavailable"
+        answers.append((step, answer, str(rule.finding)))
+    return answers
+
+
+@pytest.mark.parametrize(("name", "parameters"), RULES)
+@pytest.mark.parametrize("seed", range(4))
+def test_rules_answer_the_same_together_and_one_by_one(
+    name: str, parameters: dict[str, str], seed: int, tmp_path: Path
+) -> None:
+    run = RunMaker(tmp_path)
+    for step in range(12):
+        run.write_step(step, make_tensors(step, seed), ModeKeys.TRAIN, step)
+    run.end()
+    together = find_built_in_rule(name)(create_trial(str(tmp_path)), **parameters)
+    alone = find_built_in_rule(name)(create_trial(str(tmp_path)), **parameters)
+    alone.select = lambda *_, **__: None  # type: ignore[method-assign]
+    selected: list[bool] = []
+    select = together.select
+
+    def count(*given: Any, **named: Any) -> Any:
+        found = select(*given, **named)
+        selected.append(found is not None)
+        return found
+
+    together.select = count  # type: ignore[method-assign]
+    answers = ask(together)
+    assert answers == ask(alone)
+    assert any(selected), "most steps were judged together"
+    # Alone, a rule looks at no tensor after the one that fires.
+    quiet = {step for step, answer, _ in answers if answer is False}
+    assert quiet
+    for quantity, theirs in alone.watched_quantities.items():
+        ours = together.watched_quantities[quantity]
+        assert ours.steps == theirs.steps
+        kept = [at for at, step in enumerate(ours.steps) if step in quiet]
+        np.testing.assert_allclose([ours.values[at] for at in kept], [theirs.values[at] for at in kept], rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0.0, 3.0, 1e4])
+def test_measures_against_numpy(dtype: Any, offset: float) -> None:
+    random = np.random.default_rng(0)
+    matrix = (random.standard_normal((7, 4096)) * 10.0 ** np.arange(-3, 4)[:, None] + offset).astype(dtype)
+    matrix[3, :5] = 0
+    wide = matrix.astype(np.float64)
+    expected = {
+        "abs_mean": np.abs(wide).mean(axis=1),
+        "variance": wide.var(axis=1),
+        "zeros": (matrix == 0).sum(axis=1),
+        "first": wide[:, 0],
+        "size": np.full(7, 4096.0),
+    }
+    assert expected.keys() == MEASURES.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(MEASURES[name](matrix)[name], values, rtol=1e-4, err_msg=name)
+
+
+def write_run(folder: Path | str, steps: int = 4, tensors: int = 5) -> Trial:
+    run = RunMaker(folder)
+    for step in range(steps):
+        run.write_step(step, {f"t{number}": np.full(100, step + number, np.float32) for number in range(tensors)})
+    run.end()
+    return create_trial(str(folder))
+
+
+def learn(trial: Trial, values: StepValues, step: int) -> None:
+    """Reads a step one by one, from which the layout of the records is known."""
+    for place in values.places(trial, values.names(trial, step), step):
+        assert place.saved.location is not None
+        values.read(trial, place.name, place.saved.location, step)
+
+
+def test_what_was_read_together_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = write_run(tmp_path)
+    values = share_values(trial)
+    names = values.names(trial, 1)
+    assert values.select(trial, names, 1) is None, "how its records are built is not known yet"
+    learn(trial, values, 1)
+    selection = values.select(trial, names, 2)
+    assert selection is not None
+    assert selection.measure("abs_mean").tolist() == [2.0, 3.0, 4.0, 5.0, 6.0]
+    part = values.select(trial, ["t1", "t3"], 2)
+    assert part is not None
+    assert part.batch is selection.batch
+    assert (part.names, part.measure("first").tolist()) == (["t1", "t3"], [3.0, 5.0])
+    monkeypatch.setattr(trial, "read_location", lambda *_: pytest.fail("it was read before"))
+    for place in values.places(trial, names, 2):
+        assert place.saved.location is not None
+        found = values.read(trial, place.name, place.saved.location, 2)
+        assert found.tolist() == [2.0 + int(place.name[1])] * 100
+        assert not found.flags.writeable
+
+
+def test_on_s3(storage: Storage) -> None:
+    trial = write_run(f"s3://{BUCKET}/run")
+    values = share_values(trial)
+    learn(trial, values, 1)
+    selection = values.select(trial, values.names(trial, 2), 2)
+    assert selection is not None
+    assert selection.measure("abs_mean").tolist() == [2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_a_damaged_record_is_left_to_who_reads_it_alone(tmp_path: Path) -> None:
+    trial = write_run(tmp_path)
+    values = share_values(trial)
+    learn(trial, values, 1)
+    (event_file,) = (path for path in tmp_path.glob("events/*/*") if "000000000002" in path.name)
+    content = bytearray(event_file.read_bytes())
+    content[-50] ^= 1
+    event_file.write_bytes(content)
+    assert values.select(trial, values.names(trial, 2), 2) is None
+    event_file.unlink()
+    assert values.select(trial, values.names(trial, 2), 2) is None
+    assert values.select(trial, values.names(trial, 3), 3) is not None
+
+
+def test_large_tensors_and_several_workers_are_looked_at_alone(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path / "large")
+    for step in range(3):
+        run.write_step(step, {name: np.ones(70_000, np.float32) for name in "ab"})
+    run.end()
+    trial = create_trial(str(tmp_path / "large"))
+    learn(trial, share_values(trial), 1)
+    assert share_values(trial).select(trial, ["a", "b"], 2) is None
+    run = RunMaker(tmp_path / "two", workers=2)
+    for step in range(3):
+        for worker in run.workers:
+            run.write_step(step, {name: np.ones(10, np.float32) for name in "ab"}, worker=worker)
+    run.end()
+    trial = create_trial(str(tmp_path / "two"))
+    learn(trial, share_values(trial), 1)
+    assert share_values(trial).select(trial, ["a", "b"], 2) is None
+
+
+def test_old_batches_are_dropped(tmp_path: Path) -> None:
+    trial = write_run(tmp_path, steps=9)
+    from smdebug.rules.record_reader import RecordReader
+
+    values = StepValues(RecordReader(trial.files), limit_bytes=8 * 100 * 5 * 4)
+    learn(trial, values, 1)
+    batches = [values.select(trial, values.names(trial, step), step) for step in range(2, 9)]
+    assert [batch is None for batch in batches] == [False] * 7
+    assert list(values._batches) == [5, 6, 7, 8]
