@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import nn
+from torch._C._functorch import peek_interpreter_stack
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from smdebug.core.barrier import guarded
 from smdebug.core.collection import Collection as BaseCollection
@@ -15,15 +17,23 @@ from smdebug.core.hook import BaseHook
 from smdebug.core.logger import get_logger
 from smdebug.core.modes import ModeKeys
 from smdebug.core.reductions import get_reduction_tensor_name
-from smdebug.exceptions import SMDebugError
+from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.pytorch.call_context import is_training_call
 from smdebug.pytorch.collection import Collection, CollectionManager
 from smdebug.pytorch.device_queue import DeviceQueue
 from smdebug.pytorch.losses import register_loss_module
-from smdebug.pytorch.module_capture import INPUT_SUFFIX, OUTPUT_SUFFIX, ModuleCapture
+from smdebug.pytorch.model_names import choose_model_name, choose_part_name
+from smdebug.pytorch.module_capture import (
+    INPUT_SUFFIX,
+    OUTPUT_SUFFIX,
+    ModuleCapture,
+    register_forward_hook,
+    register_forward_pre_hook,
+)
 from smdebug.pytorch.parameters import ParameterCapture
 from smdebug.pytorch.reductions import reduce_tensor
 from smdebug.pytorch.step_end import StepEndWatch
-from smdebug.pytorch.tensors import get_storable, to_array
+from smdebug.pytorch.tensors import get_storable, take_off_transforms, to_array
 from smdebug.pytorch.workers import get_worker, is_data_loader_worker
 
 if TYPE_CHECKING:
@@ -31,7 +41,7 @@ if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
     from smdebug.core.run_writer import Worker
-    from smdebug.core.saving_plan import Selection
+    from smdebug.core.saving_plan import Selection, StepPlan
 
 _MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
@@ -64,6 +74,7 @@ class Hook(BaseHook):
         self._queue = DeviceQueue()
         self._step_end = StepEndWatch(self._parameters, self._on_gradients_used)
         self._root_handles: list[RemovableHandle] = []
+        self._lazy_handle: RemovableHandle | None = None
         # In capture without script change the model's own flag is all there is to tell the mode.
         self._mode_from_model = False
 
@@ -80,11 +91,11 @@ class Hook(BaseHook):
         if module in self._modules:
             get_logger().warning("%s is registered already, or is part of a registered model.", type(module).__name__)
             return
-        root_name = type(module).__name__
+        root_name = choose_model_name(module, self._parameters.model_names)
         for path, part in module.named_modules():
-            self._modules.add(part, path or root_name)
+            self._modules.add(part, choose_part_name(path, root_name, self._modules))
         self._parameters.add_model(root_name, module)
-        self._root_handles.append(module.register_forward_pre_hook(self.begin_step))
+        self._root_handles.append(register_forward_pre_hook(module, self.begin_step))
         self._step_end.forget_optimizers()
         self._step_end.start()
         self._saving_plan = None
@@ -128,7 +139,7 @@ class Hook(BaseHook):
     @guarded("a step")
     def begin_step(self, module: nn.Module, inputs: Any) -> None:  # noqa: ARG002 - torch's signature
         """Begin a step, as the pre-forward hook of a registered model does."""
-        if torch.compiler.is_compiling():
+        if not is_training_call():
             return
         if self._mode_from_model:
             self._change_mode(ModeKeys.TRAIN if module.training else ModeKeys.EVAL)
@@ -137,10 +148,21 @@ class Hook(BaseHook):
         if plan is None:
             return
         self._parameters.begin_step()
-        if self.mode not in _MODES_WITHOUT_GRADIENTS and torch.is_grad_enabled():
-            self._parameters.activate_gradients(plan)
+        self._save_parameters(plan)
+        if self._parameters.has_unmade:
+            self._lazy_handle = register_forward_hook(module, self._on_first_batch_seen)
         self._modules.activate(plan)
         self._losses.activate(plan)
+
+    def _save_parameters(self, plan: StepPlan) -> None:
+        found = self._parameters.save_new()
+        if self.mode not in _MODES_WITHOUT_GRADIENTS and torch.is_grad_enabled():
+            self._parameters.activate_gradients(plan, found)
+
+    @guarded("parameters of lazy modules")
+    def _on_first_batch_seen(self, *arguments: object) -> None:  # noqa: ARG002 - torch's signature
+        if self._plan is not None:
+            self._save_parameters(self._plan)
 
     @guarded("the end of a step")
     def _on_gradients_used(self) -> None:
@@ -153,10 +175,16 @@ class Hook(BaseHook):
 
     def _end_step(self) -> None:
         if self._plan is not None:
-            self._parameters.deactivate()
-            self._modules.deactivate()
-            self._losses.deactivate()
+            self._deactivate()
         super()._end_step()
+
+    def _deactivate(self) -> None:
+        self._parameters.deactivate()
+        self._modules.deactivate()
+        self._losses.deactivate()
+        if self._lazy_handle is not None:
+            self._lazy_handle.remove()
+            self._lazy_handle = None
 
     def _detach(self) -> None:
         if self._root_handles and self.step < 0:
@@ -202,6 +230,17 @@ class Hook(BaseHook):
             return
         if value.numel() == 0:
             return
+        if value.is_meta:
+            self.report_loss("tensors of the device meta", SMDebugValueError(f"{name} and its like hold no values"))
+            return
+        if peek_interpreter_stack() is None:
+            self._write_tensor(name, value, selection)
+        else:
+            # A transform of torch.func is under way, and would take what is done here for a part of its function.
+            with temporarily_clear_interpreter_stack():
+                self._write_tensor(name, take_off_transforms(value), selection)
+
+    def _write_tensor(self, name: str, value: torch.Tensor, selection: Selection) -> None:
         writer = self._get_step_writer()
         if selection.raw:
             is_shown = self._summaries.wants(value.numel())
@@ -227,9 +266,7 @@ class Hook(BaseHook):
         """Say once what was lost; a step whose file could not be written is given up."""
         if isinstance(error, OSError):
             self._queue.clear()
-            self._parameters.deactivate()
-            self._modules.deactivate()
-            self._losses.deactivate()
+            self._deactivate()
         super().report_loss(lost, error)
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
+
+from smdebug.pytorch.call_context import is_training_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from torch import nn
     from torch.utils.hooks import RemovableHandle
 
     from smdebug.core.saving_plan import StepPlan
+
+# Of the class, because scripted modules refuse to be asked; their own inputs and outputs are seen all the same.
+register_forward_hook = nn.Module.register_forward_hook
+register_forward_pre_hook = nn.Module.register_forward_pre_hook
 
 INPUT_SUFFIX = "_input_"
 OUTPUT_SUFFIX = "_output_"
@@ -43,6 +49,10 @@ class ModuleCapture:
         self._names.setdefault(module, name)
         self._wanted.clear()
 
+    def has_name(self, name: str) -> bool:
+        """Tell whether a module is known by this name."""
+        return name in self._names.values()
+
     def get_name(self, module: nn.Module) -> str | None:
         """Return the name that a module is known by."""
         return self._names.get(module)
@@ -58,7 +68,7 @@ class ModuleCapture:
                 for outputs in [plan.wants_numbered(f"{name}{OUTPUT_SUFFIX}")]
                 if inputs or outputs
             ]
-        self._handles += [captured.module.register_forward_hook(captured) for captured in wanted]
+        self._handles += [register_forward_hook(captured.module, captured) for captured in wanted]
 
     def deactivate(self) -> None:
         """Watch nothing, and number from 0 again."""
@@ -100,7 +110,8 @@ class _CapturedModule:
         self._outputs = outputs
 
     def __call__(self, module: nn.Module, inputs: Any, outputs: Any) -> None:  # noqa: ARG002 - torch's signature
-        self._capture.save_call(self._name, inputs if self._inputs else (), outputs if self._outputs else ())
+        if is_training_call():
+            self._capture.save_call(self._name, inputs if self._inputs else (), outputs if self._outputs else ())
 
 
 def iterate_tensors(values: object) -> Iterator[torch.Tensor]:
