@@ -20,6 +20,7 @@ from smdebug.core.reductions import get_reduction_tensor_name
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.pytorch.call_context import is_training_call
 from smdebug.pytorch.collection import Collection, CollectionManager
+from smdebug.pytorch.compiled_models import CompiledModels
 from smdebug.pytorch.device_queue import DeviceQueue
 from smdebug.pytorch.losses import register_loss_module
 from smdebug.pytorch.model_names import choose_model_name, choose_part_name
@@ -72,9 +73,10 @@ class Hook(BaseHook):
         self._losses = ModuleCapture(self._save, self.report_loss)
         self._parameters = ParameterCapture(self._save, self.report_loss, self.GRADIENT_PREFIX)
         self._queue = DeviceQueue()
-        self._step_end = StepEndWatch(self._parameters, self._on_gradients_used)
+        self._step_end = StepEndWatch(self._parameters, self._on_gradients_used, self._on_new_optimizer)
         self._root_handles: list[RemovableHandle] = []
         self._lazy_handle: RemovableHandle | None = None
+        self._compiled = CompiledModels(self.begin_step, lambda: self._modules.is_active)
         # In capture without script change the model's own flag is all there is to tell the mode.
         self._mode_from_model = False
 
@@ -91,6 +93,7 @@ class Hook(BaseHook):
         if module in self._modules:
             get_logger().warning("%s is registered already, or is part of a registered model.", type(module).__name__)
             return
+        module = self._compiled.start(module)
         root_name = choose_model_name(module, self._parameters.model_names)
         for path, part in module.named_modules():
             self._modules.add(part, choose_part_name(path, root_name, self._modules))
@@ -116,6 +119,10 @@ class Hook(BaseHook):
         """Tell whether a model was registered."""
         return bool(self._root_handles)
 
+    def knows_any_part(self, module: nn.Module) -> bool:
+        """Tell whether a module, or a part of it, belongs to a registered model."""
+        return module in self._modules or any(part in self._modules for part in module.modules())
+
     def has_registered_loss_module(self) -> bool:
         """Tell whether a loss module was registered."""
         return not self._losses.is_empty
@@ -139,7 +146,7 @@ class Hook(BaseHook):
     @guarded("a step")
     def begin_step(self, module: nn.Module, inputs: Any) -> None:  # noqa: ARG002 - torch's signature
         """Begin a step, as the pre-forward hook of a registered model does."""
-        if not is_training_call():
+        if not is_training_call() or module is self._compiled.running:
             return
         if self._mode_from_model:
             self._change_mode(ModeKeys.TRAIN if module.training else ModeKeys.EVAL)
@@ -153,6 +160,7 @@ class Hook(BaseHook):
             self._lazy_handle = register_forward_hook(module, self._on_first_batch_seen)
         self._modules.activate(plan)
         self._losses.activate(plan)
+        self._compiled.run_as_written(self._modules.known)
 
     def _save_parameters(self, plan: StepPlan) -> None:
         found = self._parameters.save_new()
@@ -163,6 +171,16 @@ class Hook(BaseHook):
     def _on_first_batch_seen(self, *arguments: object) -> None:  # noqa: ARG002 - torch's signature
         if self._plan is not None:
             self._save_parameters(self._plan)
+
+    @guarded("a model that is new in a step")
+    def _join_step(self) -> None:
+        """Capture a model registered since the step in progress began from here on."""
+        if self._plan is not None:
+            self._save_parameters(self._plan)
+            self._modules.activate(self._plan)
+
+    def _on_new_optimizer(self, *, is_known: bool) -> None:
+        """Hear of an optimizer's first step; known are those that train registered models only."""
 
     @guarded("the end of a step")
     def _on_gradients_used(self) -> None:
@@ -182,6 +200,7 @@ class Hook(BaseHook):
         self._parameters.deactivate()
         self._modules.deactivate()
         self._losses.deactivate()
+        self._compiled.run_compiled()
         if self._lazy_handle is not None:
             self._lazy_handle.remove()
             self._lazy_handle = None
@@ -189,10 +208,11 @@ class Hook(BaseHook):
     def _detach(self) -> None:
         if self._root_handles and self.step < 0:
             get_logger().warning(
-                "Nothing was saved: no registered model was called. If it was compiled, register what torch.compile "
-                "returned, not the model inside it."
+                "Nothing was saved: no registered model was called. One that is called only within a function given "
+                "to torch.compile is not seen: compile the model instead."
             )
         self._step_end.stop()
+        self._compiled.stop()
         for handle in self._root_handles:
             handle.remove()
         self._root_handles.clear()

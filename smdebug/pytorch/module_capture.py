@@ -10,7 +10,7 @@ from torch import nn
 from smdebug.pytorch.call_context import is_training_call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from torch.utils.hooks import RemovableHandle
 
@@ -44,6 +44,16 @@ class ModuleCapture:
         """Whether no module is known."""
         return not self._names
 
+    @property
+    def is_active(self) -> bool:
+        """Whether any module is watched in this step."""
+        return bool(self._handles)
+
+    @property
+    def known(self) -> Iterable[nn.Module]:
+        """All known modules."""
+        return self._names.keys()
+
     def add(self, module: nn.Module, name: str) -> None:
         """Know a module by a name; its first name stays."""
         self._names.setdefault(module, name)
@@ -68,14 +78,19 @@ class ModuleCapture:
                 for outputs in [plan.wants_numbered(f"{name}{OUTPUT_SUFFIX}")]
                 if inputs or outputs
             ]
+        # A model that joins the step has more to watch.
+        self._stop_watching()
         self._handles += [register_forward_hook(captured.module, captured) for captured in wanted]
 
     def deactivate(self) -> None:
         """Watch nothing, and number from 0 again."""
+        self._stop_watching()
+        self._numbers.clear()
+
+    def _stop_watching(self) -> None:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        self._numbers.clear()
 
     def forget(self) -> None:
         """Know no module any more."""

@@ -36,6 +36,8 @@ class ParameterCapture:
     def add_model(self, name: str, model: nn.Module) -> None:
         """Know a model's parameters, those it gets later included."""
         self._models.append((name, model))
+        # If a step is in progress, `save_new` has these to save.
+        self._unmade += [(f"{name}_{path}", parameter) for path, parameter in model.named_parameters()]
 
     @property
     def model_names(self) -> list[str]:
@@ -77,9 +79,9 @@ class ParameterCapture:
             handle.remove()
         self._handles.clear()
 
-    def owns_any(self, parameter_ids: set[int]) -> bool:
-        """Tell whether one of these is a parameter of a registered model."""
-        return any(id(parameter) in parameter_ids for _, parameter in self._iterate())
+    def get_foreign(self, parameter_ids: set[int]) -> set[int]:
+        """Return those that are no parameters of a registered model."""
+        return parameter_ids.difference(id(parameter) for _, parameter in self._iterate())
 
     def have_gradients_only_in(self, parameter_ids: set[int]) -> bool:
         """Tell whether no parameter outside these has a gradient that waits for its optimizer."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
+import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 if TYPE_CHECKING:
@@ -15,12 +16,21 @@ if TYPE_CHECKING:
     from smdebug.pytorch.parameters import ParameterCapture
 
 
+class TellsOfOptimizer(Protocol):
+    """What is called with an optimizer's first step."""
+
+    def __call__(self, *, is_known: bool) -> None:
+        """Hear whether it trains registered models only."""
+
+
 class StepEndWatch:
     """Tells when every gradient of the registered models has been used, by one optimizer or by several in turn."""
 
-    def __init__(self, parameters: ParameterCapture, on_end: Callable[[], None]) -> None:
+    def __init__(self, parameters: ParameterCapture, on_end: Callable[[], None], on_new: TellsOfOptimizer) -> None:
+        """Take what is called at the end of a step, and at the first step of each optimizer."""
         self._parameters = parameters
         self._on_end = on_end
+        self._on_new = on_new
         self._is_ours: WeakKeyDictionary[Optimizer, bool] = WeakKeyDictionary()
         self._used: set[int] = set()
         self._is_saving = False
@@ -48,9 +58,14 @@ class StepEndWatch:
             self._used = set()
 
     def _on_optimizer_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - torch's signature
+        if torch.compiler.is_compiling():
+            return
         is_ours = self._is_ours.get(optimizer)
         if is_ours is None:
-            is_ours = self._is_ours[optimizer] = self._parameters.owns_any(_get_parameter_ids(optimizer))
+            ids = _get_parameter_ids(optimizer)
+            foreign = self._parameters.get_foreign(ids)
+            is_ours = self._is_ours[optimizer] = len(foreign) < len(ids)
+            self._on_new(is_known=not foreign)
         if not is_ours:
             return
         if self._is_saving:
