@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from smdebug.core.collection_keys import NON_REDUCTION_COLLECTIONS, TRAIN_ONLY_COLLECTIONS, CollectionKeys
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # Numbers that stand for any when a regex is tried on names that are not known yet.
 _SAMPLE_NUMBERS = tuple(range(12))
+
+_NO_END = sys.maxsize
 
 
 class Selection(NamedTuple):
@@ -111,6 +114,11 @@ class SavingPlan:
                 else:
                     groups.append((config, [collection]))
         self._plans: dict[tuple[str, ...], StepPlan] = {}
+
+    def count_idle_steps(self, mode: ModeKeys, mode_step: int) -> int:
+        """Return for how many steps, from `mode_step` on, nothing is due; of no end, a very large number."""
+        found = [config.get_next_step(mode_step) for config, _ in self._groups[mode]]
+        return min((step for step in found if step is not None), default=_NO_END) - mode_step
 
     def get_step_plan(self, mode: ModeKeys, mode_step: int) -> StepPlan | None:
         """Return the plan of a step, None where nothing is due."""

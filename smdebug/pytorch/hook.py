@@ -149,11 +149,14 @@ class Hook(BaseHook):
         if not is_training_call() or module is self._compiled.running:
             return
         if self._mode_from_model:
-            self._change_mode(ModeKeys.TRAIN if module.training else ModeKeys.EVAL)
+            mode = ModeKeys.TRAIN if module.training else ModeKeys.EVAL
+            if mode is not self.mode:
+                self._change_mode(mode)
         plan = self._begin_step()
-        self._step_end.begin_step(plan is not None)
         if plan is None:
+            self._step_end.is_saving = False
             return
+        self._step_end.begin_saved_step()
         self._parameters.begin_step()
         self._save_parameters(plan)
         if self._parameters.has_unmade:
@@ -184,7 +187,7 @@ class Hook(BaseHook):
 
     @guarded("the end of a step")
     def _on_gradients_used(self) -> None:
-        if self._saves_late:
+        if self._saves_late or (self._plan is None and self._writer is None):
             self._in_step = False
         elif self._in_step:
             self._end_step()

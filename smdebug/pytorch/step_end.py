@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+
+_is_compiling = torch.compiler.is_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +34,11 @@ class StepEndWatch:
         self._on_end = on_end
         self._on_new = on_new
         self._is_ours: WeakKeyDictionary[Optimizer, bool] = WeakKeyDictionary()
+        # The one that stepped last: asking a dict of weak keys takes ten times as long.
+        self._last_of_ours: Callable[[], Optimizer | None] = _get_none
         self._used: set[int] = set()
-        self._is_saving = False
+        # In a step that saves nothing the first optimizer ends the step, which is cheaper.
+        self.is_saving = False
         self._handle: RemovableHandle | None = None
 
     def start(self) -> None:
@@ -50,30 +55,37 @@ class StepEndWatch:
     def forget_optimizers(self) -> None:
         """Ask again which optimizers are of interest: another model was registered."""
         self._is_ours.clear()
+        self._last_of_ours = _get_none
 
-    def begin_step(self, is_saving: bool) -> None:
-        """Forget earlier steps; in one that saves nothing the first optimizer ends the step, which is cheaper."""
-        self._is_saving = is_saving
-        if self._used:
-            self._used = set()
+    def begin_saved_step(self) -> None:
+        """Forget earlier steps."""
+        self.is_saving = True
+        self._used = set()
 
     def _on_optimizer_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - torch's signature
-        if torch.compiler.is_compiling():
+        if _is_compiling() or not (self._last_of_ours() is optimizer or self._is_of_ours(optimizer)):
             return
+        if self.is_saving:
+            self._used |= _get_parameter_ids(optimizer)
+            if not self._parameters.have_gradients_only_in(self._used):
+                return
+        self._on_end()
+
+    def _is_of_ours(self, optimizer: Optimizer) -> bool:
         is_ours = self._is_ours.get(optimizer)
         if is_ours is None:
             ids = _get_parameter_ids(optimizer)
             foreign = self._parameters.get_foreign(ids)
             is_ours = self._is_ours[optimizer] = len(foreign) < len(ids)
             self._on_new(is_known=not foreign)
-        if not is_ours:
-            return
-        if self._is_saving:
-            self._used |= _get_parameter_ids(optimizer)
-            if not self._parameters.have_gradients_only_in(self._used):
-                return
-        self._on_end()
+        if is_ours:
+            self._last_of_ours = ref(optimizer)
+        return is_ours
 
 
 def _get_parameter_ids(optimizer: Optimizer) -> set[int]:
     return {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+
+
+def _get_none() -> None:
+    """Return what the reference to an optimizer that is gone returns."""
