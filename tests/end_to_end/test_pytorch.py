@@ -64,7 +64,9 @@ class Job:
 
 def read_log(emulator: RunningEmulator, name: str) -> list[str]:
     group = "/aws/sagemaker/TrainingJobs"
-    found = emulator.client("logs").filter_log_events(logGroupName=group, logStreamNamePrefix=name, limit=10_000)
+    logs = emulator.client("logs")
+    (stream,) = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=name)["logStreams"]
+    found = logs.filter_log_events(logGroupName=group, logStreamNames=[stream["logStreamName"]], limit=10_000)
     return [event["message"] for event in found["events"]]
 
 
