@@ -46,6 +46,10 @@ class StepPlan:
         self._selections: dict[str, Selection | None] = {}
         self._prefixes: dict[str, bool] = {}
 
+    def has_collection(self, name: str) -> bool:
+        """Tell whether the collection of this name is due."""
+        return any(collection.name == name for collection in self.due)
+
     def select(self, name: str) -> Selection | None:
         """Return what is saved of the tensor at such a step; None for nothing."""
         try:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import nn
-from torch._C._functorch import peek_interpreter_stack
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from smdebug.core.barrier import guarded
 from smdebug.core.collection import Collection as BaseCollection
 from smdebug.core.collection import CollectionKeys
-from smdebug.core.hook import BaseHook
+from smdebug.core.collection_setup import selects_nothing
 from smdebug.core.logger import get_logger
 from smdebug.core.modes import ModeKeys
-from smdebug.core.reductions import get_reduction_tensor_name
-from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.exceptions import SMDebugError
 from smdebug.pytorch.call_context import is_training_call
 from smdebug.pytorch.collection import Collection, CollectionManager
-from smdebug.pytorch.compiled_models import CompiledModels
-from smdebug.pytorch.device_queue import DeviceQueue
+from smdebug.pytorch.compiled_models import CompiledModels, get_written_model
 from smdebug.pytorch.losses import register_loss_module
 from smdebug.pytorch.model_names import choose_model_name, choose_part_name
 from smdebug.pytorch.module_capture import (
@@ -31,23 +26,23 @@ from smdebug.pytorch.module_capture import (
     register_forward_hook,
     register_forward_pre_hook,
 )
+from smdebug.pytorch.optimizer_state import OPTIMIZER_REGEX, OptimizerCapture
 from smdebug.pytorch.parameters import ParameterCapture
-from smdebug.pytorch.reductions import reduce_tensor
 from smdebug.pytorch.step_end import StepEndWatch
-from smdebug.pytorch.tensors import get_storable, take_off_transforms, to_array
+from smdebug.pytorch.tensor_hook import TensorHook
 from smdebug.pytorch.workers import get_worker, is_data_loader_worker
 
 if TYPE_CHECKING:
-    import numpy as np
+    from torch.optim import Optimizer
     from torch.utils.hooks import RemovableHandle
 
     from smdebug.core.run_writer import Worker
-    from smdebug.core.saving_plan import Selection, StepPlan
+    from smdebug.core.saving_plan import StepPlan
 
 _MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
 
-class Hook(BaseHook):
+class Hook(TensorHook):
     """Saves parameters, gradients, losses, and inputs and outputs of modules of registered models.
 
     A step begins when a registered model is called, and is over when its optimizers have used its gradients, when the
@@ -72,8 +67,10 @@ class Hook(BaseHook):
         self._modules = ModuleCapture(self._save, self.report_loss)
         self._losses = ModuleCapture(self._save, self.report_loss)
         self._parameters = ParameterCapture(self._save, self.report_loss, self.GRADIENT_PREFIX)
-        self._queue = DeviceQueue()
-        self._step_end = StepEndWatch(self._parameters, self._on_gradients_used, self._on_new_optimizer)
+        self._step_end = StepEndWatch(
+            self._parameters, self._on_gradients_used, self._save_optimizer, self._on_new_optimizer
+        )
+        self._optimizers = OptimizerCapture(self._save)
         self._root_handles: list[RemovableHandle] = []
         self._lazy_handle: RemovableHandle | None = None
         self._compiled = CompiledModels(self.begin_step, lambda: self._modules.is_active)
@@ -182,6 +179,11 @@ class Hook(BaseHook):
             self._save_parameters(self._plan)
             self._modules.activate(self._plan)
 
+    @guarded("the state of an optimizer")
+    def _save_optimizer(self, optimizer: Optimizer) -> None:
+        if self._plan is not None and self._plan.has_collection(CollectionKeys.OPTIMIZER_VARIABLES):
+            self._optimizers.save_state(optimizer)
+
     def _on_new_optimizer(self, *, is_known: bool) -> None:
         """Hear of an optimizer's first step; known are those that train registered models only."""
 
@@ -229,9 +231,12 @@ class Hook(BaseHook):
     def _prepare_collection(self, collection: BaseCollection) -> None:
         if not isinstance(collection, Collection):
             return
+        if collection.name == CollectionKeys.OPTIMIZER_VARIABLES and selects_nothing(collection):
+            # Of these the original has none for PyTorch: it is there for who names it, and not a part of every run.
+            collection.include(OPTIMIZER_REGEX)
         waiting = []
         for wish in collection.module_tensors:
-            name = self._modules.get_name(wish.module)
+            name = self._modules.get_name(get_written_model(wish.module))
             if name is None:
                 waiting.append(wish)
                 continue
@@ -241,58 +246,8 @@ class Hook(BaseHook):
                 collection.include(f"{name}{OUTPUT_SUFFIX}")
         collection.module_tensors[:] = waiting
 
-    def _to_array(self, value: Any) -> np.ndarray[Any, Any]:
-        return to_array(value)[0] if isinstance(value, torch.Tensor) else super()._to_array(value)
-
-    def _copy_value(self, value: Any) -> Any:
-        return value.detach().clone() if isinstance(value, torch.Tensor) else super()._copy_value(value)
-
-    def _write_value(self, name: str, value: Any, selection: Selection) -> None:
-        if not isinstance(value, torch.Tensor):
-            super()._write_value(name, value, selection)
-            return
-        if value.numel() == 0:
-            return
-        if value.is_meta:
-            self.report_loss("tensors of the device meta", SMDebugValueError(f"{name} and its like hold no values"))
-            return
-        if peek_interpreter_stack() is None:
-            self._write_tensor(name, value, selection)
-        else:
-            # A transform of torch.func is under way, and would take what is done here for a part of its function.
-            with temporarily_clear_interpreter_stack():
-                self._write_tensor(name, take_off_transforms(value), selection)
-
-    def _write_tensor(self, name: str, value: torch.Tensor, selection: Selection) -> None:
-        writer = self._get_step_writer()
-        if selection.raw:
-            is_shown = self._summaries.wants(value.numel())
-            if value.is_cuda and not is_shown:
-                self._queue.add_copy(name, value)
-            else:
-                writer.add_tensor(name, *get_storable(value))
-                if is_shown:
-                    self._write_summary(name, self._to_array(value), selection)
-        if selection.shape:
-            writer.add_shape(name, tuple(value.shape))
-        if selection.operations:
-            names = _get_reduction_names(name, selection.operations)
-            self._queue.add_numbers(names, reduce_tensor(value, selection.operations))
-        if self._queue.is_full:
-            self._queue.write(writer)
-
-    def _flush_step(self) -> None:
-        with self._lock:
-            self._queue.write(self._get_step_writer())
-
     def report_loss(self, lost: str, error: Exception) -> None:
         """Say once what was lost; a step whose file could not be written is given up."""
         if isinstance(error, OSError):
-            self._queue.clear()
             self._deactivate()
         super().report_loss(lost, error)
-
-
-@lru_cache(maxsize=65536)
-def _get_reduction_names(name: str, operations: tuple[tuple[str, bool], ...]) -> list[str]:
-    return [get_reduction_tensor_name(name, operation, is_abs) for operation, is_abs in operations]

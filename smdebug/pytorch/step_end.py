@@ -28,10 +28,17 @@ class TellsOfOptimizer(Protocol):
 class StepEndWatch:
     """Tells when every gradient of the registered models has been used, by one optimizer or by several in turn."""
 
-    def __init__(self, parameters: ParameterCapture, on_end: Callable[[], None], on_new: TellsOfOptimizer) -> None:
-        """Take what is called at the end of a step, and at the first step of each optimizer."""
+    def __init__(
+        self,
+        parameters: ParameterCapture,
+        on_end: Callable[[], None],
+        on_saved: Callable[[Optimizer], None],
+        on_new: TellsOfOptimizer,
+    ) -> None:
+        """Take what is called at the end of a step, before it if it is saved, and at an optimizer's first step."""
         self._parameters = parameters
         self._on_end = on_end
+        self._on_saved = on_saved
         self._on_new = on_new
         self._is_ours: WeakKeyDictionary[Optimizer, bool] = WeakKeyDictionary()
         # The one that stepped last: asking a dict of weak keys takes ten times as long.
@@ -66,6 +73,7 @@ class StepEndWatch:
         if _is_compiling() or not (self._last_of_ours() is optimizer or self._is_of_ours(optimizer)):
             return
         if self.is_saving:
+            self._on_saved(optimizer)
             self._used |= _get_parameter_ids(optimizer)
             if not self._parameters.have_gradients_only_in(self._used):
                 return
