@@ -30,6 +30,7 @@ from smdebug.pytorch.optimizer_state import OPTIMIZER_REGEX, OptimizerCapture
 from smdebug.pytorch.parameters import ParameterCapture
 from smdebug.pytorch.step_end import StepEndWatch
 from smdebug.pytorch.tensor_hook import TensorHook
+from smdebug.pytorch.version import warn_of_version
 from smdebug.pytorch.workers import get_worker, is_data_loader_worker
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Hook(TensorHook):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what BaseHook takes; see there."""
         super().__init__(*args, **kwargs)
+        warn_of_version(torch.__version__)
         self._modules = ModuleCapture(self._save, self.report_loss)
         self._losses = ModuleCapture(self._save, self.report_loss)
         self._parameters = ParameterCapture(self._save, self.report_loss, self.GRADIENT_PREFIX)
@@ -95,6 +97,8 @@ class Hook(TensorHook):
         for path, part in module.named_modules():
             self._modules.add(part, choose_part_name(path, root_name, self._modules))
         self._parameters.add_model(root_name, module)
+        if next(module.parameters(), None) is None:
+            get_logger().warning("%s has no parameters: only its inputs and outputs can be saved.", root_name)
         self._root_handles.append(register_forward_pre_hook(module, self.begin_step))
         self._step_end.forget_optimizers()
         self._step_end.start()
@@ -216,6 +220,8 @@ class Hook(TensorHook):
                 "Nothing was saved: no registered model was called. One that is called only within a function given "
                 "to torch.compile is not seen: compile the model instead."
             )
+        if self._parameters.lacks_gradients:
+            get_logger().warning("No gradient was saved: backward() was not called in any step that saves gradients.")
         self._step_end.stop()
         self._compiled.stop()
         for handle in self._root_handles:

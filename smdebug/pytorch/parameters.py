@@ -28,6 +28,7 @@ class ParameterCapture:
         self._gradient_prefix = gradient_prefix
         self._models: list[tuple[str, nn.Module]] = []
         self._handles: list[RemovableHandle] = []
+        self._awaited = self._seen = False
         # Those of the step in progress: walking a model takes longer than looking at its parameters.
         self._current: list[tuple[str, torch.Tensor]] = []
         # Those that lazy modules make of the first batch.
@@ -68,8 +69,18 @@ class ParameterCapture:
         for name, parameter in parameters:
             gradient_name = f"{self._gradient_prefix}{name}"
             if parameter.requires_grad and plan.select(gradient_name):
-                capture = _CapturedGradient(self._save, gradient_name)
+                self._awaited = True
+                capture = _CapturedGradient(self._save_gradient, gradient_name)
                 self._handles.append(parameter.register_hook(capture))  # type: ignore[no-untyped-call]
+
+    def _save_gradient(self, name: str, gradient: torch.Tensor) -> None:
+        self._seen = True
+        self._save(name, gradient)
+
+    @property
+    def lacks_gradients(self) -> bool:
+        """Whether gradients were to be saved and no backward pass ever brought any."""
+        return self._awaited and not self._seen
 
     def deactivate(self) -> None:
         """Watch no gradient, and hold no parameter."""
