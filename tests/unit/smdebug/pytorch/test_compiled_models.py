@@ -16,7 +16,7 @@ from .test_model_kinds import check_step, get_gradients, get_parameters
 # The compiler imports a module of its own that says this of another one.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 
-# What stays of compiling when no code is generated; a test of zero script change takes the default way.
+# What stays of compiling when no code is generated.
 BACK_END = "aot_eager"
 
 
