@@ -48,6 +48,28 @@ def train(model: Any, loss_function: Any, width: int, steps: int, after: Callabl
     return times[WARM_UP:]
 
 
+def time_callbacks(model: Any, times: int = 1_000) -> float:
+    """Seconds that a hook's callbacks take in a step, without what torch does around them; the best of 20 rounds."""
+    import torch
+    from torch.optim.optimizer import _global_optimizer_post_hooks
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    inputs = (torch.zeros(1),)
+    hooks = list(model._forward_pre_hooks.values())  # noqa: SLF001 -- there is no other way to call them alone
+    # The first that was made is the idle one's; smdebug 1.0.34 has none.
+    after = list(_global_optimizer_post_hooks.values())[:1]
+    rounds = []
+    for _ in range(20):
+        began = time.perf_counter()
+        for _ in range(times):
+            for hook in hooks:
+                hook(model, inputs)
+            for hook in after:
+                hook(optimizer, (), {})
+        rounds.append((time.perf_counter() - began) / times)
+    return min(rounds)
+
+
 def read(run: str) -> dict[str, float]:
     """Opening a run, reading every value of it, and reducing every gradient when it is read."""
     from smdebug.trials import create_trial
@@ -110,6 +132,17 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
                 file.write(memoryview(parameter.detach().numpy()).cast("B"))
                 file.write(memoryview(parameter.grad.numpy()).cast("B"))
 
+    own_model, own_loss = build()
+    seen: dict[str, Any] = {}
+
+    def write_by_torch() -> None:
+        """What a user would do without smdebug: torch's hooks for the loss, and torch.save for the rest."""
+        seen["weights"] = own_model.state_dict()
+        seen["gradients"] = {name: parameter.grad for name, parameter in own_model.named_parameters()}
+        torch.save(seen, folder / f"torch-{time.perf_counter_ns()}")
+
+    own_loss.register_forward_hook(lambda _module, _inputs, output: seen.update(loss=output.detach()))
+
     nothing: Callable[[], None] = lambda: None  # noqa: E731 -- one of two of its kind
     saved = ["weights", "biases", "gradients", "losses"]
     operations = smd.ReductionConfig(
@@ -118,6 +151,7 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
     ways: dict[str, tuple[Any, Any, Callable[[], None]]] = {
         "bare": (*build(), nothing),
         "raw": (raw_model, raw_loss, write_raw),
+        "torch": (own_model, own_loss, write_by_torch),
         "idle": (*hook("idle", 10**6, include_collections=["losses"]), nothing),
         "save": (*hook("save", 1, include_collections=saved), nothing),
         "reduce": (*hook("reduce", 1, include_collections=saved, reduction_config=operations), nothing),
@@ -128,10 +162,11 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
         for _ in range(max(1, steps // BLOCK)):
             for name, (model, loss_function, after) in ways.items():
                 times[name] += train(model, loss_function, width, BLOCK + WARM_UP, after)
+        callbacks_us = 1e6 * time_callbacks(ways["idle"][0])
         for made in hooks:
             made.close()
         answers = {f"{name}_ms": 1e3 * statistics.median(values) for name, values in times.items()}
-        return {**answers, **read(str(folder / "save"))}
+        return {**answers, "callbacks_us": callbacks_us, **read(str(folder / "save"))}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -165,6 +200,10 @@ def compare(ours: dict[str, float], theirs: dict[str, float], *, small: bool) ->
         mine, other = max(cost(ours, way), 1e-3), cost(theirs, way)
         goal = f"  goal {goals[way]}" if goals[way] else ""
         yield f"{shown:<26}{mine:>9.2f} ms{other:>11.2f} ms{other / mine:>11.1f} x{goal}"
+    by_torch = cost(ours, "torch")
+    ratio = by_torch / max(cost(ours, "save"), 1e-3)
+    yield f"{'the same, by torch.save':<26}{by_torch:>9.2f} ms{'':>14}{ratio:>11.1f} x"
+    yield f"{'callbacks of an idle step':<26}{ours['callbacks_us']:>9.2f} us{theirs['callbacks_us']:>11.2f} us"
     if not small:
         raw = [cost(answers, "save") / cost(answers, "raw") for answers in (ours, theirs)]
         shown = "a saved step, of raw writing"

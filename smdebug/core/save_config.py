@@ -53,6 +53,15 @@ class SaveConfigMode:
         before_end = self.end_step is None or step < self.end_step
         return step >= self.start_step and before_end and step % self.save_interval == 0
 
+    def get_next_step(self, step: int) -> int | None:
+        """Return the first saved mode step from `step` on, None if there is none."""
+        interval = abs(self.save_interval)
+        first = -(-max(step, self.start_step) // interval) * interval
+        found = [single for single in self.save_steps if single >= step]
+        if self.end_step is None or first < self.end_step:
+            found.append(first)
+        return min(found, default=None)
+
     def to_json_dict(self) -> dict[str, Any]:
         """Return the form that stands in collections files."""
         return {

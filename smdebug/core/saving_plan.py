@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from smdebug.core.collection_keys import NON_REDUCTION_COLLECTIONS, TRAIN_ONLY_COLLECTIONS, CollectionKeys
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # Numbers that stand for any when a regex is tried on names that are not known yet.
 _SAMPLE_NUMBERS = tuple(range(12))
+
+_NO_END = sys.maxsize
 
 
 class Selection(NamedTuple):
@@ -42,6 +45,10 @@ class StepPlan:
         self._saved = tuple(saved)
         self._selections: dict[str, Selection | None] = {}
         self._prefixes: dict[str, bool] = {}
+
+    def has_collection(self, name: str) -> bool:
+        """Tell whether the collection of this name is due."""
+        return any(collection.name == name for collection in self.due)
 
     def select(self, name: str) -> Selection | None:
         """Return what is saved of the tensor at such a step; None for nothing."""
@@ -111,6 +118,11 @@ class SavingPlan:
                 else:
                     groups.append((config, [collection]))
         self._plans: dict[tuple[str, ...], StepPlan] = {}
+
+    def count_idle_steps(self, mode: ModeKeys, mode_step: int) -> int:
+        """Return for how many steps, from `mode_step` on, nothing is due; of no end, a very large number."""
+        found = [config.get_next_step(mode_step) for config, _ in self._groups[mode]]
+        return min((step for step in found if step is not None), default=_NO_END) - mode_step
 
     def get_step_plan(self, mode: ModeKeys, mode_step: int) -> StepPlan | None:
         """Return the plan of a step, None where nothing is due."""

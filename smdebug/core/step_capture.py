@@ -59,6 +59,10 @@ class StepCapture:
         self._plan: StepPlan | None = None
         self._writer: StepWriter | None = None
         self._in_step = False
+        # Coming steps of a mode at which nothing is due, by the plan that says so.
+        self._idle_steps = 0
+        self._idle_mode = self.mode
+        self._idle_plan: SavingPlan | None = None
         self._lock = threading.RLock()
         # Scripts that save after the optimizer's step end their steps at the next forward pass.
         self._saves_late = False
@@ -115,14 +119,31 @@ class StepCapture:
 
     def _begin_step(self) -> StepPlan | None:
         """Begin the next step and return what to save at it; None where nothing is, or another process writes."""
+        if (
+            self._idle_steps > 0
+            and self.mode is self._idle_mode
+            and self._saving_plan is self._idle_plan
+            and self._writer is None
+            and self._plan is None
+            and not self._waiting_tensors
+        ):
+            # What most steps are: nothing is left of the one before, and nothing is due at this one.
+            self._idle_steps -= 1
+            self._in_step = True
+            self._counters.increment(self.mode)
+            return None
         self._end_step()
         if self._closed:
             return None
         saving_plan = self._get_saving_plan()
         mode_step = self._counters.increment(self.mode)
-        if not self._is_writing_process():
-            return None
         self._in_step = True
+        self._idle_mode, self._idle_plan = self.mode, saving_plan
+        self._idle_steps = saving_plan.count_idle_steps(self.mode, mode_step + 1)
+        if not self._is_writing_process():
+            self._waiting_scalars.clear()
+            self._waiting_tensors.clear()
+            return None
         self._plan = saving_plan.get_step_plan(self.mode, mode_step)
         if self._waiting_scalars or self._waiting_tensors:
             self._write_waiting()
@@ -287,6 +308,7 @@ class StepCapture:
                 self._write_rest()
         finally:
             self._closed = True
+            self._idle_steps = 0
             self._runs.end()
 
     def _write_rest(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -11,32 +10,40 @@ from torch import nn
 from smdebug.core.barrier import guarded
 from smdebug.core.collection import Collection as BaseCollection
 from smdebug.core.collection import CollectionKeys
-from smdebug.core.hook import BaseHook
+from smdebug.core.collection_setup import selects_nothing
 from smdebug.core.logger import get_logger
 from smdebug.core.modes import ModeKeys
-from smdebug.core.reductions import get_reduction_tensor_name
 from smdebug.exceptions import SMDebugError
+from smdebug.pytorch.call_context import is_training_call
 from smdebug.pytorch.collection import Collection, CollectionManager
-from smdebug.pytorch.device_queue import DeviceQueue
+from smdebug.pytorch.compiled_models import CompiledModels, get_written_model
 from smdebug.pytorch.losses import register_loss_module
-from smdebug.pytorch.module_capture import INPUT_SUFFIX, OUTPUT_SUFFIX, ModuleCapture
+from smdebug.pytorch.model_names import choose_model_name, choose_part_name
+from smdebug.pytorch.module_capture import (
+    INPUT_SUFFIX,
+    OUTPUT_SUFFIX,
+    ModuleCapture,
+    register_forward_hook,
+    register_forward_pre_hook,
+)
+from smdebug.pytorch.optimizer_state import OPTIMIZER_REGEX, OptimizerCapture
 from smdebug.pytorch.parameters import ParameterCapture
-from smdebug.pytorch.reductions import reduce_tensor
 from smdebug.pytorch.step_end import StepEndWatch
-from smdebug.pytorch.tensors import get_storable, to_array
+from smdebug.pytorch.tensor_hook import TensorHook
+from smdebug.pytorch.version import warn_of_version
 from smdebug.pytorch.workers import get_worker, is_data_loader_worker
 
 if TYPE_CHECKING:
-    import numpy as np
+    from torch.optim import Optimizer
     from torch.utils.hooks import RemovableHandle
 
     from smdebug.core.run_writer import Worker
-    from smdebug.core.saving_plan import Selection
+    from smdebug.core.saving_plan import StepPlan
 
 _MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
 
-class Hook(BaseHook):
+class Hook(TensorHook):
     """Saves parameters, gradients, losses, and inputs and outputs of modules of registered models.
 
     A step begins when a registered model is called, and is over when its optimizers have used its gradients, when the
@@ -58,12 +65,17 @@ class Hook(BaseHook):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what BaseHook takes; see there."""
         super().__init__(*args, **kwargs)
+        warn_of_version(torch.__version__)
         self._modules = ModuleCapture(self._save, self.report_loss)
         self._losses = ModuleCapture(self._save, self.report_loss)
         self._parameters = ParameterCapture(self._save, self.report_loss, self.GRADIENT_PREFIX)
-        self._queue = DeviceQueue()
-        self._step_end = StepEndWatch(self._parameters, self._on_gradients_used)
+        self._step_end = StepEndWatch(
+            self._parameters, self._on_gradients_used, self._save_optimizer, self._on_new_optimizer
+        )
+        self._optimizers = OptimizerCapture(self._save)
         self._root_handles: list[RemovableHandle] = []
+        self._lazy_handle: RemovableHandle | None = None
+        self._compiled = CompiledModels(self.begin_step, lambda: self._modules.is_active)
         # In capture without script change the model's own flag is all there is to tell the mode.
         self._mode_from_model = False
 
@@ -80,11 +92,14 @@ class Hook(BaseHook):
         if module in self._modules:
             get_logger().warning("%s is registered already, or is part of a registered model.", type(module).__name__)
             return
-        root_name = type(module).__name__
+        module = self._compiled.start(module)
+        root_name = choose_model_name(module, self._parameters.model_names)
         for path, part in module.named_modules():
-            self._modules.add(part, path or root_name)
+            self._modules.add(part, choose_part_name(path, root_name, self._modules))
         self._parameters.add_model(root_name, module)
-        self._root_handles.append(module.register_forward_pre_hook(self.begin_step))
+        if next(module.parameters(), None) is None:
+            get_logger().warning("%s has no parameters: only its inputs and outputs can be saved.", root_name)
+        self._root_handles.append(register_forward_pre_hook(module, self.begin_step))
         self._step_end.forget_optimizers()
         self._step_end.start()
         self._saving_plan = None
@@ -104,6 +119,10 @@ class Hook(BaseHook):
     def has_registered_module(self) -> bool:
         """Tell whether a model was registered."""
         return bool(self._root_handles)
+
+    def knows_any_part(self, module: nn.Module) -> bool:
+        """Tell whether a module, or a part of it, belongs to a registered model."""
+        return module in self._modules or any(part in self._modules for part in module.modules())
 
     def has_registered_loss_module(self) -> bool:
         """Tell whether a loss module was registered."""
@@ -128,23 +147,53 @@ class Hook(BaseHook):
     @guarded("a step")
     def begin_step(self, module: nn.Module, inputs: Any) -> None:  # noqa: ARG002 - torch's signature
         """Begin a step, as the pre-forward hook of a registered model does."""
-        if torch.compiler.is_compiling():
+        if not is_training_call() or module is self._compiled.running:
             return
         if self._mode_from_model:
-            self._change_mode(ModeKeys.TRAIN if module.training else ModeKeys.EVAL)
+            mode = ModeKeys.TRAIN if module.training else ModeKeys.EVAL
+            if mode is not self.mode:
+                self._change_mode(mode)
         plan = self._begin_step()
-        self._step_end.begin_step(plan is not None)
         if plan is None:
+            self._step_end.is_saving = False
             return
+        self._step_end.begin_saved_step()
         self._parameters.begin_step()
-        if self.mode not in _MODES_WITHOUT_GRADIENTS and torch.is_grad_enabled():
-            self._parameters.activate_gradients(plan)
+        self._save_parameters(plan)
+        if self._parameters.has_unmade:
+            self._lazy_handle = register_forward_hook(module, self._on_first_batch_seen)
         self._modules.activate(plan)
         self._losses.activate(plan)
+        self._compiled.run_as_written(self._modules.known)
+
+    def _save_parameters(self, plan: StepPlan) -> None:
+        found = self._parameters.save_new()
+        if self.mode not in _MODES_WITHOUT_GRADIENTS and torch.is_grad_enabled():
+            self._parameters.activate_gradients(plan, found)
+
+    @guarded("parameters of lazy modules")
+    def _on_first_batch_seen(self, *arguments: object) -> None:  # noqa: ARG002 - torch's signature
+        if self._plan is not None:
+            self._save_parameters(self._plan)
+
+    @guarded("a model that is new in a step")
+    def _join_step(self) -> None:
+        """Capture a model registered since the step in progress began from here on."""
+        if self._plan is not None:
+            self._save_parameters(self._plan)
+            self._modules.activate(self._plan)
+
+    @guarded("the state of an optimizer")
+    def _save_optimizer(self, optimizer: Optimizer) -> None:
+        if self._plan is not None and self._plan.has_collection(CollectionKeys.OPTIMIZER_VARIABLES):
+            self._optimizers.save_state(optimizer)
+
+    def _on_new_optimizer(self, *, is_known: bool) -> None:
+        """Hear of an optimizer's first step; known are those that train registered models only."""
 
     @guarded("the end of a step")
     def _on_gradients_used(self) -> None:
-        if self._saves_late:
+        if self._saves_late or (self._plan is None and self._writer is None):
             self._in_step = False
         elif self._in_step:
             self._end_step()
@@ -153,18 +202,28 @@ class Hook(BaseHook):
 
     def _end_step(self) -> None:
         if self._plan is not None:
-            self._parameters.deactivate()
-            self._modules.deactivate()
-            self._losses.deactivate()
+            self._deactivate()
         super()._end_step()
+
+    def _deactivate(self) -> None:
+        self._parameters.deactivate()
+        self._modules.deactivate()
+        self._losses.deactivate()
+        self._compiled.run_compiled()
+        if self._lazy_handle is not None:
+            self._lazy_handle.remove()
+            self._lazy_handle = None
 
     def _detach(self) -> None:
         if self._root_handles and self.step < 0:
             get_logger().warning(
-                "Nothing was saved: no registered model was called. If it was compiled, register what torch.compile "
-                "returned, not the model inside it."
+                "Nothing was saved: no registered model was called. One that is called only within a function given "
+                "to torch.compile is not seen: compile the model instead."
             )
+        if self._parameters.lacks_gradients:
+            get_logger().warning("No gradient was saved: backward() was not called in any step that saves gradients.")
         self._step_end.stop()
+        self._compiled.stop()
         for handle in self._root_handles:
             handle.remove()
         self._root_handles.clear()
@@ -178,9 +237,12 @@ class Hook(BaseHook):
     def _prepare_collection(self, collection: BaseCollection) -> None:
         if not isinstance(collection, Collection):
             return
+        if collection.name == CollectionKeys.OPTIMIZER_VARIABLES and selects_nothing(collection):
+            # Of these the original has none for PyTorch: it is there for who names it, and not a part of every run.
+            collection.include(OPTIMIZER_REGEX)
         waiting = []
         for wish in collection.module_tensors:
-            name = self._modules.get_name(wish.module)
+            name = self._modules.get_name(get_written_model(wish.module))
             if name is None:
                 waiting.append(wish)
                 continue
@@ -190,49 +252,8 @@ class Hook(BaseHook):
                 collection.include(f"{name}{OUTPUT_SUFFIX}")
         collection.module_tensors[:] = waiting
 
-    def _to_array(self, value: Any) -> np.ndarray[Any, Any]:
-        return to_array(value)[0] if isinstance(value, torch.Tensor) else super()._to_array(value)
-
-    def _copy_value(self, value: Any) -> Any:
-        return value.detach().clone() if isinstance(value, torch.Tensor) else super()._copy_value(value)
-
-    def _write_value(self, name: str, value: Any, selection: Selection) -> None:
-        if not isinstance(value, torch.Tensor):
-            super()._write_value(name, value, selection)
-            return
-        if value.numel() == 0:
-            return
-        writer = self._get_step_writer()
-        if selection.raw:
-            is_shown = self._summaries.wants(value.numel())
-            if value.is_cuda and not is_shown:
-                self._queue.add_copy(name, value)
-            else:
-                writer.add_tensor(name, *get_storable(value))
-                if is_shown:
-                    self._write_summary(name, self._to_array(value), selection)
-        if selection.shape:
-            writer.add_shape(name, tuple(value.shape))
-        if selection.operations:
-            names = _get_reduction_names(name, selection.operations)
-            self._queue.add_numbers(names, reduce_tensor(value, selection.operations))
-        if self._queue.is_full:
-            self._queue.write(writer)
-
-    def _flush_step(self) -> None:
-        with self._lock:
-            self._queue.write(self._get_step_writer())
-
     def report_loss(self, lost: str, error: Exception) -> None:
         """Say once what was lost; a step whose file could not be written is given up."""
         if isinstance(error, OSError):
-            self._queue.clear()
-            self._parameters.deactivate()
-            self._modules.deactivate()
-            self._losses.deactivate()
+            self._deactivate()
         super().report_loss(lost, error)
-
-
-@lru_cache(maxsize=65536)
-def _get_reduction_names(name: str, operations: tuple[tuple[str, bool], ...]) -> list[str]:
-    return [get_reduction_tensor_name(name, operation, is_abs) for operation, is_abs in operations]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torch.nn.modules.loss import _Loss
 
 from smdebug.exceptions import SMDebugError
+from smdebug.pytorch.compiled_models import get_written_model
 
 if TYPE_CHECKING:
     from torch import nn
@@ -20,12 +21,13 @@ def register_loss_module(losses: ModuleCapture, loss_module: nn.Module) -> bool:
     Raises:
         SMDebugError: it is none of torch's losses, nor derived from one.
     """
-    if not isinstance(loss_module, _Loss):
+    written = get_written_model(loss_module)
+    if not isinstance(written, _Loss):
         raise SMDebugError(
-            f"register_loss takes a loss of torch.nn or a class derived from one, not {type(loss_module).__name__}. "
+            f"register_loss takes a loss of torch.nn or a class derived from one, not {type(written).__name__}. "
             "Save the result of any other loss by record_tensor_value."
         )
     if loss_module in losses:
         return False
-    losses.add(loss_module, type(loss_module).__name__)
+    losses.add(loss_module, type(written).__name__)
     return True

@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
+
+from smdebug.pytorch.call_context import is_training_call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from torch import nn
     from torch.utils.hooks import RemovableHandle
 
     from smdebug.core.saving_plan import StepPlan
+
+# Of the class, because scripted modules refuse to be asked; their own inputs and outputs are seen all the same.
+register_forward_hook = nn.Module.register_forward_hook
+register_forward_pre_hook = nn.Module.register_forward_pre_hook
 
 INPUT_SUFFIX = "_input_"
 OUTPUT_SUFFIX = "_output_"
@@ -38,10 +44,24 @@ class ModuleCapture:
         """Whether no module is known."""
         return not self._names
 
+    @property
+    def is_active(self) -> bool:
+        """Whether any module is watched in this step."""
+        return bool(self._handles)
+
+    @property
+    def known(self) -> Iterable[nn.Module]:
+        """All known modules."""
+        return self._names.keys()
+
     def add(self, module: nn.Module, name: str) -> None:
         """Know a module by a name; its first name stays."""
         self._names.setdefault(module, name)
         self._wanted.clear()
+
+    def has_name(self, name: str) -> bool:
+        """Tell whether a module is known by this name."""
+        return name in self._names.values()
 
     def get_name(self, module: nn.Module) -> str | None:
         """Return the name that a module is known by."""
@@ -58,14 +78,19 @@ class ModuleCapture:
                 for outputs in [plan.wants_numbered(f"{name}{OUTPUT_SUFFIX}")]
                 if inputs or outputs
             ]
-        self._handles += [captured.module.register_forward_hook(captured) for captured in wanted]
+        # A model that joins the step has more to watch.
+        self._stop_watching()
+        self._handles += [register_forward_hook(captured.module, captured) for captured in wanted]
 
     def deactivate(self) -> None:
         """Watch nothing, and number from 0 again."""
+        self._stop_watching()
+        self._numbers.clear()
+
+    def _stop_watching(self) -> None:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        self._numbers.clear()
 
     def forget(self) -> None:
         """Know no module any more."""
@@ -100,7 +125,8 @@ class _CapturedModule:
         self._outputs = outputs
 
     def __call__(self, module: nn.Module, inputs: Any, outputs: Any) -> None:  # noqa: ARG002 - torch's signature
-        self._capture.save_call(self._name, inputs if self._inputs else (), outputs if self._outputs else ())
+        if is_training_call():
+            self._capture.save_call(self._name, inputs if self._inputs else (), outputs if self._outputs else ())
 
 
 def iterate_tensors(values: object) -> Iterator[torch.Tensor]:

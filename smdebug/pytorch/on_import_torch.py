@@ -1,7 +1,8 @@
 """Capture of PyTorch scripts that know nothing of smdebug.
 
-The first model that is called to be trained is registered; losses are, when they are called. Nothing is written, and no
-hook is made, before that: a process that only imports torch, loads data or evaluates leaves no trace.
+The models that are called to be trained are registered, by their first call; losses are, when they are called. Nothing
+is written, no hook is made, before that: a process that only imports torch, loads data or evaluates leaves no trace.
+Calls are watched until an optimizer has used gradients, and all that it trains is known; then they cost nothing more.
 
 Steps are counted in TRAIN or EVAL as the model's own `training` flag says. Such a script cannot call `set_mode`, and
 without modes what a job's config says of `train.save_interval` or `eval.save_interval` would mean nothing. Global
@@ -15,19 +16,24 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch.nn.modules.module import register_module_forward_pre_hook
 
 from smdebug.core.barrier import LossReport, guarded
 from smdebug.core.logger import get_logger
+from smdebug.core.modes import ModeKeys
 from smdebug.core.singleton import get_current_hook, is_switched_on
+from smdebug.pytorch.call_context import is_training_call
+from smdebug.pytorch.call_watch import CallWatch
+from smdebug.pytorch.compiled_models import is_compiled
 from smdebug.pytorch.functional_losses import FunctionalLosses
 from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.workers import is_data_loader_worker
 
 if TYPE_CHECKING:
-    from torch.utils.hooks import RemovableHandle
-
     from smdebug.core.collection import Collection
+    from smdebug.pytorch.step_end import TellsOfOptimizer
+
+# Steps for which models are looked for: what is trained without a call of its own is never found.
+_STEPS_TO_LOOK = 3
 
 
 class UnattendedHook(Hook):
@@ -37,11 +43,28 @@ class UnattendedHook(Hook):
         """Take what Hook takes."""
         super().__init__(*args, **kwargs)
         self._mode_from_model = True
+        self._called: set[nn.Module] = set()
+        # Told of each new optimizer: what it trains may never have been seen.
+        self.on_new_optimizer: TellsOfOptimizer | None = None
 
     def set_mode(self, mode: object) -> None:
         """Count the next steps in `mode`; a script that says it itself has the say from then on."""
         self._mode_from_model = False
         super().set_mode(mode)
+
+    def begin_step(self, module: nn.Module, inputs: Any) -> None:
+        """Begin a step with the first call of any model; that of another model belongs to the same step."""
+        if len(self._root_handles) > 1:
+            if self._in_step and module not in self._called and module.training == (self.mode == ModeKeys.TRAIN):
+                self._called.add(module)
+                self._join_step()
+                return
+            self._called = {module}
+        super().begin_step(module, inputs)
+
+    def _on_new_optimizer(self, *, is_known: bool) -> None:
+        if self.on_new_optimizer is not None:
+            self.on_new_optimizer(is_known=is_known)
 
     def _refuse_collection(self, collection: Collection) -> None:
         get_logger().error(
@@ -51,22 +74,23 @@ class UnattendedHook(Hook):
 
 
 class ZeroScriptChange:
-    """Watches for the model that this process trains, and gives it a hook."""
+    """Watches for the models that this process trains, and gives them a hook."""
 
     def __init__(self) -> None:
         self._report = LossReport()
-        self._handle: RemovableHandle | None = None
+        self._calls = CallWatch(self._on_call)
         self._functions = FunctionalLosses(self._get_active_hook)
         self._hook: Hook | None = None
+        self._last_step = 0
 
     def start(self) -> None:
-        """Watch the calls of all modules until the first model is trained, and those of losses for good."""
-        self._handle = register_module_forward_pre_hook(self._on_first_calls)
+        """Watch the calls of all modules until every model that is trained is known, and those of losses for good."""
+        self._look_for_models()
         self._functions.start()
 
     def stop(self) -> None:
         """Watch nothing any more."""
-        self._stop_watching_models()
+        self._calls.stop()
         self._functions.stop()
 
     def report_loss(self, lost: str, error: Exception) -> None:
@@ -75,23 +99,37 @@ class ZeroScriptChange:
         self.stop()
 
     @guarded("everything")
-    def _on_first_calls(self, module: nn.Module, inputs: Any) -> None:
-        if torch.compiler.is_compiling():
+    def _on_call(self, module: nn.Module) -> None:
+        if self._hook is not None and self._get_active_hook() is None:
             return
         hook = get_current_hook()
-        if hook is not None and not (isinstance(hook, Hook) and not hook.has_registered_module()):
+        if self._hook is None and not (hook is None or (isinstance(hook, Hook) and not hook.has_registered_module())):
             # The script has a hook of its own, and registers what it wants captured.
             self.stop()
             return
-        if not _is_trained(module) or is_data_loader_worker():
+        if not is_training_call() or not _is_trained(module) or is_data_loader_worker():
             return
-        self._stop_watching_models()
-        # A script may have asked for the job's hook, to save a scalar of its own, and left its model to us.
-        self._hook = hook or UnattendedHook.create_from_json_file()
+        if self._hook is None:
+            # A script may have asked for the job's hook, to save a scalar of its own, and left its model to us.
+            self._hook = hook if isinstance(hook, Hook) else UnattendedHook.create_from_json_file()
+            if isinstance(self._hook, UnattendedHook):
+                self._hook.on_new_optimizer = self._on_new_optimizer
+        if self._hook.step > self._last_step:
+            self._calls.stop()
+        if self._hook.knows_any_part(module):
+            return
         self._hook.register_module(module)
         get_logger().info("Capturing %s, process %d, to %s", type(module).__name__, os.getpid(), self._hook.out_dir)
-        # Its own pre-forward hook comes too late for this call.
-        self._hook.begin_step(module, inputs)
+        if is_compiled(module) or not isinstance(self._hook, UnattendedHook):
+            # The compiler is about to look at how modules are called; and in a script's own hook each call is a step.
+            self._calls.stop()
+
+    @guarded("models that are trained after the first")
+    def _on_new_optimizer(self, *, is_known: bool) -> None:
+        if is_known:
+            self._calls.stop()
+        else:
+            self._look_for_models()
 
     def _get_active_hook(self) -> Hook | None:
         hook = self._hook
@@ -106,10 +144,9 @@ class ZeroScriptChange:
             return None
         return hook
 
-    def _stop_watching_models(self) -> None:
-        if self._handle is not None:
-            self._handle.remove()
-            self._handle = None
+    def _look_for_models(self) -> None:
+        self._last_step = _STEPS_TO_LOOK + (self._hook.step if self._hook else 0)
+        self._calls.start()
 
 
 def install() -> None:

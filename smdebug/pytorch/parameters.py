@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torch.nn.parameter import is_lazy
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import torch
     from torch import nn
@@ -26,37 +28,71 @@ class ParameterCapture:
         self._gradient_prefix = gradient_prefix
         self._models: list[tuple[str, nn.Module]] = []
         self._handles: list[RemovableHandle] = []
+        self._awaited = self._seen = False
         # Those of the step in progress: walking a model takes longer than looking at its parameters.
         self._current: list[tuple[str, torch.Tensor]] = []
+        # Those that lazy modules make of the first batch.
+        self._unmade: list[tuple[str, torch.Tensor]] = []
 
     def add_model(self, name: str, model: nn.Module) -> None:
         """Know a model's parameters, those it gets later included."""
         self._models.append((name, model))
+        # If a step is in progress, `save_new` has these to save.
+        self._unmade += [(f"{name}_{path}", parameter) for path, parameter in model.named_parameters()]
+
+    @property
+    def model_names(self) -> list[str]:
+        """Names of the registered models."""
+        return [name for name, _ in self._models]
 
     def begin_step(self) -> None:
-        """Take the models' parameters as they are in this step, and save their values."""
-        self._current = list(self._iterate())
-        for name, parameter in self._current:
-            self._save(name, parameter)
+        """Take the models' parameters as they are in this step; `save_new` saves them."""
+        self._current = []
+        self._unmade = list(self._iterate())
 
-    def activate_gradients(self, plan: StepPlan) -> None:
+    @property
+    def has_unmade(self) -> bool:
+        """Whether a lazy module has parameters that its first batch will make."""
+        return bool(self._unmade)
+
+    def save_new(self) -> list[tuple[str, torch.Tensor]]:
+        """Save the parameters that have been made since this was last asked, and return them."""
+        found = [(name, parameter) for name, parameter in self._unmade if not is_lazy(parameter)]
+        self._unmade = [(name, parameter) for name, parameter in self._unmade if is_lazy(parameter)]
+        for name, parameter in found:
+            self._save(name, parameter)
+        self._current += found
+        return found
+
+    def activate_gradients(self, plan: StepPlan, parameters: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Save, in this step, each gradient when its backward pass has it; frozen parameters have none."""
-        for name, parameter in self._current:
+        for name, parameter in parameters:
             gradient_name = f"{self._gradient_prefix}{name}"
             if parameter.requires_grad and plan.select(gradient_name):
-                capture = _CapturedGradient(self._save, gradient_name)
+                self._awaited = True
+                capture = _CapturedGradient(self._save_gradient, gradient_name)
                 self._handles.append(parameter.register_hook(capture))  # type: ignore[no-untyped-call]
+
+    def _save_gradient(self, name: str, gradient: torch.Tensor) -> None:
+        self._seen = True
+        self._save(name, gradient)
+
+    @property
+    def lacks_gradients(self) -> bool:
+        """Whether gradients were to be saved and no backward pass ever brought any."""
+        return self._awaited and not self._seen
 
     def deactivate(self) -> None:
         """Watch no gradient, and hold no parameter."""
         self._current = []
+        self._unmade = []
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
 
-    def owns_any(self, parameter_ids: set[int]) -> bool:
-        """Tell whether one of these is a parameter of a registered model."""
-        return any(id(parameter) in parameter_ids for _, parameter in self._iterate())
+    def get_foreign(self, parameter_ids: set[int]) -> set[int]:
+        """Return those that are no parameters of a registered model."""
+        return parameter_ids.difference(id(parameter) for _, parameter in self._iterate())
 
     def have_gradients_only_in(self, parameter_ids: set[int]) -> bool:
         """Tell whether no parameter outside these has a gradient that waits for its optimizer."""

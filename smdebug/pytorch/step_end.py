@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakKeyDictionary, ref
 
+import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+
+_is_compiling = torch.compiler.is_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,15 +18,34 @@ if TYPE_CHECKING:
     from smdebug.pytorch.parameters import ParameterCapture
 
 
+class TellsOfOptimizer(Protocol):
+    """What is called with an optimizer's first step."""
+
+    def __call__(self, *, is_known: bool) -> None:
+        """Hear whether it trains registered models only."""
+
+
 class StepEndWatch:
     """Tells when every gradient of the registered models has been used, by one optimizer or by several in turn."""
 
-    def __init__(self, parameters: ParameterCapture, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        parameters: ParameterCapture,
+        on_end: Callable[[], None],
+        on_saved: Callable[[Optimizer], None],
+        on_new: TellsOfOptimizer,
+    ) -> None:
+        """Take what is called at the end of a step, before it if it is saved, and at an optimizer's first step."""
         self._parameters = parameters
         self._on_end = on_end
+        self._on_saved = on_saved
+        self._on_new = on_new
         self._is_ours: WeakKeyDictionary[Optimizer, bool] = WeakKeyDictionary()
+        # The one that stepped last: asking a dict of weak keys takes ten times as long.
+        self._last_of_ours: Callable[[], Optimizer | None] = _get_none
         self._used: set[int] = set()
-        self._is_saving = False
+        # In a step that saves nothing the first optimizer ends the step, which is cheaper.
+        self.is_saving = False
         self._handle: RemovableHandle | None = None
 
     def start(self) -> None:
@@ -40,25 +62,38 @@ class StepEndWatch:
     def forget_optimizers(self) -> None:
         """Ask again which optimizers are of interest: another model was registered."""
         self._is_ours.clear()
+        self._last_of_ours = _get_none
 
-    def begin_step(self, is_saving: bool) -> None:
-        """Forget earlier steps; in one that saves nothing the first optimizer ends the step, which is cheaper."""
-        self._is_saving = is_saving
-        if self._used:
-            self._used = set()
+    def begin_saved_step(self) -> None:
+        """Forget earlier steps."""
+        self.is_saving = True
+        self._used = set()
 
     def _on_optimizer_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - torch's signature
-        is_ours = self._is_ours.get(optimizer)
-        if is_ours is None:
-            is_ours = self._is_ours[optimizer] = self._parameters.owns_any(_get_parameter_ids(optimizer))
-        if not is_ours:
+        if _is_compiling() or not (self._last_of_ours() is optimizer or self._is_of_ours(optimizer)):
             return
-        if self._is_saving:
+        if self.is_saving:
+            self._on_saved(optimizer)
             self._used |= _get_parameter_ids(optimizer)
             if not self._parameters.have_gradients_only_in(self._used):
                 return
         self._on_end()
 
+    def _is_of_ours(self, optimizer: Optimizer) -> bool:
+        is_ours = self._is_ours.get(optimizer)
+        if is_ours is None:
+            ids = _get_parameter_ids(optimizer)
+            foreign = self._parameters.get_foreign(ids)
+            is_ours = self._is_ours[optimizer] = len(foreign) < len(ids)
+            self._on_new(is_known=not foreign)
+        if is_ours:
+            self._last_of_ours = ref(optimizer)
+        return is_ours
+
 
 def _get_parameter_ids(optimizer: Optimizer) -> set[int]:
     return {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+
+
+def _get_none() -> None:
+    """Return what the reference to an optimizer that is gone returns."""

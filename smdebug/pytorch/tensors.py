@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
 
 from smdebug.core.arrays import get_content
 from smdebug.core.tfevent import DATA_TYPE_NUMBERS, get_storable_array
@@ -39,6 +40,13 @@ class Storable(NamedTuple):
     shape: tuple[int, ...]
     content: memoryview
     true_dtype: str | None
+
+
+def take_off_transforms(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor within the wrappers of torch.func's transforms; that of `vmap` has one dimension more."""
+    while is_functorch_wrapped_tensor(tensor):
+        tensor = get_unwrapped(tensor)
+    return tensor
 
 
 def get_storable(tensor: torch.Tensor) -> Storable:

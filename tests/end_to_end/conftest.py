@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -43,20 +44,21 @@ def job_name(request: pytest.FixtureRequest) -> str:
     return f"{words}-{uuid.uuid4().hex[:8]}"
 
 
+def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 180) -> dict[str, Any]:
+    """Wait until a job and its rules have ended; return its description."""
+    sagemaker = emulator.client("sagemaker")
+    deadline = time.monotonic() + seconds
+    while True:
+        description: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
+        rules = description.get("DebugRuleEvaluationStatuses", [])
+        running = [r for r in rules if r["RuleEvaluationStatus"] in {"InProgress", "Stopping"}]
+        if description["TrainingJobStatus"] in ENDED and not running:
+            return description
+        assert time.monotonic() < deadline, f"{name} did not end: {description}\n{emulator.log_text()}"
+        time.sleep(0.1)
+
+
 @pytest.fixture
 def wait_for_job(emulator: RunningEmulator) -> Callable[..., dict[str, Any]]:
     """Wait until a job and its rules have ended; return its description."""
-    sagemaker = emulator.client("sagemaker")
-
-    def wait(name: str, *, seconds: float = 180) -> dict[str, Any]:
-        deadline = time.monotonic() + seconds
-        while True:
-            description: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
-            rules = description.get("DebugRuleEvaluationStatuses", [])
-            running = [r for r in rules if r["RuleEvaluationStatus"] in {"InProgress", "Stopping"}]
-            if description["TrainingJobStatus"] in ENDED and not running:
-                return description
-            assert time.monotonic() < deadline, f"{name} did not end: {description}\n{emulator.log_text()}"
-            time.sleep(0.1)
-
-    return wait
+    return partial(wait_until_ended, emulator)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from smdebug.core.modes import ModeKeys, str_to_mode_keys
 from smdebug.core.save_config import SaveConfig, SaveConfigMode
@@ -72,3 +74,16 @@ def test_mode_names():
     assert str_to_mode_keys("eval") is ModeKeys.EVAL
     with pytest.raises(ValueError, match="TRAIN"):
         str_to_mode_keys("TRAIN")
+
+
+@given(
+    interval=st.integers(-7, 7).filter(bool),
+    start=st.integers(-3, 20) | st.none(),
+    end=st.integers(-3, 40) | st.none(),
+    single=st.lists(st.integers(-3, 40), max_size=3),
+    step=st.integers(0, 45),
+)
+def test_the_next_saved_step_is_the_first_that_is_to_be_saved(interval, start, end, single, step):
+    config = SaveConfigMode(interval, start, end, single)
+    expected = next((later for later in range(step, 100) if config.should_save_step(later)), None)
+    assert config.get_next_step(step) == expected

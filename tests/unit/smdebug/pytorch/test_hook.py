@@ -8,8 +8,10 @@ import torch
 from crc32c import crc32c
 
 import smdebug.pytorch as smd
+from smdebug.core.run_writer import Worker
 from smdebug.core.tfevent import read_record
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugError, SMDebugRuntimeError, SMDebugValueError
+from smdebug.pytorch import hook as hook_module
 
 from .conftest import Net, Training
 
@@ -399,3 +401,41 @@ def test_steps_and_tensors_by_hand(make_hook, run):
     assert run.steps == [0, 1, 2]
     assert run.values(1)["by_hand"].tolist() == [1, 1]
     assert run.values(2)["late"].tolist() == [7]
+
+
+def test_steps_that_save_nothing_are_counted_in_their_mode(make_hook, training, run):
+    config = smd.SaveConfig(
+        {
+            smd.modes.TRAIN: smd.SaveConfigMode(save_interval=4),
+            smd.modes.EVAL: smd.SaveConfigMode(save_steps=[3], start_step=1000),
+        }
+    )
+    hook = make_hook(include_collections=["weights"], save_config=config)
+    hook.register_module(training.model)
+    for _ in range(2):
+        hook.set_mode(smd.modes.TRAIN)
+        training.step(5)
+        hook.set_mode(smd.modes.EVAL)
+        training.step(3)
+    hook.get_collection("weights").save_config = smd.SaveConfig(save_steps=[8], start_step=1000)
+    hook.set_mode(smd.modes.TRAIN)
+    training.step()
+    hook.save_tensor("between", np.ones(2))
+    training.step()
+    hook.close()
+    places = [(run.index(step)["meta"]["mode"], run.index(step)["meta"]["mode_step"]) for step in run.steps]
+    assert places == [("TRAIN", 0), ("TRAIN", 4), ("TRAIN", 8), ("EVAL", 3)]
+    assert hook.mode_steps[smd.modes.TRAIN] == 11
+
+
+def test_a_worker_that_writes_nothing_keeps_nothing(make_hook, training, run, monkeypatch):
+    monkeypatch.setattr(hook_module, "get_worker", lambda: Worker("worker_1", is_chief=False, count=2))
+    hook = make_hook()
+    hook.register_module(training.model)
+    hook.save_tensor("early", np.ones(2))
+    for _ in range(3):
+        training.step()
+        hook.save_tensor("mine", np.ones(2))
+    training.step()
+    assert hook._waiting_tensors == []
+    assert not run.path.exists()

@@ -41,40 +41,57 @@ def test_which_workers_write(make_hook, training, run, monkeypatch, include):
 
 
 DISTRIBUTED = """
-import sys, torch
+import json, sys, torch
 import torch.distributed as dist
 import smdebug.pytorch as smd
 
-def train(rank, path, meeting):
+def train(rank, path, meeting, include):
     dist.init_process_group("gloo", init_method="file://" + meeting, rank=rank, world_size=2)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
-    hook = smd.Hook(out_dir=path, include_workers="all", include_collections=["weights", "gradients"],
+    hook = smd.Hook(out_dir=path, include_workers=include, include_collections=["weights", "gradients"],
                     save_config=smd.SaveConfig(save_interval=1))
     hook.register_module(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(2):
+        optimizer.zero_grad()
         model(torch.ones(1, 2) * rank).sum().backward()
+        gradient = model.module.weight.grad.tolist()
+        weight = model.module.weight.tolist()
         optimizer.step()
+    with open(f"{meeting}-{rank}", "w") as file:
+        json.dump([weight, gradient], file)
     hook.close()
     dist.barrier()  # gloo aborts a process that leaves while the other still talks to it
     dist.destroy_process_group()
 
 if __name__ == "__main__":
     import torch.multiprocessing as mp
-    mp.spawn(train, (sys.argv[1], sys.argv[2]), nprocs=2)
+    mp.spawn(train, tuple(sys.argv[1:]), nprocs=2)
 """
 
 
-def test_distributed_data_parallel(run_script, run, tmp_path):
+@pytest.mark.parametrize("include", ["all", "one"])
+def test_distributed_data_parallel(run_script, run, tmp_path, include):
     # A file, not a port: another process may take a free one in the meantime.
-    done = run_script(DISTRIBUTED, str(run.path), str(tmp_path / "meeting"))
+    done = run_script(DISTRIBUTED, str(run.path), str(tmp_path / "meeting"), include)
     assert done.returncode == 0, done.stderr
-    for worker in ("worker_0", "worker_1"):
-        assert run.collections(worker)["_meta"] == {"num_workers": 2}
-        name = "DistributedDataParallel_module.weight"
-        assert {name, f"gradient/{name}"} <= set(run.values(1, worker))
+    name = "DistributedDataParallel_module.weight"
+    workers = ["worker_0", "worker_1"] if include == "all" else ["worker_0"]
+    gradients = []
+    for rank, worker in enumerate(workers):
+        assert run.collections(worker)["_meta"] == {"num_workers": len(workers)}
+        values = run.values(1, worker)
+        weight, averaged = json.loads((tmp_path / f"meeting-{rank}").read_text())
+        np.testing.assert_array_equal(values[name], np.float32(weight))
+        gradients.append(values[f"gradient/{name}"])
     assert run.has_ended
     assert not (run.path / "claim.smd").exists()
+    if include == "all":
+        # Each worker saves the gradient of its own part of the batch; torch averages them.
+        np.testing.assert_allclose(np.mean(gradients, axis=0), averaged)
+        assert not np.array_equal(*gradients)
+    else:
+        assert not list(run.path.rglob("*worker_1*"))
 
 
 def test_tensorboard_files(make_hook, training, run):

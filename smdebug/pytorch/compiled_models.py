@@ -1,0 +1,130 @@
+"""Models that `torch.compile` was given: their steps begin outside of what is compiled, which stays whole.
+
+The compiler takes a model with its hooks, so a hook inside cannot count steps without splitting the graph at every
+one. What it returns is therefore called through a function that counts first. Inputs and outputs of a model's parts
+exist only where the model runs as it is written: a step that saves them runs uncompiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import nn
+
+from smdebug.pytorch.call_context import is_training_call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+class CompiledModels:
+    """Calls of compiled models, and whether a step runs compiled."""
+
+    def __init__(self, begin_step: Callable[[nn.Module, Any], None], saves_parts: Callable[[], bool]) -> None:
+        """Take what begins a step of a registered model, and what tells whether it saves inputs or outputs."""
+        self._begin_step = begin_step
+        self._saves_parts = saves_parts
+        self._models: set[nn.Module] = set()
+        self._original: Callable[..., Any] | None = None
+        self._watched: Callable[..., Any] | None = None
+        self._uncompiled: Any = None
+        # The model whose step has begun, and whose own hook may still be called.
+        self.running: nn.Module | None = None
+
+    def start(self, module: nn.Module) -> nn.Module:
+        """Watch what is compiled of a model from now on and what was; return the model as it is written."""
+        if self._original is None:
+            self._original = original = torch.compile
+            self._watched = functools.wraps(original)(functools.partial(self._compile, original))
+            torch.compile = self._watched
+        model = get_written_model(module)
+        self._models.add(model)
+        if model is not module:
+            self._watch_wrapper(module, model)
+        compiled = model._compiled_call_impl  # noqa: SLF001 - where nn.Module.compile() keeps it
+        if compiled is not None:
+            model._compiled_call_impl = self._watch_call(model, compiled)  # noqa: SLF001
+        return model
+
+    def stop(self) -> None:
+        """Count nothing any more; what was compiled stays as it is."""
+        if self._original is not None and torch.compile is self._watched:
+            torch.compile = self._original
+        self._models.clear()
+        self.run_compiled()
+
+    def run_as_written(self, modules: Iterable[nn.Module]) -> None:
+        """Let this step run uncompiled, if it saves inputs or outputs and one of these modules is compiled."""
+        if "torch._dynamo" in sys.modules and self._saves_parts() and any(map(is_compiled, modules)):
+            self._leave_compiler()
+
+    def run_compiled(self) -> None:
+        """Let compiled models run compiled again."""
+        self.running = None
+        if self._uncompiled is not None:
+            # Leaving a stance brings back the script's own.
+            self._uncompiled.__exit__(None, None, None)
+            self._uncompiled = None
+
+    def _leave_compiler(self) -> None:
+        if self._uncompiled is None:
+            self._uncompiled = torch.compiler.set_stance("force_eager")
+
+    def _compile(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        compiled = original(*args, **kwargs)
+        source = args[0] if args else kwargs.get("model")
+        model = getattr(source, "__self__", source)
+        if not isinstance(model, nn.Module) or model not in self._models:
+            return compiled
+        if _is_optimized(compiled):
+            self._watch_wrapper(compiled, model)
+        elif getattr(source, "__name__", "") == "_call_impl":
+            # What nn.Module.compile() asks for.
+            return self._watch_call(model, compiled)
+        return compiled
+
+    def _watch_wrapper(self, wrapper: nn.Module, model: nn.Module) -> None:
+        wrapper.forward = self._watch_call(model, wrapper.forward)
+
+    def _watch_call(self, model: nn.Module, compiled: Callable[..., Any]) -> Callable[..., Any]:
+        models = self._models
+
+        # Not its attributes: by those the compiler tells what it has compiled.
+        @functools.wraps(compiled, updated=())
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if model not in models or not is_training_call():
+                return compiled(*args, **kwargs)
+            self._begin_step(model, args)
+            self.running = model
+            if self._saves_parts():
+                self._leave_compiler()
+            try:
+                return compiled(*args, **kwargs)
+            finally:
+                self.running = None
+
+        return call
+
+
+def get_written_model(module: nn.Module) -> nn.Module:
+    """Return the model within what `torch.compile` returned, or what is no such thing as it is."""
+    while _is_optimized(module):
+        module = cast("nn.Module", module._orig_mod)  # noqa: SLF001 - it has no public name
+    return module
+
+
+def is_compiled(module: nn.Module) -> bool:
+    """Tell whether a call of this module, as torch's own code made it, runs compiled."""
+    return (
+        module._compiled_call_impl is not None  # noqa: SLF001 - where nn.Module.compile() keeps it
+        or _is_optimized(module)
+        or hasattr(vars(module).get("forward"), "_torchdynamo_orig_callable")
+    )
+
+
+def _is_optimized(module: object) -> bool:
+    dynamo = sys.modules.get("torch._dynamo")
+    return dynamo is not None and isinstance(module, dynamo.OptimizedModule)

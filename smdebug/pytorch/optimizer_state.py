@@ -1,0 +1,52 @@
+"""What optimizers keep: momenta and the like, and their learning rates.
+
+Tensors are named `optimizer/<class>/<number>/<key>` as `optimizer.state_dict()` has them, which numbers parameters in
+the order of its groups; learning rates `optimizer/<class>/group_<number>/lr`. A second optimizer of one class is
+`<class>_1`. Parameters' own names are left out on purpose: with them these would be weights and biases to every reader.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch.optim import Optimizer
+
+OPTIMIZER_PREFIX = "optimizer/"
+OPTIMIZER_REGEX = f"^{OPTIMIZER_PREFIX}"
+
+
+class OptimizerCapture:
+    """Saves the state of optimizers as a step leaves it."""
+
+    def __init__(self, save: Callable[[str, Any], None]) -> None:
+        """Take what saves a tensor or number by name."""
+        self._save = save
+        self._names: WeakKeyDictionary[Optimizer, str] = WeakKeyDictionary()
+
+    def save_state(self, optimizer: Optimizer) -> None:
+        """Save each tensor and number of the state, and each group's learning rate; lists and the like are left out."""
+        prefix = f"{OPTIMIZER_PREFIX}{self._get_name(optimizer)}"
+        number = 0
+        for group_number, group in enumerate(optimizer.param_groups):
+            if "lr" in group:
+                self._save(f"{prefix}/group_{group_number}/lr", group["lr"])
+            for parameter in group["params"]:
+                state = optimizer.state.get(parameter, {})
+                for key, value in state.items():
+                    if isinstance(value, (torch.Tensor, int, float)):
+                        self._save(f"{prefix}/{number}/{key}", value)
+                number += 1
+
+    def _get_name(self, optimizer: Optimizer) -> str:
+        name = self._names.get(optimizer)
+        if name is None:
+            class_name = type(optimizer).__name__
+            before = sum(type(other) is type(optimizer) for other in self._names)
+            name = self._names[optimizer] = f"{class_name}_{before}" if before else class_name
+        return name

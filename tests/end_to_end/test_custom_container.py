@@ -1,0 +1,93 @@
+"""A user's own image: built from a base of their choice with our package in it, trained in, and its tensors read."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import docker
+import numpy as np
+import pytest
+
+from container_runtime.image_build import plan_builds
+from container_runtime.images import ImageCatalogue
+from container_runtime.wheelhouse import build_project_wheel, fetch_wheels
+from examples.frameworks.pytorch.job import BUCKET, build_request, stage_sources
+from tests.end_to_end.conftest import wait_until, wait_until_ended
+from tests.end_to_end.test_pytorch import Job, read_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.conftest import RunningEmulator
+
+CHECKOUT = Path(__file__).parents[2]
+EXAMPLE = CHECKOUT / "examples" / "custom_container"
+IMAGE = "digits-of-my-own"
+
+
+@pytest.fixture(scope="module")
+def docker_emulator(start_emulator: Callable[..., RunningEmulator]) -> Iterator[RunningEmulator]:
+    running = start_emulator("docker")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def custom_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Built as the example's README says, on the requirements of our PyTorch image, which has no smdebug."""
+    context = tmp_path_factory.mktemp("custom") / "context"
+    shutil.copytree(EXAMPLE, context, ignore=shutil.ignore_patterns("wheels", "__pycache__"))
+    # Of the checkout only what is packaged: building leaves files beside its source.
+    source = context.with_name("source")
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy2(CHECKOUT / name, source)
+    for name in ("smdebug", "emulator", "container_runtime", "sdk_compat", "rules_images"):
+        shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    wheels = context / "wheels"
+    build_project_wheel(source, wheels)
+    fetched = fetch_wheels(["numpy>=2.4,<3", "crc32c>=2.7"], CHECKOUT / ".cache")
+    for wheel in fetched.glob("*.whl"):
+        shutil.copy2(wheel, wheels)
+    (base,) = (build.base for build in plan_builds(ImageCatalogue()) if build.definition.name == "pytorch-training")
+    tag = f"{IMAGE}:{uuid.uuid4().hex[:8]}"
+    client = docker.from_env()
+    try:
+        client.images.build(
+            path=str(context), tag=tag, buildargs={"BASE": base}, network_mode="none", rm=True, forcerm=True
+        )
+        yield tag
+        client.images.remove(tag, force=True)
+    finally:
+        client.close()
+
+
+@pytest.mark.docker
+def test_an_image_of_ones_own_is_captured(docker_emulator: RunningEmulator, custom_image: str, tmp_path: Path) -> None:
+    stage_sources(docker_emulator.client("s3"))
+    name = f"custom-{uuid.uuid4().hex[:8]}"
+    request = build_request(name, "")
+    request["AlgorithmSpecification"]["TrainingImage"] = custom_image
+    request["HyperParameters"] = {"steps": "101", "learning-rate": "0.02"}
+    request["DebugHookConfig"]["HookParameters"] = {"save_interval": "20"}
+    docker_emulator.client("sagemaker").create_training_job(**request)
+    description = wait_until_ended(docker_emulator, name)
+    assert description["TrainingJobStatus"] == "Completed", (description, read_log(docker_emulator, name))
+    job = Job(docker_emulator, description, tmp_path)
+    wait_until(lambda: job.log.count("accuracy=") == 6, "the last lines of the log")
+    logged = {int(step): float(loss) for step, loss in re.findall(r"step=(\d+) loss=([\d.e-]+) ", job.log)}
+    assert float(re.findall(r"accuracy=([\d.]+);", job.log)[-1]) > 0.9
+    trial = job.trial
+    assert trial.steps() == list(logged) == [0, 20, 40, 60, 80, 100]
+    assert description["ModelArtifacts"]["S3ModelArtifacts"].startswith(f"s3://{BUCKET}/")
+    for step, loss in logged.items():
+        assert trial.tensor("cross_entropy_loss_output_0").value(step) == np.float32(loss)
+    assert set(job.state_dict) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+    for path, value in job.state_dict.items():
+        assert trial.tensor(f"gradient/Sequential_{path}").value(100).shape == value.shape
+        # One step of Adam moves no number by more than about its learning rate.
+        np.testing.assert_allclose(trial.tensor(f"Sequential_{path}").value(100), value.numpy(), atol=0.03)

@@ -1,0 +1,169 @@
+"""PyTorch jobs in both back ends: an untouched script and one with a hook, compared with what torch itself said."""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+from examples.frameworks.pytorch.job import BUCKET, TRAINING_IMAGE, build_request, stage_sources
+from smdebug.pytorch import modes
+from smdebug.trials import create_trial
+from tests.end_to_end.conftest import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from smdebug.trials import Trial
+    from tests.conftest import RunningEmulator
+
+SCRIPTS = {"untouched": "train.py", "hook": "train_with_hook.py"}
+STEPS_OF_AN_EPOCH = 15
+
+
+class Job:
+    """What a job left: its log, the tensors of its run, and the parameters of its model artifact."""
+
+    def __init__(self, emulator: RunningEmulator, description: dict[str, Any], folder: Path) -> None:
+        self.description = description
+        self._emulator = emulator
+        self.name = description["TrainingJobName"]
+        self.run = folder / self.name
+        s3, prefix = emulator.client("s3"), f"tensors/{self.name}/debug-output/"
+        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix):
+            for entry in page.get("Contents", ()):
+                path = self.run / entry["Key"].removeprefix(prefix)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(s3.get_object(Bucket=BUCKET, Key=entry["Key"])["Body"].read())
+
+    @property
+    def trial(self) -> Trial:
+        return create_trial(str(self.run))
+
+    @property
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        key = self.description["ModelArtifacts"]["S3ModelArtifacts"].removeprefix(f"s3://{BUCKET}/")
+        body = self._emulator.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read()
+        with tarfile.open(fileobj=io.BytesIO(body)) as tar:
+            (file,) = (tar.extractfile(member) for member in tar if member.name.endswith("model.pt"))
+            assert file
+            found: dict[str, torch.Tensor] = torch.load(io.BytesIO(file.read()))
+            return found
+
+    @property
+    def log(self) -> str:
+        return "\n".join(read_log(self._emulator, self.name))
+
+
+def read_log(emulator: RunningEmulator, name: str) -> list[str]:
+    group = "/aws/sagemaker/TrainingJobs"
+    logs = emulator.client("logs")
+    (stream,) = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=name)["logStreams"]
+    found = logs.filter_log_events(logGroupName=group, logStreamNames=[stream["logStreamName"]], limit=10_000)
+    return [event["message"] for event in found["events"]]
+
+
+@pytest.fixture(scope="module")
+def names(emulator: RunningEmulator) -> dict[str, str]:
+    """Names of the jobs by kind; they run at once while the first test waits."""
+    stage_sources(emulator.client("s3"))
+    names = {kind: f"pytorch-{kind}-{uuid.uuid4().hex[:8]}" for kind in (*SCRIPTS, "off")}
+    requests = {kind: build_request(names[kind], SCRIPTS.get(kind, "train.py")) for kind in SCRIPTS}
+    requests["off"] = {**build_request(names["off"], "train.py", epochs=1), "Environment": {"USE_SMDEBUG": "0"}}
+    for request in requests.values():
+        emulator.client("sagemaker").create_training_job(**request)
+    return names
+
+
+@pytest.fixture
+def get_job(
+    names: dict[str, str], emulator: RunningEmulator, wait_for_job: Any, tmp_path: Path
+) -> Iterator[Callable[[str], Job]]:
+    def get(kind: str) -> Job:
+        description = wait_for_job(names[kind])
+        assert description["TrainingJobStatus"] == "Completed", (description, read_log(emulator, names[kind]))
+        return Job(emulator, description, tmp_path)
+
+    return get
+
+
+@pytest.mark.parametrize("kind", SCRIPTS)
+def test_the_run_holds_what_torch_said(get_job: Any, kind: str) -> None:
+    job = get_job(kind)
+    trial = job.trial
+    wait_until(lambda: job.log.count("test_loss=") == 12, "the last lines of the log")
+    assert float(re.findall(r"test_accuracy=([\d.]+);", job.log)[-1]) > 0.95
+
+    logged = {int(step): float(loss) for step, loss in re.findall(r"step=(\d+) train_loss=([\d.e-]+);", job.log)}
+    assert trial.steps(modes.TRAIN) == list(range(0, 12 * STEPS_OF_AN_EPOCH, 30))
+    assert trial.loaded_all_steps
+    loss = trial.tensor("CrossEntropyLoss_output_0")
+    for step in trial.steps(modes.TRAIN):
+        assert loss.value(step, mode=modes.TRAIN) == np.float32(logged[step])
+    tested = [float(value) for value in re.findall(r"test_loss=([\d.e-]+) ", job.log)]
+    assert [loss.value(step, mode=modes.EVAL) for step in trial.steps(modes.EVAL)] == [np.float32(x) for x in tested]
+
+    # After the last step the model was tested, with the parameters that it was saved with.
+    last = trial.steps(modes.EVAL)[-1]
+    parameters = {name: value for name, value in job.state_dict.items() if re.search("weight|bias", name)}
+    assert set(trial.tensor_names(collection="weights")) | set(trial.tensor_names(collection="biases")) == {
+        f"Sequential_{name}" for name in parameters
+    }
+    for name, value in parameters.items():
+        np.testing.assert_array_equal(trial.tensor(f"Sequential_{name}").value(last, mode=modes.EVAL), value.numpy())
+    assert len(trial.tensor_names(collection="gradients")) == len(parameters)
+
+
+def test_both_ways_save_the_same(get_job: Any) -> None:
+    """One network trained from one seed: only who asked for its tensors differs."""
+    untouched, hook = get_job("untouched").trial, get_job("hook").trial
+    assert untouched.steps() == hook.steps()
+    assert set(hook.tensor_names()) - set(untouched.tensor_names()) == {"scalar/accuracy"}
+    for name in untouched.tensor_names():
+        assert untouched.tensor(name).steps() == hook.tensor(name).steps()
+        for step in untouched.tensor(name).steps():
+            np.testing.assert_array_equal(untouched.tensor(name).value(step), hook.tensor(name).value(step))
+
+
+def test_nothing_is_saved_where_it_is_turned_off(get_job: Any) -> None:
+    job = get_job("off")
+    assert not list(job.run.rglob("*.tfevents"))
+    assert "smdebug" not in job.log.replace("smdebug-emulator", "")
+
+
+LOOK = """
+import subprocess, sys
+text = "import sys{}; print(*sorted({{name.partition('.')[0] for name in sys.modules}} & set({!r})))"
+for added in ("", ", smdebug"):
+    frameworks = ["torch", "tensorflow", "xgboost", "mxnet", "sklearn", "keras"]
+    done = subprocess.run([sys.executable, "-c", text.format(added, frameworks)], capture_output=True, text=True)
+    print("found", repr(added), done.returncode, repr(done.stdout.strip()), done.stderr)
+"""
+
+
+def test_python_starts_without_a_framework(emulator: RunningEmulator, wait_for_job: Any) -> None:
+    """In the image, within a job that asks for capture: where the loader of zero script change is at work."""
+    s3 = emulator.client("s3")
+    stage_sources(s3)
+    bundle = io.BytesIO()
+    with tarfile.open(fileobj=bundle, mode="w:gz") as tar:
+        info = tarfile.TarInfo("train.py")
+        info.size = len(LOOK)
+        tar.addfile(info, io.BytesIO(LOOK.encode()))
+    s3.put_object(Bucket=BUCKET, Key="source/look.tar.gz", Body=bundle.getvalue())
+    name = f"pytorch-look-{uuid.uuid4().hex[:8]}"
+    request = build_request(name, "train.py")
+    request["HyperParameters"]["sagemaker_submit_directory"] = f'"s3://{BUCKET}/source/look.tar.gz"'
+    assert request["AlgorithmSpecification"]["TrainingImage"] == TRAINING_IMAGE
+    emulator.client("sagemaker").create_training_job(**request)
+    assert wait_for_job(name)["TrainingJobStatus"] == "Completed", read_log(emulator, name)
+    wait_until(lambda: sum("found" in line for line in read_log(emulator, name)) == 2, "the log")
+    found = [line.strip() for line in read_log(emulator, name) if "found" in line]
+    assert [line.split(" ", 1)[1] for line in found] == ["'' 0 ''", "', smdebug' 0 ''"]

@@ -1,0 +1,39 @@
+"""The runs of PyTorch's example jobs in the hands of the real smdebug 1.0.34."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from examples.frameworks.pytorch.job import build_request, stage_sources
+from tests.end_to_end.conftest import wait_for_job  # noqa: F401 - a fixture
+from tests.end_to_end.test_pytorch import SCRIPTS, Job
+from tests.interop.test_original_reads_ours import read_ours, read_with_original
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import RunningEmulator
+
+
+@pytest.mark.parametrize("kind", SCRIPTS)
+def test_original_reads_the_same(
+    kind: str,
+    emulator: RunningEmulator,
+    wait_for_job: Any,  # noqa: F811
+    tmp_path: Path,
+    original_smdebug_python: Path,
+) -> None:
+    stage_sources(emulator.client("s3"))
+    name = f"pytorch-{kind}-{uuid.uuid4().hex[:8]}"
+    emulator.client("sagemaker").create_training_job(**build_request(name, SCRIPTS[kind], epochs=3))
+    job = Job(emulator, wait_for_job(name), tmp_path)
+    original, ours = read_with_original(original_smdebug_python, str(job.run)), read_ours(job.trial)
+    assert ours["steps"]["TRAIN"] == [0, 30]
+    assert ours["steps"]["EVAL"] == [0, 1, 2]
+    assert "gradient/Sequential_1.weight" in ours["collections"]["gradients"]
+    for tensor, found in ours["tensors"].items():
+        assert found == original["tensors"][tensor], tensor
+    assert ours == original

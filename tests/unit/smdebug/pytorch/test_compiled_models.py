@@ -1,0 +1,184 @@
+"""Compiled models: captured as if they were not, and compiled as if they were not captured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch._dynamo.utils import counters
+
+import smdebug.pytorch as smd
+
+from .conftest import Net
+from .test_model_kinds import check_step, get_gradients, get_parameters
+
+# The compiler imports a module of its own that says this of another one.
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
+
+# What stays of compiling when no code is generated.
+BACK_END = "aot_eager"
+
+
+class Blocks(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = Net()
+        self.second = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+def compile_before(hook, model):
+    compiled = torch.compile(model, backend=BACK_END, fullgraph=True)
+    hook.register_module(compiled)
+    return compiled
+
+
+def compile_after(hook, model):
+    hook.register_module(model)
+    return torch.compile(model, backend=BACK_END, fullgraph=True)
+
+
+def compile_by_method_before(hook, model):
+    model.compile(backend=BACK_END)
+    hook.register_module(model)
+    return model
+
+
+def compile_by_method_after(hook, model):
+    hook.register_module(model)
+    model.compile(backend=BACK_END)
+    return model
+
+
+def compile_a_part(hook, model):
+    hook.register_module(model)
+    model.first.compile(backend=BACK_END)
+    return model
+
+
+def compile_the_forward_pass(hook, model):
+    hook.register_module(model)
+    model.forward = torch.compile(model.forward, backend=BACK_END)
+    return model
+
+
+WAYS = [
+    compile_before,
+    compile_after,
+    compile_by_method_before,
+    compile_by_method_after,
+    compile_a_part,
+    compile_the_forward_pass,
+]
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler():
+    torch._dynamo.reset()
+    counters.clear()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("save_all", [False, True], ids=["parameters", "everything"])
+def test_captured_and_compiled_once(way, save_all, make_hook, run, said):
+    torch.manual_seed(0)
+    model = Blocks()
+    saved = {"save_all": True} if save_all else {"include_collections": ["weights", "biases", "gradients"]}
+    hook = make_hook(save_config=smd.SaveConfig(save_interval=3), **saved)
+    call = way(hook, model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(6):
+        x = torch.randn(5, 4)
+        parameters = get_parameters(model)
+        optimizer.zero_grad()
+        output = call(x)
+        output.sum().backward()
+        gradients = get_gradients(model)
+        optimizer.step()
+        if step % 3 == 0:
+            values = run.values(step)
+            check_step(values, "Blocks", parameters, gradients)
+            if save_all:
+                np.testing.assert_array_equal(values["Blocks_output_0"], output.detach())
+                np.testing.assert_array_equal(values["second_output_0"], output.detach())
+                assert {"first.fc1_output_0", "first.act_input_0", "Blocks_input_0"} <= set(values)
+    hook.close()
+    assert run.steps == [0, 3]
+    assert counters["stats"]["unique_graphs"] == 1
+    assert not counters["graph_break"]
+    assert said.records == []
+    call(torch.randn(5, 4))
+    assert counters["stats"]["unique_graphs"] == 1
+
+
+def test_modes_and_evaluation(make_hook, run):
+    model = Net()
+    hook = make_hook(include_collections=["weights"])
+    compiled = compile_after(hook, model)
+    hook.set_mode(smd.modes.TRAIN)
+    compiled(torch.randn(5, 4)).sum().backward()
+    hook.set_mode(smd.modes.EVAL)
+    with torch.no_grad():
+        compiled(torch.randn(5, 4))
+        # The model itself, which nobody compiles.
+        model(torch.randn(5, 4))
+    hook.close()
+    assert [run.index(step)["meta"]["mode"] for step in run.steps] == ["TRAIN", "EVAL", "EVAL"]
+
+
+# The compiler asks every tensor for its grad, and hides what torch says of that in a way of its own.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
+def test_a_compiled_loss(make_hook, run):
+    model, loss_function = Net(), torch.compile(nn.CrossEntropyLoss(), backend=BACK_END)
+    hook = make_hook()
+    hook.register_module(model)
+    hook.register_loss(loss_function)
+    loss = loss_function(model(torch.randn(5, 4)), torch.zeros(5, dtype=torch.long))
+    hook.close()
+    np.testing.assert_array_equal(run.values(0)["CrossEntropyLoss_output_0"], loss.detach())
+
+
+def test_a_compiled_optimizer(make_hook, training, run):
+    hook = make_hook(include_collections=["weights", "gradients"])
+    hook.register_module(training.model)
+    step = torch.compile(training.optimizer.step, backend=BACK_END)
+    for _ in range(2):
+        training.optimizer.zero_grad()
+        training.model(training.batch()[0]).sum().backward()
+        step()
+    hook.close()
+    assert run.steps == [0, 1]
+
+
+def test_a_compiled_step_is_said_to_be_out_of_sight(make_hook, training, said):
+    hook = make_hook()
+    hook.register_module(training.model)
+    compiled = torch.compile(lambda x: training.model(x).sum(), backend=BACK_END, fullgraph=True)
+    compiled(training.batch()[0]).backward()
+    hook.close()
+    (record,) = said.records
+    assert "compile the model instead" in record.message
+
+
+def test_the_scripts_own_stance_comes_back(make_hook, training):
+    hook = make_hook(save_all=True)
+    compiled = compile_after(hook, training.model)
+    with torch.compiler.set_stance("eager_on_recompile"):
+        compiled(training.batch()[0])
+        assert torch._dynamo.eval_frame._stance.stance == "force_eager"
+        hook.close()
+        assert torch._dynamo.eval_frame._stance.stance == "eager_on_recompile"
+
+
+def test_torch_is_left_as_it_was(make_hook, training):
+    original = torch.compile
+    hook = make_hook()
+    hook.register_module(training.model)
+    assert torch.compile is not original
+    hook.close()
+    assert torch.compile is original
