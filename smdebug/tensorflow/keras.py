@@ -1,0 +1,143 @@
+"""The Keras hook: a callback that saves what steps show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import keras
+
+from smdebug.core.barrier import guarded
+from smdebug.core.collection_keys import CollectionKeys
+from smdebug.core.logger import get_logger
+from smdebug.core.modes import ModeKeys
+from smdebug.tensorflow.collection import Collection, CollectionManager
+from smdebug.tensorflow.model_names import ModelNames, get_optimizer_variables
+from smdebug.tensorflow.step_functions import FUNCTIONS, StepFunctions, Values
+from smdebug.tensorflow.taps import Wants
+from smdebug.tensorflow.tensorflow_hook import TensorflowHook
+
+if TYPE_CHECKING:
+    from smdebug.core.saving_plan import StepPlan
+
+__all__ = ["Collection", "CollectionKeys", "CollectionManager", "KerasHook"]
+
+
+class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
+    """Saves weights, gradients, optimizer variables, losses, metrics, and inputs and outputs of a model and its layers.
+
+    A step is a batch of `fit`, `evaluate` or `predict`, which set the mode; weights are saved as the step leaves them.
+    Where the model is trained by a loop of the script's own, `wrap_tape` shows the steps.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what BaseHook takes; see there."""
+        super().__init__(*args, **kwargs)
+        keras.callbacks.Callback.__init__(self)
+        self._functions: dict[int, tuple[ModelNames, StepFunctions]] = {}
+        self._wants: dict[tuple[int, StepPlan], Wants] = {}
+
+    # Called by Keras.
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature
+        """Begin a step of `fit`."""
+        self._begin_batch(ModeKeys.TRAIN, batch)
+
+    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """Begin a step of `evaluate`, or of `fit`'s validation."""
+        self._begin_batch(ModeKeys.EVAL, batch)
+
+    def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """Begin a step of `predict`."""
+        self._begin_batch(ModeKeys.PREDICT, batch)
+
+    @guarded("a step")
+    def _begin_batch(self, mode: ModeKeys, batch: int) -> None:
+        if mode is not self.mode:
+            self._change_mode(mode)
+        plan = self._begin_step()
+        if plan is not None:
+            self._replace_function(self.model, mode, batch, plan)
+
+    # A step that is due.
+
+    def _replace_function(self, model: Any, mode: ModeKeys, batch: int, plan: StepPlan) -> None:
+        """Put a function that saves the step in the place of Keras' own, for one call."""
+        names, functions = self._get_functions(model)
+        capture = functions.get(mode, self._get_wants(names, plan))
+        attribute = FUNCTIONS[mode][0]
+        original = getattr(model, attribute)
+
+        def run_once(data: Any) -> Any:
+            setattr(model, attribute, original)
+            result, values = capture(data)
+            self._save_step(names, mode, batch, result, values)
+            return result
+
+        setattr(model, attribute, run_once)
+
+    def _get_functions(self, model: Any) -> tuple[ModelNames, StepFunctions]:
+        found = self._functions.get(id(model))
+        if found is None or found[0].is_outdated:
+            names = ModelNames(model)
+            if names.is_empty:
+                get_logger().warning("The model %s has no weights: its other values are saved.", model.name)
+            found = self._functions[id(model)] = (names, StepFunctions(names, self.report_loss))
+            self._include_names(CollectionKeys.WEIGHTS, names.get_weight_names())
+            self._include_names(CollectionKeys.GRADIENTS, names.gradients.values())
+            self._wants.clear()
+        return found
+
+    def _get_wants(self, names: ModelNames, plan: StepPlan) -> Wants:
+        key = (id(names), plan)
+        wants = self._wants.get(key)
+        if wants is None:
+
+            def is_wanted(name: str) -> bool:
+                return any(found.matches(name) for found in plan.due) or plan.wants_numbered(f"{name}_")
+
+            layers = names.layers.values()
+            wants = self._wants[key] = Wants(
+                frozenset(
+                    name for name in names.gradients.values() if any(found.matches(name) for found in plan.due)
+                ),
+                frozenset(name for name in layers if is_wanted(f"{name}{self.INPUT_TENSOR_SUFFIX}")),
+                frozenset(name for name in layers if is_wanted(f"{name}{self.OUTPUT_TENSOR_SUFFIX}")),
+                frozenset(name for name in ("inputs", "labels", "predictions") if is_wanted(name)),
+            )
+        return wants
+
+    @guarded("a step")
+    def _save_step(self, names: ModelNames, mode: ModeKeys, batch: int, result: Any, values: Values) -> None:
+        """Save a step that has just been run, and make it visible."""
+        if self._plan is None:
+            return
+        for name, value in values.items():
+            self._save(name, value)
+        if mode != ModeKeys.PREDICT:
+            self._save_logs("val_" if mode == ModeKeys.EVAL else "", batch, result)
+        for name, variable in names.weights.items():
+            self._save(name, variable)
+        if mode == ModeKeys.TRAIN:
+            self._save_optimizer(getattr(names.model, "optimizer", None))
+        if self._saves_late:
+            self._in_step = False
+        else:
+            self._end_step()
+
+    def _save_logs(self, prefix: str, batch: int, logs: Any) -> None:
+        if not isinstance(logs, dict):
+            return
+        numbers = {f"{prefix}{name}": value for name, value in logs.items()}
+        losses = [name for name in numbers if "loss" in name]
+        self._include_names(CollectionKeys.LOSSES, losses)
+        metrics = {**numbers, f"{prefix}batch": batch}
+        self._include_names(CollectionKeys.METRICS, [name for name in metrics if name not in losses])
+        for name, value in metrics.items():
+            array = self._to_array(value)
+            self._save(name, array.reshape(1) if array.ndim == 0 else array)
+
+    def _save_optimizer(self, optimizer: Any) -> None:
+        variables = get_optimizer_variables(optimizer)
+        self._include_names(CollectionKeys.OPTIMIZER_VARIABLES, variables)
+        for name, variable in variables.items():
+            self._save(name, variable)
