@@ -5,19 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import keras
+import tensorflow as tf
 
 from smdebug.core.barrier import guarded
 from smdebug.core.collection_keys import CollectionKeys
 from smdebug.core.logger import get_logger
 from smdebug.core.modes import ModeKeys
+from smdebug.core.saving_plan import StepPlan
 from smdebug.tensorflow.collection import Collection, CollectionManager
-from smdebug.tensorflow.model_names import ModelNames, get_optimizer_variables
+from smdebug.tensorflow.model_names import ModelNames, get_optimizer_variables, is_bias
+from smdebug.tensorflow.registered_models import RegisteredModels
 from smdebug.tensorflow.step_functions import FUNCTIONS, StepFunctions, Values
+from smdebug.tensorflow.tape import TapeCapture, wrap_optimizer, wrap_tape
 from smdebug.tensorflow.taps import Wants
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
 
 if TYPE_CHECKING:
-    from smdebug.core.saving_plan import StepPlan
+    from collections.abc import Iterable
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "KerasHook"]
 
@@ -35,6 +39,30 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         keras.callbacks.Callback.__init__(self)
         self._functions: dict[int, tuple[ModelNames, StepFunctions]] = {}
         self._wants: dict[tuple[int, StepPlan], Wants] = {}
+        self._tape_capture = TapeCapture(self)
+        self.registered = RegisteredModels()
+
+    # What a loop of the script's own calls.
+
+    def wrap_tape(self, tape: Any) -> Any:
+        """Make a `tf.GradientTape` show the steps that it records; return it.
+
+        Recording begins a step of mode TRAIN, and `gradient` shows loss, weights and gradients.
+        """
+        return wrap_tape(tape, self._tape_capture)
+
+    def wrap_optimizer(self, optimizer: Any) -> Any:
+        """Make a Keras optimizer of a loop of the script's own show its variables; return it."""
+        return wrap_optimizer(optimizer, self._tape_capture)
+
+    def register_model(self, model: Any) -> None:
+        """Show the layers of a model that a loop of the script's own trains, its inputs and its predictions."""
+        self.registered.add(model)
+
+    @guarded("a value given to record_tensor_value")
+    def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
+        """Save a value under its name if the present step selects that name."""
+        self._save(tensor_name, tensor_value)
 
     # Called by Keras.
 
@@ -57,6 +85,59 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         plan = self._begin_step()
         if plan is not None:
             self._replace_function(self.model, mode, batch, plan)
+
+    # Called for tapes; in a function that TensorFlow has compiled, as a call out of it.
+
+    @property
+    def is_saving(self) -> bool:
+        """Whether the present step saves something."""
+        return self._plan is not None
+
+    def begin_tape_step(self) -> bool:
+        """Begin a step of a loop of the script's own; tell whether something is due at it."""
+        self._begin_tape_step()
+        return self.is_saving
+
+    @guarded("a step")
+    def _begin_tape_step(self) -> None:
+        self._plan = None
+        self._change_mode(ModeKeys.TRAIN)
+        self._begin_step()
+
+    @guarded("values of a step")
+    def save_tape_values(self, values: Values) -> None:
+        """Save what a step of the script's own shows."""
+        for name, value in values.items():
+            self._save(name, value)
+
+    def include_tape_names(self, values: Iterable[str], weights: Iterable[str]) -> None:
+        """Put a loop's losses and weights into their collections."""
+        self._include_names(CollectionKeys.LOSSES, [name for name in values if name.startswith("loss")])
+        self._include_names(CollectionKeys.WEIGHTS, [name for name in weights if not is_bias(name)])
+
+    def include_optimizer_names(self, names: Iterable[str]) -> None:
+        """Put an optimizer's variables into their collection."""
+        self._include_names(CollectionKeys.OPTIMIZER_VARIABLES, names)
+
+    def may_save(self, name: str) -> bool:
+        """Tell whether the tensor is saved at any step."""
+        return any(collection.matches(name) for collection in self._get_saving_plan().saved)
+
+    def get_tape_wants(self) -> Wants:
+        """Return what registered models are to show: at this step, or in a function that is traced for all steps."""
+        if self.registered.model is None:
+            return Wants()
+        if self.registered.refresh():
+            self._wants.clear()
+        plan = self._plan
+        if plan is None or not tf.executing_eagerly():
+            saved = self._get_saving_plan().saved
+            plan = StepPlan(saved, saved)
+        return self._get_wants(self.registered, plan)
+
+    def _end_step(self) -> None:
+        self._tape_capture.end_step()
+        super()._end_step()
 
     # A step that is due.
 
@@ -87,7 +168,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             self._wants.clear()
         return found
 
-    def _get_wants(self, names: ModelNames, plan: StepPlan) -> Wants:
+    def _get_wants(self, names: ModelNames | RegisteredModels, plan: StepPlan) -> Wants:
         key = (id(names), plan)
         wants = self._wants.get(key)
         if wants is None:
@@ -138,6 +219,6 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
     def _save_optimizer(self, optimizer: Any) -> None:
         variables = get_optimizer_variables(optimizer)
-        self._include_names(CollectionKeys.OPTIMIZER_VARIABLES, variables)
+        self.include_optimizer_names(variables)
         for name, variable in variables.items():
             self._save(name, variable)

@@ -47,7 +47,7 @@ class ModelNames:
 
     def get_weight_names(self) -> list[str]:
         """Return the names of variables that are no biases."""
-        return [name for name in self.weights if not _BIAS.search(name)]
+        return [name for name in self.weights if not is_bias(name)]
 
     def _name_layers(self) -> None:
         layers = list(self.model._flatten_layers(include_self=False, recursive=True))  # noqa: SLF001 - no public way down into layers of layers
@@ -59,6 +59,11 @@ class ModelNames:
             wanted = name if names.count(name) == 1 else (getattr(layer, "path", None) or name).replace("/", ".")
             self.layers[id(layer)] = unique = _make_unique(wanted, taken)
             taken.add(unique)
+
+
+def is_bias(name: str) -> bool:
+    """Tell whether a tensor is one of the collection biases, whose regex this is."""
+    return bool(_BIAS.search(name))
 
 
 def get_path(variable: Any) -> str:

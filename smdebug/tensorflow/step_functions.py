@@ -65,14 +65,15 @@ class StepFunctions:
         @tf.autograph.experimental.do_not_convert
         def step(data: Any) -> tuple[Any, Values]:
             collector = Collector(self._names, wants, self._say)
-            with collector.active():
-                result = getattr(model, FUNCTIONS[mode][1])(data)
             try:
                 x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
                 collector.add_batch("inputs", x)
                 collector.add_batch("labels", y)
             except ValueError as error:
+                # A train_step of the script's own may take data of any form.
                 collector.report("inputs and labels", error)
+            with collector.active():
+                result = getattr(model, FUNCTIONS[mode][1])(data)
             return result, collector.get_values()
 
         @tf.autograph.experimental.do_not_convert

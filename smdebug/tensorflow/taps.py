@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from smdebug.tensorflow.model_names import ModelNames
+    from smdebug.tensorflow.registered_models import RegisteredModels
 
 
 class Wants(NamedTuple):
@@ -45,7 +46,7 @@ class Wants(NamedTuple):
 class Collector:
     """What one run, or one trace, of a step's Python code shows."""
 
-    def __init__(self, names: ModelNames, wants: Wants, say: Callable[[str, Exception], None]) -> None:
+    def __init__(self, names: ModelNames | RegisteredModels, wants: Wants, say: Callable[[str, Exception], None]) -> None:
         """Take what reports the loss of a value; nothing here raises into the step."""
         self._names = names
         self._wants = wants
@@ -83,6 +84,7 @@ class Collector:
     def add_call(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Take what went into a layer of the model and came out of it."""
         if layer is self._names.model:
+            self.add_batch("inputs", args or list(kwargs.values())[:1])
             self.add_batch("predictions", result)
             return
         name = self._names.layers.get(id(layer))
@@ -133,7 +135,7 @@ class Collector:
     def _is_reachable(self, value: Any) -> bool:
         """Tell whether it can be an output of the step's function: what a loop or a branch computes cannot."""
         if not is_value(value):
-            return isinstance(value, (int, float)) and False
+            return False
         if self._graph is None:
             return True
         components = tf.nest.flatten(value, expand_composites=True)

@@ -88,11 +88,8 @@ class TensorflowHook(BaseHook):
 
     def _write_value(self, name: str, value: Any, selection: Selection) -> None:
         """Write what is selected of a tensor, a variable or an array into the present step."""
-        true_dtype = None
-        if isinstance(value, np.ndarray) or not (hasattr(value, "numpy") or tf.is_tensor(value)):
-            array = self._to_array(value)
-        else:
-            array, true_dtype = to_array(value)
+        is_array = isinstance(value, np.ndarray) or hasattr(value, "numpy") or tf.is_tensor(value)
+        array, true_dtype = to_array(value) if is_array else (self._to_array(value), None)
         if not array.nbytes:
             return
         writer = self._get_step_writer()

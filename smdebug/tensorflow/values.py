@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
 
 def is_value(value: object) -> bool:
-    """Tell whether it is a tensor, of any kind, with numbers in it: no symbol of a model that is being built."""
+    """Tell whether it is a tensor of any kind, or an array, of numbers: no symbol of a model that is being built."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biufc"
     if isinstance(value, (tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)):
         return True
-    return isinstance(value, tf.Tensor) and (value.dtype.is_numpy_compatible and value.dtype != tf.string)
+    return isinstance(value, tf.Tensor) and value.dtype.is_numpy_compatible and value.dtype != tf.string
 
 
 def to_dense(value: Any) -> tf.Tensor:
@@ -28,7 +30,7 @@ def to_dense(value: Any) -> tf.Tensor:
 
 
 def to_array(value: Any) -> tuple[NDArray[Any], str | None]:
-    """Return an array of an eager tensor or a variable, and its true dtype where numpy itself has none like it.
+    """Return an array of an eager tensor, a variable or an array, and its true dtype where numpy has none like it.
 
     bfloat16 and the kinds of float8 become float32, which holds each of their values.
     """
