@@ -39,8 +39,14 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         keras.callbacks.Callback.__init__(self)
         self._functions: dict[int, tuple[ModelNames, StepFunctions]] = {}
         self._wants: dict[tuple[int, StepPlan], Wants] = {}
-        self._tape_capture = TapeCapture(self)
+        self.tape_capture = TapeCapture(self)
         self.registered = RegisteredModels()
+        self._wraps_tapes = False
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a script has shown it steps, or will."""
+        return self._wraps_tapes or self.step >= 0
 
     # What a loop of the script's own calls.
 
@@ -49,11 +55,12 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
         Recording begins a step of mode TRAIN, and `gradient` shows loss, weights and gradients.
         """
-        return wrap_tape(tape, self._tape_capture)
+        self._wraps_tapes = True
+        return wrap_tape(tape, self.tape_capture)
 
     def wrap_optimizer(self, optimizer: Any) -> Any:
         """Make a Keras optimizer of a loop of the script's own show its variables; return it."""
-        return wrap_optimizer(optimizer, self._tape_capture)
+        return wrap_optimizer(optimizer, self.tape_capture)
 
     def register_model(self, model: Any) -> None:
         """Show the layers of a model that a loop of the script's own trains, its inputs and its predictions."""
@@ -136,7 +143,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         return self._get_wants(self.registered, plan)
 
     def _end_step(self) -> None:
-        self._tape_capture.end_step()
+        self.tape_capture.end_step()
         super()._end_step()
 
     # A step that is due.

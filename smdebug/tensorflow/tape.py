@@ -7,7 +7,6 @@ anyway, and nothing of it is handed to Python in a step that is not due.
 
 from __future__ import annotations
 
-import sys
 import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,13 @@ import tensorflow as tf
 
 from smdebug.core.barrier import guarded
 from smdebug.core.logger import get_logger
+from smdebug.tensorflow.caller import is_inside_keras_loop
 from smdebug.tensorflow.model_names import get_gradient_name, get_optimizer_variables, get_path
 from smdebug.tensorflow.taps import Collector, tapped_classes
 from smdebug.tensorflow.values import is_value, to_dense
 
 if TYPE_CHECKING:
     from smdebug.tensorflow.keras import KerasHook
-
-_KERAS_LOOPS = frozenset({"fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"})
 
 
 class TracedStep:
@@ -185,16 +183,6 @@ def is_compiled_by_xla(graph: Any) -> bool:
     from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
     return bool(GraphOrParentsInXlaContext(graph))
-
-
-def is_inside_keras_loop() -> bool:
-    """Tell whether Keras itself is making a step: what happens in it is that step's."""
-    frame = sys._getframe(1)  # noqa: SLF001 - the only way to see who calls
-    while frame is not None:
-        if frame.f_code.co_name in _KERAS_LOOPS and frame.f_globals.get("__name__", "").startswith("keras."):
-            return True
-        frame = frame.f_back  # type: ignore[assignment]
-    return False
 
 
 def wrap_tape(tape: Any, capture: TapeCapture) -> Any:
