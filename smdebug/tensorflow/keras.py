@@ -42,6 +42,9 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         self.tape_capture = TapeCapture(self)
         self.registered = RegisteredModels()
         self._wraps_tapes = False
+        self._times_given = 0
+        self._calls_a_step = 1
+        self._calls = 0
 
     @property
     def is_in_use(self) -> bool:
@@ -73,6 +76,17 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
     # Called by Keras.
 
+    def set_model(self, model: Any) -> None:
+        """Take the model whose steps follow."""
+        super().set_model(model)
+        self._times_given += 1
+
+    def set_params(self, params: Any) -> None:
+        """Take what Keras says of the loop, after all of its callbacks were given the model."""
+        super().set_params(params)
+        if self._times_given:
+            self._calls_a_step, self._times_given, self._calls = self._times_given, 0, 0
+
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature
         """Begin a step of `fit`."""
         self._begin_batch(ModeKeys.TRAIN, batch)
@@ -85,8 +99,28 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         """Begin a step of `predict`."""
         self._begin_batch(ModeKeys.PREDICT, batch)
 
+    def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """End the last step of `fit`."""
+        self._end_step()
+
+    def on_test_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """End the last step of an evaluation."""
+        self._end_step()
+
+    def on_predict_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """End the last step of `predict`."""
+        self._end_step()
+
     @guarded("a step")
     def _begin_batch(self, mode: ModeKeys, batch: int) -> None:
+        if self._calls_a_step > 1:
+            # A hook that is given to Keras twice is called twice a step.
+            self._calls += 1
+            if self._calls % self._calls_a_step:
+                return
+        if self._writer is not None:
+            # Callbacks have added to the step: from now on it is written once, when the next one begins.
+            self._saves_late = True
         if mode is not self.mode:
             self._change_mode(mode)
         plan = self._begin_step()
@@ -151,16 +185,21 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
     def _replace_function(self, model: Any, mode: ModeKeys, batch: int, plan: StepPlan) -> None:
         """Put a function that saves the step in the place of Keras' own, for one call."""
         names, functions = self._get_functions(model)
-        capture = functions.get(mode, self._get_wants(names, plan))
         attribute = FUNCTIONS[mode][0]
-        original = getattr(model, attribute)
+        found = getattr(model, attribute)
+        # Where another callback has ended a training before its step, ours is still there.
+        original = getattr(found, "smdebug_original", found)
+        capture = functions.get(mode, self._get_wants(names, plan), original)
 
         def run_once(data: Any) -> Any:
             setattr(model, attribute, original)
+            if self._plan is None:
+                return original(data)
             result, values = capture(data)
             self._save_step(names, mode, batch, result, values)
             return result
 
+        run_once.smdebug_original = original  # type: ignore[attr-defined]
         setattr(model, attribute, run_once)
 
     def _get_functions(self, model: Any) -> tuple[ModelNames, StepFunctions]:
@@ -207,10 +246,14 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             self._save(name, variable)
         if mode == ModeKeys.TRAIN:
             self._save_optimizer(getattr(names.model, "optimizer", None))
-        if self._saves_late:
-            self._in_step = False
-        else:
+        self._publish_step()
+
+    def _publish_step(self) -> None:
+        """Make the step visible, and let what callbacks add to it come after."""
+        if not self._saves_late:
+            plan = self._plan
             self._end_step()
+            self._plan, self._in_step = plan, True
 
     def _save_logs(self, prefix: str, batch: int, logs: Any) -> None:
         if not isinstance(logs, dict):

@@ -44,10 +44,8 @@ class StepFunctions:
         self._say = say
         self._built: dict[tuple[ModeKeys, Wants], _Built] = {}
 
-    def get(self, mode: ModeKeys, wants: Wants) -> Callable[[Any], tuple[Any, Values]]:
-        """Return a function that does what Keras' own does, and returns its result and the wanted values."""
-        model = self._names.model
-        original = getattr(model, FUNCTIONS[mode][0])
+    def get(self, mode: ModeKeys, wants: Wants, original: Any) -> Callable[[Any], tuple[Any, Values]]:
+        """Return a function that does what Keras' `original` does, and returns its result and the wanted values."""
         if wants.is_empty:
             return lambda data: (original(data), {})
         found = self._built.get((mode, wants))
