@@ -19,6 +19,7 @@ from smdebug.tensorflow.step_functions import FUNCTIONS, StepFunctions, Values
 from smdebug.tensorflow.tape import TapeCapture, wrap_optimizer, wrap_tape
 from smdebug.tensorflow.taps import Wants
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
+from smdebug.tensorflow.workers import trains_with_other_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +43,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         self.tape_capture = TapeCapture(self)
         self.registered = RegisteredModels()
         self._wraps_tapes = False
+        self._is_one_of_many = trains_with_other_processes()
         self._times_given = 0
         self._calls_a_step = 1
         self._calls = 0
@@ -124,6 +126,9 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         if mode is not self.mode:
             self._change_mode(mode)
         plan = self._begin_step()
+        if plan is None and self._is_one_of_many and not self._closed:
+            # Whether this process writes or not: it would wait for ever for one that runs another function.
+            plan = self._get_saving_plan().get_step_plan(mode, self._get_mode_step())
         if plan is not None:
             self._replace_function(self.model, mode, batch, plan)
 
@@ -193,7 +198,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
         def run_once(data: Any) -> Any:
             setattr(model, attribute, original)
-            if self._plan is None:
+            if self._plan is None and not self._is_one_of_many:
                 return original(data)
             result, values = capture(data)
             self._save_step(names, mode, batch, result, values)

@@ -37,15 +37,22 @@ class TracedStep:
         self.is_due = is_due
 
 
+class _Recording(threading.local):
+    """What the tapes of one thread record: a strategy traces each replica in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.taps = ExitStack()
+        self.collector: Collector | None = None
+        self.traced: TracedStep | None = None
+
+
 class TapeCapture:
     """What the tapes and optimizers of a loop give to a hook."""
 
     def __init__(self, hook: KerasHook) -> None:
         self._hook = hook
-        self._thread = threading.local()
-        self._taps = ExitStack()
-        self._collector: Collector | None = None
-        self._traced: TracedStep | None = None
+        self._recording = _Recording()
         self._said_xla = False
 
     def report_loss(self, lost: str, error: Exception) -> None:
@@ -57,12 +64,12 @@ class TapeCapture:
     @guarded("a step")
     def on_push(self, *, is_new: bool) -> None:
         """Note that a tape records; the first of those that do so together begins a step."""
-        depth = getattr(self._thread, "depth", 0)
-        self._thread.depth = depth + 1
+        depth = self._recording.depth
+        self._recording.depth = depth + 1
         if not is_new or depth or is_inside_keras_loop():
             return
         if tf.executing_eagerly():
-            self._traced = None
+            self._recording.traced = None
             if self._hook.begin_tape_step():
                 self._collect()
         else:
@@ -70,9 +77,9 @@ class TapeCapture:
 
     def on_pop(self) -> None:
         """Note that a tape does not record any more; layers show what they do while one does."""
-        self._thread.depth = max(getattr(self._thread, "depth", 0) - 1, 0)
-        if not self._thread.depth:
-            self._taps.close()
+        self._recording.depth = max(self._recording.depth - 1, 0)
+        if not self._recording.depth:
+            self._recording.taps.close()
 
     @guarded("gradients, weights and loss of a step")
     def on_gradient(self, target: Any, sources: Any, gradients: Any) -> None:
@@ -84,8 +91,8 @@ class TapeCapture:
         variables = [source for source in tf.nest.flatten(sources) if is_variable(source)]
         variables += [found for found in self._hook.registered.variables if not any(found is one for one in variables)]
         weights = {f"weights/{get_path(variable)}:0": variable for variable in variables}
-        if self._collector is not None:
-            values |= self._collector.get_values()
+        if self._recording.collector is not None:
+            values |= self._recording.collector.get_values()
         self._hook.include_tape_names(values, weights)
         self._hand_over(values, weights)
 
@@ -101,8 +108,8 @@ class TapeCapture:
 
     def end_step(self) -> None:
         """Let go of the layers."""
-        self._collector = None
-        self._taps.close()
+        self._recording.collector = None
+        self._recording.taps.close()
 
     # How values come to the hook.
 
@@ -127,12 +134,13 @@ class TapeCapture:
             tf.cond(traced.is_due, do, lambda: tf.constant(False))
 
     def _begin_traced(self) -> None:
-        self._traced = None
+        self._recording.traced = None
         self.end_step()
         replica = tf.distribute.get_replica_context()
         if replica is not None and replica.num_replicas_in_sync > 1:
-            number = tf.get_static_value(replica.replica_id_in_sync_group)
-            if number != 0:
+            # Of the replicas of this process, the first.
+            devices = len(replica.strategy.extended.worker_devices)
+            if devices > 1 and int(tf.get_static_value(replica.replica_id_in_sync_group) or 0) % devices:
                 return
         graph = tf.compat.v1.get_default_graph()
         if is_compiled_by_xla(graph):
@@ -143,20 +151,20 @@ class TapeCapture:
                     "jit_compile, or train with model.fit, whose compiled steps are captured."
                 )
             return
-        self._traced = TracedStep(graph, tf.numpy_function(self._hook.begin_tape_step, [], tf.bool))
+        self._recording.traced = TracedStep(graph, tf.numpy_function(self._hook.begin_tape_step, [], tf.bool))
         self._collect()
 
     def _collect(self) -> None:
         wants = self._hook.get_tape_wants()
         if wants.is_empty:
             return
-        self._collector = Collector(self._hook.registered, wants, self._hook.report_loss)
-        self._taps.enter_context(tapped_classes())
-        self._taps.enter_context(self._collector.active())
+        self._recording.collector = Collector(self._hook.registered, wants, self._hook.report_loss)
+        self._recording.taps.enter_context(tapped_classes())
+        self._recording.taps.enter_context(self._recording.collector.active())
 
     def _get_traced(self) -> TracedStep | None:
         """Return the step of the function being traced; what a loop or branch inside it computes is out of reach."""
-        traced = self._traced
+        traced = self._recording.traced
         return traced if traced is not None and traced.graph is tf.compat.v1.get_default_graph() else None
 
     def _get_loss(self, target: Any) -> dict[str, Any]:

@@ -11,20 +11,21 @@ from smdebug.core.collection_keys import CollectionKeys
 from smdebug.core.hook import BaseHook
 from smdebug.core.logger import get_logger
 from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name
-from smdebug.core.run_writer import Worker
 from smdebug.core.tfevent import DATA_TYPE_NUMBERS
 from smdebug.core.arrays import get_content
 from smdebug.core.writer import write_value
 from smdebug.tensorflow.collection import CollectionManager
 from smdebug.tensorflow.values import to_array
+from smdebug.tensorflow.workers import get_worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from smdebug.core.run_writer import Worker
     from smdebug.core.saving_plan import Selection
 
-# What this was built for and tested with. Others may work.
-_TESTED_VERSION = (2, 16)
+# The first that comes with Keras 3.
+_OLDEST_VERSION = (2, 16)
 
 
 class TensorflowHook(BaseHook):
@@ -63,7 +64,7 @@ class TensorflowHook(BaseHook):
         """Take what BaseHook takes; see there."""
         super().__init__(*args, **kwargs)
         version = tuple(int(part) for part in tf.__version__.split(".")[:2])
-        if version < _TESTED_VERSION:
+        if version < _OLDEST_VERSION:
             get_logger().warning(
                 "TensorFlow %s comes with a Keras before 3, which this hook was not made for: what it shows in another "
                 "way is not saved.",
@@ -71,15 +72,7 @@ class TensorflowHook(BaseHook):
             )
 
     def _get_worker(self) -> Worker:
-        resolver = getattr(tf.distribute.get_strategy(), "cluster_resolver", None)
-        spec = resolver.cluster_spec().as_dict() if resolver is not None else {}
-        hosts = spec.get("chief", []) + spec.get("worker", [])
-        if not hosts:
-            return Worker("worker_0", True, 1)
-        rank = int(resolver.task_id or 0)
-        if resolver.task_type == "worker":
-            rank += len(spec.get("chief", []))
-        return Worker(f"worker_{rank}", rank == 0, len(hosts))
+        return get_worker()
 
     def _to_array(self, value: Any) -> np.ndarray[Any, Any]:
         if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex, str, list, tuple)):
