@@ -102,4 +102,8 @@ def _get_read(variable: Any) -> Any:
 
 
 def _holds_numbers(tensor: Any) -> bool:
-    return bool(tensor.dtype.is_numpy_compatible) and tensor.dtype.base_dtype not in (tf.string, tf.resource, tf.variant)
+    return bool(tensor.dtype.is_numpy_compatible) and tensor.dtype.base_dtype not in (
+        tf.string,
+        tf.resource,
+        tf.variant,
+    )

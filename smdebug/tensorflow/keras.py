@@ -229,9 +229,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
             layers = names.layers.values()
             wants = self._wants[key] = Wants(
-                frozenset(
-                    name for name in names.gradients.values() if any(found.matches(name) for found in plan.due)
-                ),
+                frozenset(name for name in names.gradients.values() if any(found.matches(name) for found in plan.due)),
                 frozenset(name for name in layers if is_wanted(f"{name}{self.INPUT_TENSOR_SUFFIX}")),
                 frozenset(name for name in layers if is_wanted(f"{name}{self.OUTPUT_TENSOR_SUFFIX}")),
                 frozenset(name for name in ("inputs", "labels", "predictions") if is_wanted(name)),

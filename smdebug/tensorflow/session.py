@@ -24,7 +24,7 @@ __all__ = ["Collection", "CollectionKeys", "CollectionManager", "EstimatorHook",
 v1 = tf.compat.v1
 
 
-class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc]
+class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc, name-defined]
     """Saves variables, gradients, losses and any tensor of a graph, by the names that they have there.
 
     A step is a call of the session's `run`; the script says its mode. Tensors are fetched together with what the
@@ -108,9 +108,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
             left_out = self.collection_manager.get(CollectionKeys.GRADIENTS).tensor_names
             tensors = {name: tensor for name, tensor in tensors.items() if name not in left_out}
         wanted = {
-            name: tensor
-            for name, tensor in tensors.items()
-            if any(collection.matches(name) for collection in plan.due)
+            name: tensor for name, tensor in tensors.items() if any(collection.matches(name) for collection in plan.due)
         }
         return v1.train.SessionRunArgs(wanted) if wanted else None
 
@@ -124,7 +122,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         else:
             self._end_step()
 
-    def end(self, session: Any) -> None:
+    def end(self, session: Any) -> None:  # noqa: ARG002 - as above
         """Make what is left visible; the run goes on until the hook is closed."""
         self._end_step()
 

@@ -7,7 +7,7 @@ runs the same `train_step` on the same data, compiled in the same way, so that t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import keras
 import tensorflow as tf
@@ -28,6 +28,7 @@ FUNCTIONS = {
 }
 
 Values = dict[str, Any]
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 
 class _Built(NamedTuple):
@@ -60,7 +61,7 @@ class StepFunctions:
         is_compiled = not model.run_eagerly
         reduction = "concat" if mode == ModeKeys.PREDICT else "auto"
 
-        @tf.autograph.experimental.do_not_convert
+        @_as_it_is
         def step(data: Any) -> tuple[Any, Values]:
             collector = Collector(self._names, wants, self._say)
             try:
@@ -74,7 +75,7 @@ class StepFunctions:
                 result = getattr(model, FUNCTIONS[mode][1])(data)
             return result, collector.get_values()
 
-        @tf.autograph.experimental.do_not_convert
+        @_as_it_is
         def run(data: Any) -> tuple[Any, Values]:
             with tapped_classes():
                 result, values = strategy.run(step, args=(data,))
@@ -89,6 +90,11 @@ class StepFunctions:
         if mode == ModeKeys.PREDICT:
             return lambda batches: _run_batches(compiled, batches)
         return lambda iterator: _run_steps(compiled, iterator, model.steps_per_execution)
+
+
+def _as_it_is(function: _Function) -> _Function:
+    """Keep TensorFlow from rewriting the Python of a function, as Keras does for its own."""
+    return cast("_Function", tf.autograph.experimental.do_not_convert(function))
 
 
 def _run_steps(function: Any, iterator: Any, times: int) -> tuple[Any, Values]:

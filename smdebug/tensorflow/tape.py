@@ -131,7 +131,7 @@ class TapeCapture:
             return tf.numpy_function(save, tensors, tf.bool)
 
         if wanted:
-            tf.cond(traced.is_due, do, lambda: tf.constant(False))
+            tf.cond(traced.is_due, do, lambda: tf.constant(value=False))
 
     def _begin_traced(self) -> None:
         self._recording.traced = None

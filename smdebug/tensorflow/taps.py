@@ -46,7 +46,9 @@ class Wants(NamedTuple):
 class Collector:
     """What one run, or one trace, of a step's Python code shows."""
 
-    def __init__(self, names: ModelNames | RegisteredModels, wants: Wants, say: Callable[[str, Exception], None]) -> None:
+    def __init__(
+        self, names: ModelNames | RegisteredModels, wants: Wants, say: Callable[[str, Exception], None]
+    ) -> None:
         """Take what reports the loss of a value; nothing here raises into the step."""
         self._names = names
         self._wants = wants

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
+from smdebug.core.arrays import get_content
 from smdebug.core.collection_keys import CollectionKeys
 from smdebug.core.hook import BaseHook
 from smdebug.core.logger import get_logger
 from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name
 from smdebug.core.tfevent import DATA_TYPE_NUMBERS
-from smdebug.core.arrays import get_content
 from smdebug.core.writer import write_value
 from smdebug.tensorflow.collection import CollectionManager
 from smdebug.tensorflow.values import to_array

@@ -42,7 +42,11 @@ def read_job(jobs: dict[str, str], emulator: RunningEmulator, wait_for_job: Any,
     def read(kind: str) -> tuple[dict[str, Any], Any, dict[str, bytes]]:
         description = wait_for_job(jobs[kind])
         assert description["TrainingJobStatus"] == "Completed", description
-        return description, create_trial(download_tensors(emulator, jobs[kind], tmp_path)), read_model(emulator, jobs[kind])
+        return (
+            description,
+            create_trial(download_tensors(emulator, jobs[kind], tmp_path)),
+            read_model(emulator, jobs[kind]),
+        )
 
     return read
 
@@ -83,7 +87,9 @@ def test_an_untouched_keras_script_is_captured(read_job: Any) -> None:
     assert len(trial.tensor_names(collection="layers")) == 4
     # Adam's first momentum is a tenth of the first gradient.
     momentum = trial.tensor("adam/digits_hidden_kernel_momentum:0").value(0, mode=modes.TRAIN)
-    np.testing.assert_allclose(0.1 * trial.tensor("gradients/digits/hidden/kernelGrad").value(0), momentum, rtol=1e-4, atol=1e-8)
+    np.testing.assert_allclose(
+        0.1 * trial.tensor("gradients/digits/hidden/kernelGrad").value(0), momentum, rtol=1e-4, atol=1e-8
+    )
     # Validation ends each epoch: what the last evaluation used is what training left.
     weights = np.load(io.BytesIO(files["weights.npz"]))
     last = trial.steps(mode=modes.EVAL)[-1]
@@ -93,7 +99,7 @@ def test_an_untouched_keras_script_is_captured(read_job: Any) -> None:
 
 
 def test_a_loop_with_a_hook_is_captured(read_job: Any) -> None:
-    description, trial, files = read_job("hook")
+    _, trial, files = read_job("hook")
     reported = json.loads(files["metrics.json"])
     assert reported["test_accuracy"] > 0.93
     gradients = list(np.load(io.BytesIO(files["gradients.npz"])).values())

@@ -16,7 +16,7 @@ class History(keras.callbacks.Callback):
         super().__init__()
         self.batches: list[dict[str, float]] = []
 
-    def on_train_batch_end(self, batch: int, logs: dict[str, float] | None = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras' own
         self.batches.append({name: float(value) for name, value in (logs or {}).items()})
 
 

@@ -21,7 +21,9 @@ def fit(model, *callbacks, x=X, y=Y):
 
 
 def warnings_in(said):
-    return [record.getMessage() for record in said.records if record.name == "smdebug" and record.levelno >= logging.WARNING]
+    return [
+        record.getMessage() for record in said.records if record.name == "smdebug" and record.levelno >= logging.WARNING
+    ]
 
 
 def test_a_model_without_weights(make_hook, run, said):

@@ -36,7 +36,15 @@ def test_a_step_shows_everything(make_hook, run, way):
     batch = {"inputs", "labels", "predictions"}
     for step in run.steps:
         values = run.values(step)
-        assert set(values) == WEIGHTS | GRADIENTS | LAYERS | {name for name in values if name.lower().startswith("sgd")} | numbers | batch
+        assert (
+            set(values)
+            == WEIGHTS
+            | GRADIENTS
+            | LAYERS
+            | {name for name in values if name.lower().startswith("sgd")}
+            | numbers
+            | batch
+        )
         assert {name.lower() for name in optimizer} <= {name.lower() for name in values}
         for name, expected in zip((KERNEL, BIAS), recorder.weights[step], strict=False):
             np.testing.assert_array_equal(values[name], expected)
@@ -112,7 +120,7 @@ def test_predict_returns_what_it_did_and_shows_it(make_hook, run, way):
     saved = np.concatenate([run.values(step)["predictions"] for step in run.steps])
     np.testing.assert_array_equal(saved, expected)
     assert GRADIENTS.isdisjoint(run.values(0))
-    assert WEIGHTS < set(run.values(0))
+    assert set(run.values(0)) > WEIGHTS
 
 
 def test_evaluate_returns_what_it_did(make_hook, run, way):

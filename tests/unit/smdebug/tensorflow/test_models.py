@@ -74,7 +74,9 @@ def test_nested_models_and_a_shared_layer(make_hook, run):
     # Two layers of one name: what they show is told apart.
     sames = {name for name in values if "same" in name and name.endswith("outputs")}
     assert len(sames) == 2
-    kernels = [name for name in values if name.endswith(":0") and "same" in name and "kernel" in name and "weights" in name]
+    kernels = [
+        name for name in values if name.endswith(":0") and "same" in name and "kernel" in name and "weights" in name
+    ]
     assert sorted(values[name].shape for name in kernels) == [(4, 4), (6, 2)]
     gradients = [name for name in values if name.startswith("gradients") and "same" in name and "kernel" in name]
     assert sorted(values[name].shape for name in gradients) == [(4, 4), (6, 2)]
@@ -100,10 +102,12 @@ def test_an_embedding_a_recurrent_layer_and_a_normalization(make_hook, run):
     words = np.random.default_rng(0).integers(0, 7, (16, 5))
     fit(model, make_hook(save_all=True), x=words)
     values = run.values(0)
-    assert values["gradients/emb/embeddingsGrad" if "gradients/emb/embeddingsGrad" in values else "gradients/text/emb/embeddingsGrad"].shape == (7, 4)
+    # What few words of a batch use is the whole table's gradient, filled up with zeros.
+    assert values["gradients/emb/embeddingsGrad"].shape == (7, 4)
     assert values["lstm/outputs"].shape == (8, 3)
     # What is not trained is a weight without a gradient.
-    assert [name for name in values if "moving_mean" in name] == [name for name in values if name.startswith("bn/weights") and "moving_mean" in name]
+    assert {"bn/weights/bn/moving_mean:0", "bn/weights/bn/gamma:0", "gradients/bn/gammaGrad"} <= set(values)
+    assert "gradients/bn/moving_meanGrad" not in values
     assert values["inputs"].dtype.kind == "i"
 
 

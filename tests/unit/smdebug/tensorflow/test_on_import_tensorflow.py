@@ -120,7 +120,8 @@ def test_a_hook_of_the_script_is_the_only_one(run_script, run, config, tmp_path)
 def test_a_script_that_only_asks_for_the_hook_leaves_its_training_to_it(run_script, run, config):
     asking = FIT.replace(
         "for _ in",
-        "import smdebug.tensorflow as smd\nhook = smd.get_hook(create_if_not_exists=True)\nhook.save_scalar('mine', 1)\nfor _ in",
+        "import smdebug.tensorflow as smd\nhook = smd.get_hook(create_if_not_exists=True)\n"
+        "hook.save_scalar('mine', 1)\nfor _ in",
     )
     done = run_script(START + asking, SMDEBUG_CONFIG_FILE_PATH=config(), **QUIET)
     assert done.returncode == 3, done.stderr

@@ -61,8 +61,7 @@ def test_what_a_session_shows(make_session_hook, run, resource):
     gradients = [gradient for gradient, _ in network.gradients]
     shown = []
     with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
-        for _ in range(3):
-            shown.append(network.run(session, network.loss, network.output, *gradients)[1:])
+        shown += [network.run(session, network.loss, network.output, *gradients)[1:] for _ in range(3)]
     hook.close()
     assert run.steps == [0, 1, 2]
     for number, (loss, output, *of_loss) in enumerate(shown):

@@ -56,7 +56,7 @@ def test_each_step_of_a_loop(make_hook, run, kind):
     layers = {f"{layer}/{side}" for layer in ("d1", "drop", "d2") for side in ("inputs", "outputs")}
     for number in run.steps:
         values = run.values(number)
-        optimizer = {name for name in values if name.startswith("SGD") or name.startswith("sgd")}
+        optimizer = {name for name in values if name.lower().startswith("sgd")}
         assert len(optimizer) == 6
         assert set(values) == WEIGHTS | GRADIENTS | layers | optimizer | {"loss", "inputs", "predictions"}
         loss, gradients, output = results[number]
