@@ -30,9 +30,10 @@ TRAINING_TOOLKIT = "sagemaker-training==5.1.4"
 _PUBLISHED_AS_SOURCE = {TRAINING_TOOLKIT: ("inotify_simple==1.2.1",)}
 """Requirement -> what it needs that is published as source, too, and is pure Python."""
 
-# Debian 12's glibc is 2.36; every older one's wheels run on it. pip does not know that 2014 is another name of 2.17.
+# Debian 12's glibc is 2.36; every older one's wheels run on it. pip does not know that 2014 and 2010 are other names of
+# 2.17 and 2.12.
 _PLATFORMS = [f"manylinux_2_{minor}_{platform.machine()}" for minor in range(36, 4, -1)]
-_PLATFORMS += [f"manylinux2014_{platform.machine()}"]
+_PLATFORMS += [f"manylinux{year}_{platform.machine()}" for year in (2014, 2010)]
 
 _SETUP_WITHOUT_EXTENSION = '''\
 """Runs the original setup with a module in place of its C extension."""

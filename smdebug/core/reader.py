@@ -98,7 +98,8 @@ def _has_true_length(record: memoryview) -> bool:
 
 
 def _narrow(tensor: NDArray[Any], true_dtype: str) -> NDArray[Any]:
-    if true_dtype in np.sctypeDict:
+    # ml_dtypes, which TensorFlow imports, adds bfloat16 to numpy: what is read must not depend on who was imported.
+    if true_dtype in np.sctypeDict and np.dtype(true_dtype).kind in "biufc":
         # With the copy that makes the array the caller's own, whatever the types.
         return tensor.astype(true_dtype)
     return tensor.copy()

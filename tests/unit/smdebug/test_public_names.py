@@ -17,6 +17,12 @@ NAMES = {
     "smdebug.pytorch.collection": "Collection CollectionKeys CollectionManager",
     "smdebug.pytorch.hook": "Collection CollectionKeys CollectionManager Hook",
     "smdebug.pytorch.singleton_utils": "del_hook get_hook set_hook",
+    "smdebug.tensorflow": "Collection CollectionKeys EstimatorHook KerasHook ReductionConfig SaveConfig SaveConfigMode "
+    "SessionHook create_trial del_hook get_hook modes set_hook",
+    "smdebug.tensorflow.collection": "Collection CollectionKeys CollectionManager",
+    "smdebug.tensorflow.keras": "Collection CollectionKeys CollectionManager KerasHook",
+    "smdebug.tensorflow.session": "Collection CollectionKeys CollectionManager EstimatorHook SessionHook",
+    "smdebug.tensorflow.singleton_utils": "del_hook get_hook set_hook",
     "smdebug.trials": "LocalTrial S3Trial Trial create_trial",
     "smdebug.rules": "RequiredTensors RequiredTensorsForTrial Rule invoke_rule",
     "smdebug.rules.rule": "Rule",
@@ -129,6 +135,8 @@ DOORS = [
     "smdebug",
     "smdebug.pytorch",
     "smdebug.pytorch.collection",
+    "smdebug.tensorflow",
+    "smdebug.tensorflow.collection",
     "smdebug.rules.action",
     "smdebug.core.utils",
     "smdebug.core.access_layer",
@@ -182,7 +190,8 @@ def test_version_is_that_of_the_library_whose_files_these_are():
 
 
 def test_importing_every_name_starts_nothing_and_loads_no_framework():
-    modules = [module for module in NAMES if not module.startswith("smdebug.pytorch")]
+    frameworks = ("smdebug.pytorch", "smdebug.tensorflow.keras", "smdebug.tensorflow.session")
+    modules = [module for module in NAMES if not module.startswith(frameworks)]
     code = (
         "import importlib, sys, threading\n"
         f"for module in {modules!r}: importlib.import_module(module)\n"

@@ -1,0 +1,167 @@
+"""What a hook costs a step of Keras' fit in graph mode, beside Keras' own TensorBoard callback.
+
+That callback writes histograms of weights once an epoch, so what saving costs is compared in epochs of one step. As a
+script it prints one JSON line: milliseconds a step of each way of training.
+
+    python benchmarks/hook_cost_keras.py --width 512 --depth 4
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+REPEATS = 7
+STEPS = 100
+SIZES = {"small tensors": ("--width", "64", "--depth", "20"), "large tensors": ("--width", "512", "--depth", "6")}
+BATCH = 64
+
+
+def build_model(width: int, depth: int) -> Any:
+    import keras
+
+    keras.utils.set_random_seed(0)
+    layers = [keras.layers.Dense(width, activation="relu") for _ in range(depth)]
+    model = keras.Sequential([keras.Input((width,)), *layers, keras.layers.Dense(10)])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer=keras.optimizers.SGD(1e-3), loss=loss)
+    return model
+
+
+def time_fit(model: Any, data: Any, callbacks: list[Any], *, steps: int, epochs: int) -> float:
+    """Seconds that a step takes, the first epoch left out."""
+    import keras
+
+    class Clock(keras.callbacks.Callback):  # type: ignore[misc]
+        began = 0.0
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+            self.began = self.began or time.perf_counter()
+
+    clock = Clock()
+    arguments = {"steps_per_epoch": steps, "epochs": epochs + 1, "verbose": 0, "shuffle": False}
+    model.fit(data, callbacks=[*callbacks, clock], **arguments)
+    return (time.perf_counter() - clock.began) / (steps * epochs)
+
+
+def time_call(hook: Any, model: Any) -> float:
+    """Seconds of the idle hook's callback by itself, which lies below what a whole training can show."""
+    hook.set_model(model)
+    calls = 5000
+    began = time.perf_counter()
+    for batch in range(calls):
+        hook.on_train_batch_begin(batch)
+    return (time.perf_counter() - began) / calls
+
+
+def measure_here(width: int, depth: int) -> dict[str, float]:
+    """Milliseconds a step of each way of training, and of the idle hook's callback alone."""
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    import smdebug.tensorflow as smd
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    generator = np.random.default_rng(0)
+    images = generator.standard_normal((BATCH, width), np.float32)
+    data = tf.data.Dataset.from_tensors((images, generator.integers(0, 10, BATCH))).repeat()
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+    hooks = []
+
+    def hook(name: str, interval: int, *collections: str) -> Any:
+        config = smd.SaveConfig(save_interval=interval)
+        made = smd.KerasHook(str(folder / name), include_collections=collections, save_config=config)
+        hooks.append(made)
+        return made
+
+    saved = ("weights", "biases", "gradients")
+    ways: dict[str, tuple[Any, Callable[[int], list[Any]]]] = {
+        "bare": (build_model(width, depth), lambda _: []),
+        "idle": (build_model(width, depth), lambda _, made=hook("idle", 10**9, *saved): [made]),  # type: ignore[misc]
+        "save": (build_model(width, depth), lambda _, made=hook("save", 1, *saved): [made]),  # type: ignore[misc]
+        "weights": (build_model(width, depth), lambda _, made=hook("weights", 1, *saved[:2]): [made]),  # type: ignore[misc]
+        "tensorboard": (
+            build_model(width, depth),
+            lambda turn: [
+                keras.callbacks.TensorBoard(str(folder / f"tensorboard-{turn}"), histogram_freq=1, write_graph=False)
+            ],
+        ),
+    }
+    steps: dict[str, list[float]] = {name: [] for name in ("bare", "idle", "save")}
+    epochs: dict[str, list[float]] = {name: [] for name in ways if name != "idle"}
+    try:
+        # In turn, so that what slows the machine for a while slows all of them.
+        for turn in range(REPEATS):
+            for name in steps:
+                model, make = ways[name]
+                steps[name].append(time_fit(model, data, make(turn), steps=STEPS, epochs=2))
+            for name in epochs:
+                model, make = ways[name]
+                epochs[name].append(time_fit(model, data, make(turn), steps=1, epochs=8))
+        answers = {f"{name}_ms": 1e3 * statistics.median(values) for name, values in steps.items()}
+        answers |= {f"{name}_epoch_ms": 1e3 * statistics.median(values) for name, values in epochs.items()}
+        return {**answers, "idle_call_ms": 1e3 * time_call(hooks[0], ways["idle"][0])}
+    finally:
+        for made in hooks:
+            made.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_script(arguments: tuple[str, ...]) -> dict[str, float]:
+    """What this file prints as a script of its own process."""
+    from benchmarks._tensorboard import build_tensorboard
+
+    path = os.pathsep.join((str(Path(__file__).parents[1]), str(build_tensorboard())))
+    own = {"SMDEBUG_LOG_LEVEL": "error", "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    command = [sys.executable, __file__, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **own}, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
+    answers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return answers
+
+
+def measure() -> Iterator[str]:
+    for size, arguments in SIZES.items():
+        answers = run_script(arguments)
+        bare, bare_epoch = answers["bare_ms"], answers["bare_epoch_ms"]
+        yield f"{size} ({' '.join(arguments)})"
+        yield f"{'bare step':<46}{bare:>9.3f} ms"
+        share = 100 * answers["idle_call_ms"] / bare
+        yield f"{'idle hook: its callback':<46}{answers['idle_call_ms']:>9.4f} ms{share:>9.2f} %   goal < 1 %"
+        for way, shown in (("idle", "idle hook: the step with it"), ("save", "saving weights and gradients each step")):
+            cost = answers[f"{way}_ms"] - bare
+            yield f"{shown:<46}{cost:>+9.3f} ms{100 * cost / bare:>+9.2f} %"
+        yield f"{'bare epoch of one step':<46}{bare_epoch:>9.3f} ms"
+        tensorboard = answers["tensorboard_epoch_ms"] - bare_epoch
+        yield f"{'... TensorBoard(histogram_freq=1)':<46}{tensorboard:>+9.3f} ms"
+        for way, shown in (("save", "... saving weights and gradients"), ("weights", "... saving weights alone")):
+            cost = answers[f"{way}_epoch_ms"] - bare_epoch
+            goal = "   goal <= 0.33" if way == "save" else ""
+            yield f"{shown:<46}{cost:>+9.3f} ms{cost / tensorboard:>9.2f} of TensorBoard's{goal}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--width", type=int, default=512, help="neurons a layer")
+    parser.add_argument("--depth", type=int, default=6, help="layers before the last one")
+    options = parser.parse_args()
+    sys.stdout.write(f"\n{json.dumps(measure_here(options.width, options.depth))}\n")
+
+
+if __name__ == "__main__":
+    main()

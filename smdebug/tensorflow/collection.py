@@ -1,0 +1,47 @@
+"""Collections that know Keras' layers and TensorFlow's tensors."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from smdebug.core.collection import Collection as BaseCollection
+from smdebug.core.collection import CollectionKeys
+from smdebug.core.collection_manager import CollectionManager as BaseCollectionManager
+
+__all__ = ["Collection", "CollectionKeys", "CollectionManager"]
+
+
+class Collection(BaseCollection):
+    """A collection that can be given tensors, variables and layers themselves."""
+
+    def add(self, tensors: Any) -> None:
+        """Include a tensor or variable of a graph by its name, or each of several; SMDebugTypeError for other types."""
+        if isinstance(tensors, (list, tuple, set)):
+            for tensor in tensors:
+                self.add(tensor)
+            return
+        self.add_tensor_name(tensors if isinstance(tensors, str) else get_name(tensors))
+
+    def add_for_mode(self, tensors: Any, mode: object = None) -> None:  # noqa: ARG002 - smdebug's signature
+        """Include tensors, as `add` does: which mode a tensor is of shows when it is saved."""
+        self.add(tensors)
+
+    def add_keras_layer(self, layer: Any, inputs: bool = False, outputs: bool = True) -> None:
+        """Include a Keras layer's inputs, its outputs, or both."""
+        if inputs:
+            self.include(rf"^{re.escape(layer.name)}/inputs(_\d+)?$")
+        if outputs:
+            self.include(rf"^{re.escape(layer.name)}/outputs(_\d+)?$")
+
+
+def get_name(tensor: Any) -> str:
+    """Return the name of a tensor or variable of a graph, as runs hold it."""
+    name = tensor.path if hasattr(tensor, "path") else tensor.name
+    return name if ":" in name else f"{name}:0"
+
+
+class CollectionManager(BaseCollectionManager):
+    """Collections of a TensorFlow run."""
+
+    collection_class = Collection

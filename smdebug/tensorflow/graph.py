@@ -1,0 +1,109 @@
+"""What can be fetched from a graph of TensorFlow 1's way, and what a run of it computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+v1 = tf.compat.v1
+
+# TensorFlow counts reading a variable among what changes something.
+_READS = frozenset({"ReadVariableOp", "VarHandleOp", "Variable", "VariableV2"})
+
+
+class FetchedGraph:
+    """Tensors of one graph by the names that runs hold, and which of them a run computes anyway."""
+
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+        with graph.as_default():
+            variables = v1.global_variables() + v1.local_variables()
+            self.trainable = [variable.name for variable in v1.trainable_variables()]
+        # A variable is read by an operation of its own, and is called what it is itself.
+        self._variables = {variable.name: _get_read(variable) for variable in variables}
+        self._computed: dict[Any, dict[str, Any]] = {}
+
+    def get_computed(self, fetches: Any, named: frozenset[str]) -> dict[str, Any]:
+        """Return, by name, what can be fetched together with `fetches` without doing anything more.
+
+        Args:
+            fetches: what the script asks for.
+            named: tensors that may be computed for their own sake, as a loss that only its gradients are asked of, if
+                they need nothing that is not there and change nothing.
+        """
+        operations = _get_operations(self._graph, fetches)
+        key = (frozenset(operation.name for operation in operations), named)
+        found = self._computed.get(key)
+        if found is None:
+            found = self._computed[key] = self._find_computed(operations, named)
+        return found
+
+    def _find_computed(self, operations: list[Any], named: frozenset[str]) -> dict[str, Any]:
+        done = _get_ancestors(operations)
+        found = {
+            tensor.name: tensor
+            for operation in self._graph.get_operations()
+            if operation in done
+            for tensor in operation.outputs
+            if self._graph.is_fetchable(tensor) and _holds_numbers(tensor)
+        }
+        for name in named - set(found) - set(self._variables):
+            tensor = self._find_tensor(name)
+            if tensor is not None and all(
+                operation.type in _READS or not _is_special(operation)
+                for operation in _get_ancestors([tensor.op]) - done
+            ):
+                found[name] = tensor
+        names = {operation.name for operation in done}
+        for name, tensor in self._variables.items():
+            base = name.partition(":")[0]
+            # An initializer is no step of training: what it is about to set cannot be read yet.
+            if base in names and not {f"{base}/Assign", f"{base}/IsInitialized/VarIsInitializedOp"} & names:
+                found[name] = tensor
+        return found
+
+    def _find_tensor(self, name: str) -> Any:
+        try:
+            tensor = self._graph.get_tensor_by_name(name)
+        except (KeyError, ValueError):
+            return None
+        return tensor if self._graph.is_fetchable(tensor) and _holds_numbers(tensor) else None
+
+
+def _get_ancestors(operations: list[Any]) -> set[Any]:
+    """Return all that has to run for the operations, themselves included."""
+    seen: set[Any] = set()
+    waiting = list(operations)
+    while waiting:
+        operation = waiting.pop()
+        if operation not in seen:
+            seen.add(operation)
+            waiting += [tensor.op for tensor in operation.inputs]
+            waiting += operation.control_inputs
+    return seen
+
+
+def _is_special(operation: Any) -> bool:
+    """Tell whether an operation needs something from outside, or changes something."""
+    return operation.type in ("Placeholder", "PlaceholderV2") or bool(operation.op_def.is_stateful)
+
+
+def _get_operations(graph: Any, fetches: Any) -> list[Any]:
+    operations = []
+    for fetch in tf.nest.flatten(fetches):
+        element = graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
+        operations.append(element.op if isinstance(element, tf.Tensor) else element)
+    return operations
+
+
+def _get_read(variable: Any) -> Any:
+    return variable.value()
+
+
+def _holds_numbers(tensor: Any) -> bool:
+    return bool(tensor.dtype.is_numpy_compatible) and tensor.dtype.base_dtype not in (
+        tf.string,
+        tf.resource,
+        tf.variant,
+    )

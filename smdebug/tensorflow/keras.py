@@ -1,0 +1,277 @@
+"""The Keras hook: a callback that saves what steps show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+
+from smdebug.core.barrier import guarded
+from smdebug.core.collection_keys import CollectionKeys
+from smdebug.core.logger import get_logger
+from smdebug.core.modes import ModeKeys
+from smdebug.core.saving_plan import StepPlan
+from smdebug.tensorflow.collection import Collection, CollectionManager
+from smdebug.tensorflow.model_names import ModelNames, get_optimizer_variables, is_bias
+from smdebug.tensorflow.registered_models import RegisteredModels
+from smdebug.tensorflow.step_functions import FUNCTIONS, StepFunctions, Values
+from smdebug.tensorflow.tape import TapeCapture, wrap_optimizer, wrap_tape
+from smdebug.tensorflow.taps import Wants
+from smdebug.tensorflow.tensorflow_hook import TensorflowHook
+from smdebug.tensorflow.workers import trains_with_other_processes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Collection", "CollectionKeys", "CollectionManager", "KerasHook"]
+
+
+class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
+    """Saves weights, gradients, optimizer variables, losses, metrics, and inputs and outputs of a model and its layers.
+
+    A step is a batch of `fit`, `evaluate` or `predict`, which set the mode; weights are saved as the step leaves them.
+    Where the model is trained by a loop of the script's own, `wrap_tape` shows the steps.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what BaseHook takes; see there."""
+        super().__init__(*args, **kwargs)
+        keras.callbacks.Callback.__init__(self)
+        self._functions: dict[int, tuple[ModelNames, StepFunctions]] = {}
+        self._wants: dict[tuple[int, StepPlan], Wants] = {}
+        self.tape_capture = TapeCapture(self)
+        self.registered = RegisteredModels()
+        self._wraps_tapes = False
+        self._is_one_of_many = trains_with_other_processes()
+        self._times_given = 0
+        self._calls_a_step = 1
+        self._calls = 0
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a script has shown it steps, or will."""
+        return self._wraps_tapes or self.step >= 0
+
+    # What a loop of the script's own calls.
+
+    def wrap_tape(self, tape: Any) -> Any:
+        """Make a `tf.GradientTape` show the steps that it records; return it.
+
+        Recording begins a step of mode TRAIN, and `gradient` shows loss, weights and gradients.
+        """
+        self._wraps_tapes = True
+        return wrap_tape(tape, self.tape_capture)
+
+    def wrap_optimizer(self, optimizer: Any) -> Any:
+        """Make a Keras optimizer of a loop of the script's own show its variables; return it."""
+        return wrap_optimizer(optimizer, self.tape_capture)
+
+    def register_model(self, model: Any) -> None:
+        """Show the layers of a model that a loop of the script's own trains, its inputs and its predictions."""
+        self.registered.add(model)
+
+    @guarded("a value given to record_tensor_value")
+    def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
+        """Save a value under its name if the present step selects that name."""
+        self._save(tensor_name, tensor_value)
+
+    # Called by Keras.
+
+    def set_model(self, model: Any) -> None:
+        """Take the model whose steps follow."""
+        super().set_model(model)
+        self._times_given += 1
+
+    def set_params(self, params: Any) -> None:
+        """Take what Keras says of the loop, after all of its callbacks were given the model."""
+        super().set_params(params)
+        if self._times_given:
+            self._calls_a_step, self._times_given, self._calls = self._times_given, 0, 0
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature
+        """Begin a step of `fit`."""
+        self._begin_batch(ModeKeys.TRAIN, batch)
+
+    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """Begin a step of `evaluate`, or of `fit`'s validation."""
+        self._begin_batch(ModeKeys.EVAL, batch)
+
+    def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """Begin a step of `predict`."""
+        self._begin_batch(ModeKeys.PREDICT, batch)
+
+    def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """End the last step of `fit`."""
+        self._end_step()
+
+    def on_test_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """End the last step of an evaluation."""
+        self._end_step()
+
+    def on_predict_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """End the last step of `predict`."""
+        self._end_step()
+
+    @guarded("a step")
+    def _begin_batch(self, mode: ModeKeys, batch: int) -> None:
+        if self._calls_a_step > 1:
+            # A hook that is given to Keras twice is called twice a step.
+            self._calls += 1
+            if self._calls % self._calls_a_step:
+                return
+        if self._writer is not None:
+            # Callbacks have added to the step: from now on it is written once, when the next one begins.
+            self._saves_late = True
+        if mode is not self.mode:
+            self._change_mode(mode)
+        plan = self._begin_step()
+        if plan is None and self._is_one_of_many and not self._closed:
+            # Whether this process writes or not: it would wait for ever for one that runs another function.
+            plan = self._get_saving_plan().get_step_plan(mode, self._get_mode_step())
+        if plan is not None:
+            self._replace_function(self.model, mode, batch, plan)
+
+    # Called for tapes; in a function that TensorFlow has compiled, as a call out of it.
+
+    @property
+    def is_saving(self) -> bool:
+        """Whether the present step saves something."""
+        return self._plan is not None
+
+    def begin_tape_step(self) -> bool:
+        """Begin a step of a loop of the script's own; tell whether something is due at it."""
+        self._begin_tape_step()
+        return self.is_saving
+
+    @guarded("a step")
+    def _begin_tape_step(self) -> None:
+        self._plan = None
+        self._change_mode(ModeKeys.TRAIN)
+        self._begin_step()
+
+    @guarded("values of a step")
+    def save_tape_values(self, values: Values) -> None:
+        """Save what a step of the script's own shows."""
+        for name, value in values.items():
+            self._save(name, value)
+
+    def include_tape_names(self, values: Iterable[str], weights: Iterable[str]) -> None:
+        """Put a loop's losses and weights into their collections."""
+        self._include_names(CollectionKeys.LOSSES, [name for name in values if name.startswith("loss")])
+        self._include_names(CollectionKeys.WEIGHTS, [name for name in weights if not is_bias(name)])
+
+    def include_optimizer_names(self, names: Iterable[str]) -> None:
+        """Put an optimizer's variables into their collection."""
+        self._include_names(CollectionKeys.OPTIMIZER_VARIABLES, names)
+
+    def may_save(self, name: str) -> bool:
+        """Tell whether the tensor is saved at any step."""
+        return any(collection.matches(name) for collection in self._get_saving_plan().saved)
+
+    def get_tape_wants(self) -> Wants:
+        """Return what registered models are to show: at this step, or in a function that is traced for all steps."""
+        if self.registered.model is None:
+            return Wants()
+        if self.registered.refresh():
+            self._wants.clear()
+        plan = self._plan
+        if plan is None or not tf.executing_eagerly():
+            saved = self._get_saving_plan().saved
+            plan = StepPlan(saved, saved)
+        return self._get_wants(self.registered, plan)
+
+    def _end_step(self) -> None:
+        self.tape_capture.end_step()
+        super()._end_step()
+
+    # A step that is due.
+
+    def _replace_function(self, model: Any, mode: ModeKeys, batch: int, plan: StepPlan) -> None:
+        """Put a function that saves the step in the place of Keras' own, for one call."""
+        names, functions = self._get_functions(model)
+        attribute = FUNCTIONS[mode][0]
+        found = getattr(model, attribute)
+        # Where another callback has ended a training before its step, ours is still there.
+        original = getattr(found, "smdebug_original", found)
+        capture = functions.get(mode, self._get_wants(names, plan), original)
+
+        def run_once(data: Any) -> Any:
+            setattr(model, attribute, original)
+            if self._plan is None and not self._is_one_of_many:
+                return original(data)
+            result, values = capture(data)
+            self._save_step(names, mode, batch, result, values)
+            return result
+
+        run_once.smdebug_original = original  # type: ignore[attr-defined]
+        setattr(model, attribute, run_once)
+
+    def _get_functions(self, model: Any) -> tuple[ModelNames, StepFunctions]:
+        found = self._functions.get(id(model))
+        if found is None or found[0].is_outdated:
+            names = ModelNames(model)
+            if names.is_empty:
+                get_logger().warning("The model %s has no weights: its other values are saved.", model.name)
+            found = self._functions[id(model)] = (names, StepFunctions(names, self.report_loss))
+            self._include_names(CollectionKeys.WEIGHTS, names.get_weight_names())
+            self._include_names(CollectionKeys.GRADIENTS, names.gradients.values())
+            self._wants.clear()
+        return found
+
+    def _get_wants(self, names: ModelNames | RegisteredModels, plan: StepPlan) -> Wants:
+        key = (id(names), plan)
+        wants = self._wants.get(key)
+        if wants is None:
+
+            def is_wanted(name: str) -> bool:
+                return any(found.matches(name) for found in plan.due) or plan.wants_numbered(f"{name}_")
+
+            layers = names.layers.values()
+            wants = self._wants[key] = Wants(
+                frozenset(name for name in names.gradients.values() if any(found.matches(name) for found in plan.due)),
+                frozenset(name for name in layers if is_wanted(f"{name}{self.INPUT_TENSOR_SUFFIX}")),
+                frozenset(name for name in layers if is_wanted(f"{name}{self.OUTPUT_TENSOR_SUFFIX}")),
+                frozenset(name for name in ("inputs", "labels", "predictions") if is_wanted(name)),
+            )
+        return wants
+
+    @guarded("a step")
+    def _save_step(self, names: ModelNames, mode: ModeKeys, batch: int, result: Any, values: Values) -> None:
+        """Save a step that has just been run, and make it visible."""
+        if self._plan is None:
+            return
+        for name, value in values.items():
+            self._save(name, value)
+        if mode != ModeKeys.PREDICT:
+            self._save_logs("val_" if mode == ModeKeys.EVAL else "", batch, result)
+        for name, variable in names.weights.items():
+            self._save(name, variable)
+        if mode == ModeKeys.TRAIN:
+            self._save_optimizer(getattr(names.model, "optimizer", None))
+        self._publish_step()
+
+    def _publish_step(self) -> None:
+        """Make the step visible, and let what callbacks add to it come after."""
+        if not self._saves_late:
+            plan = self._plan
+            self._end_step()
+            self._plan, self._in_step = plan, True
+
+    def _save_logs(self, prefix: str, batch: int, logs: Any) -> None:
+        if not isinstance(logs, dict):
+            return
+        numbers = {f"{prefix}{name}": value for name, value in logs.items()}
+        losses = [name for name in numbers if "loss" in name]
+        self._include_names(CollectionKeys.LOSSES, losses)
+        metrics = {**numbers, f"{prefix}batch": batch}
+        self._include_names(CollectionKeys.METRICS, [name for name in metrics if name not in losses])
+        for name, value in metrics.items():
+            array = self._to_array(value)
+            self._save(name, array.reshape(1) if array.ndim == 0 else array)
+
+    def _save_optimizer(self, optimizer: Any) -> None:
+        variables = get_optimizer_variables(optimizer)
+        self.include_optimizer_names(variables)
+        for name, variable in variables.items():
+            self._save(name, variable)

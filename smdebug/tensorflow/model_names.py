@@ -1,0 +1,116 @@
+"""What the variables and layers of a Keras model are called in a run."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BIAS = re.compile("^(?!gradient).*bias")
+
+
+class ModelNames:
+    """Names of one model's variables, gradients and layers, as long as it has the same ones.
+
+    A variable is `<layer>/weights/<path>:0`, `<layer>` being the layer of the model or of a model inside it that holds
+    it, and `<path>` what Keras calls the variable; its gradient is `gradients/<path>Grad`. A layer is called what Keras
+    calls it, or, where several of a model share a name, by its path. What still clashes is numbered.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.weights: dict[str, Any] = {}
+        self.gradients: dict[int, str] = {}
+        self.layers: dict[int, str] = {}
+        self._paths: dict[int, str] = {}
+        self._signature = _get_signature(model)
+        self._name_layers()
+        taken: set[str] = set()
+        for owner, variable in _walk_variables(model):
+            path = self._paths[id(variable)] = _make_unique(get_path(variable), taken)
+            taken.add(path)
+            self.weights[f"{self.layers.get(id(owner), owner.name)}/weights/{path}:0"] = variable
+            if variable.trainable:
+                self.gradients[id(variable)] = get_gradient_name(path)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the model has got other variables since, or froze some."""
+        return self._signature != _get_signature(self.model)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the model has no variables, or none yet."""
+        return not self.weights
+
+    def get_weight_names(self) -> list[str]:
+        """Return the names of variables that are no biases."""
+        return [name for name in self.weights if not is_bias(name)]
+
+    def _name_layers(self) -> None:
+        layers = list(self.model._flatten_layers(include_self=False, recursive=True))  # noqa: SLF001 - no public way down into layers of layers
+        names = [layer.name for layer in layers]
+        taken: set[str] = set()
+        for layer, name in zip(layers, names, strict=True):
+            if id(layer) in self.layers:
+                continue
+            wanted = name if names.count(name) == 1 else (getattr(layer, "path", None) or name).replace("/", ".")
+            self.layers[id(layer)] = unique = _make_unique(wanted, taken)
+            taken.add(unique)
+
+
+def is_bias(name: str) -> bool:
+    """Tell whether a tensor is one of the collection biases, whose regex this is."""
+    return bool(_BIAS.search(name))
+
+
+def get_path(variable: Any) -> str:
+    """Return what Keras or TensorFlow calls a variable, without the index of an output."""
+    path = variable.path if hasattr(variable, "path") else variable.name
+    return str(path).partition(":")[0]
+
+
+def get_gradient_name(path: str) -> str:
+    """Return the name of a variable's gradient."""
+    return f"gradients/{path}Grad"
+
+
+def get_optimizer_variables(optimizer: Any) -> dict[str, Any]:
+    """Return an optimizer's variables by their names; none where they are not made yet."""
+    variables = getattr(optimizer, "variables", None)
+    if callable(variables):
+        variables = variables()
+    found: dict[str, Any] = {}
+    for variable in variables or ():
+        found[_make_unique(f"{get_path(variable)}:0", found)] = variable
+    return found
+
+
+def _make_unique(name: str, taken: Any) -> str:
+    unique, number = name, 0
+    while unique in taken:
+        number += 1
+        unique = f"{name}_{number}"
+    return unique
+
+
+def _get_signature(model: Any) -> tuple[Any, ...]:
+    return tuple((id(variable), variable.trainable) for variable in model.weights)
+
+
+def _walk_variables(model: Any) -> Iterator[tuple[Any, Any]]:
+    seen: set[int] = set()
+    for owner in (*_walk_owners(model), model):
+        for variable in owner.weights:
+            if id(variable) not in seen:
+                seen.add(id(variable))
+                yield owner, variable
+
+
+def _walk_owners(model: Any) -> Iterator[Any]:
+    for layer in model._flatten_layers(include_self=False, recursive=False):  # noqa: SLF001 - as above
+        if hasattr(layer, "train_step"):
+            yield from _walk_owners(layer)
+        yield layer

@@ -1,0 +1,22 @@
+"""Capture of scripts that train with Keras' own loops and know nothing of smdebug.
+
+Keras makes one list of callbacks for each `fit`, and for each `evaluate` and `predict` outside of it. The job's hook is
+put into that of the first `fit`, and into all that follow: a process that trains nothing leaves no trace.
+"""
+
+from __future__ import annotations
+
+from smdebug.core.singleton import is_switched_on
+
+
+def install() -> None:
+    """Begin to watch Keras, unless USE_SMDEBUG turns smdebug off, or Keras runs on something else than TensorFlow."""
+    if not is_switched_on():
+        return
+    # At the end of `import keras` all is there that watching takes; what the hook takes is imported with the hook.
+    import keras
+
+    if keras.backend.backend() == "tensorflow":
+        from smdebug.tensorflow.zero_script_change import watch_keras
+
+        watch_keras(keras.callbacks.CallbackList)

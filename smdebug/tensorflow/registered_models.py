@@ -1,0 +1,50 @@
+"""Models of a loop of the script's own, whose layers are to be shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from smdebug.tensorflow.model_names import ModelNames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class RegisteredModels:
+    """The names of several models together; the first one's inputs and predictions are the step's."""
+
+    def __init__(self) -> None:
+        self._models: list[Any] = []
+        self._names: list[ModelNames] = []
+
+    def add(self, model: Any) -> None:
+        """Add a model, once."""
+        if not any(known is model for known in self._models):
+            self._models.append(model)
+
+    def refresh(self) -> bool:
+        """Take up variables and layers that were made since; tell whether there were any."""
+        if len(self._names) == len(self._models) and not any(names.is_outdated for names in self._names):
+            return False
+        self._names = [ModelNames(model) for model in self._models]
+        return True
+
+    @property
+    def model(self) -> Any:
+        """The model whose call is the step's."""
+        return self._models[0] if self._models else None
+
+    @property
+    def layers(self) -> dict[int, str]:
+        """Names of layers by their ids."""
+        return {key: name for names in self._names for key, name in names.layers.items()}
+
+    @property
+    def gradients(self) -> dict[int, str]:
+        """None: a tape shows the gradients, not the optimizer."""
+        return {}
+
+    @property
+    def variables(self) -> Iterator[Any]:
+        """All variables, trained or not."""
+        return (variable for names in self._names for variable in names.weights.values())

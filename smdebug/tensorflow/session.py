@@ -1,0 +1,148 @@
+"""The hook for sessions of TensorFlow 1's way, as `tf.compat.v1.train.MonitoredTrainingSession` runs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import tensorflow as tf
+
+from smdebug.core.barrier import guarded
+from smdebug.core.collection_keys import CollectionKeys
+from smdebug.core.logger import get_logger
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import SMDebugNotImplementedError
+from smdebug.tensorflow.collection import Collection, CollectionManager, get_name
+from smdebug.tensorflow.graph import FetchedGraph
+from smdebug.tensorflow.model_names import is_bias
+from smdebug.tensorflow.tensorflow_hook import TensorflowHook
+
+if TYPE_CHECKING:
+    from typing import Never
+
+__all__ = ["Collection", "CollectionKeys", "CollectionManager", "EstimatorHook", "SessionHook"]
+
+v1 = tf.compat.v1
+
+
+class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc, name-defined]
+    """Saves variables, gradients, losses and any tensor of a graph, by the names that they have there.
+
+    A step is a call of the session's `run`; the script says its mode. Tensors are fetched together with what the
+    script fetches, and only such as the run computes anyway: a run of an initializer shows no loss.
+    """
+
+    # Regexes would find every operation behind a variable or gradient: each is named.
+    default_collections: ClassVar[dict[str, tuple[str, ...]]] = dict.fromkeys(TensorflowHook.default_collections, ())
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what BaseHook takes; see there."""
+        super().__init__(*args, **kwargs)
+        self._graph: FetchedGraph | None = None
+        self._optimizers: list[Any] = []
+
+    # What a script calls.
+
+    def wrap_optimizer(self, optimizer: Any) -> Any:
+        """Put the gradients and variables of an optimizer of `tf.compat.v1.train` into their collections; return it."""
+        compute = optimizer.compute_gradients
+
+        def compute_gradients(*args: Any, **kwargs: Any) -> Any:
+            pairs = compute(*args, **kwargs)
+            self.set_gradients(gradients=[gradient for gradient, _ in pairs])
+            return pairs
+
+        # `minimize` looks it up there too.
+        optimizer.compute_gradients = compute_gradients
+        self._optimizers.append(optimizer)
+        return optimizer
+
+    @guarded("gradients")
+    def set_gradients(self, gradients: Any = None) -> None:
+        """Say which tensors of the graph are gradients; None stands for a variable without one."""
+        for gradient in tf.nest.flatten(gradients):
+            if gradient is not None:
+                # A gradient of few rows is two tensors in the graph; its values are what is saved.
+                tensor = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+                self._include_names(CollectionKeys.GRADIENTS, [tensor.name])
+
+    @guarded("optimizer variables")
+    def set_optimizer_variables(self, optimizer_variables: Any) -> None:
+        """Say which variables of the graph are an optimizer's."""
+        names = [get_name(variable) for variable in tf.nest.flatten(optimizer_variables)]
+        self._include_names(CollectionKeys.OPTIMIZER_VARIABLES, names)
+
+    @guarded("a tensor given to add_to_collection")
+    def add_to_collection(self, collection_name: str, variable: Any) -> None:
+        """Put a tensor or variable of the graph into a collection."""
+        self.get_collection(collection_name).add_tensor_name(get_name(variable))
+
+    # Called by the session.
+
+    @guarded("everything")
+    def begin(self) -> None:
+        """Look at the graph, before it is final."""
+        self._graph = FetchedGraph(v1.get_default_graph())
+        for optimizer in self._optimizers:
+            self.set_optimizer_variables(optimizer.variables())
+        optimizer_names = self.collection_manager.get(CollectionKeys.OPTIMIZER_VARIABLES).tensor_names
+        for name in self._graph.trainable:
+            if name not in optimizer_names:
+                self._include_names(CollectionKeys.BIASES if is_bias(name) else CollectionKeys.WEIGHTS, [name])
+        self._include_names(CollectionKeys.LOSSES, [tensor.name for tensor in v1.losses.get_losses()])
+        self._saving_plan = None
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Do nothing: all is known from the graph."""
+
+    @guarded("a step")
+    def before_run(self, run_context: Any) -> Any:
+        """Begin a step, and fetch what is due at it."""
+        if self._graph is None:
+            return None
+        plan = self._begin_step()
+        if plan is None:
+            return None
+        named = {name for collection in plan.due for name in collection.tensor_names}
+        tensors = self._graph.get_computed(run_context.original_args.fetches, frozenset(named))
+        if self.mode in (ModeKeys.EVAL, ModeKeys.PREDICT):
+            left_out = self.collection_manager.get(CollectionKeys.GRADIENTS).tensor_names
+            tensors = {name: tensor for name, tensor in tensors.items() if name not in left_out}
+        wanted = {
+            name: tensor for name, tensor in tensors.items() if any(collection.matches(name) for collection in plan.due)
+        }
+        return v1.train.SessionRunArgs(wanted) if wanted else None
+
+    @guarded("a step")
+    def after_run(self, run_context: Any, run_values: Any) -> None:  # noqa: ARG002 - the session's signature
+        """Save what was fetched, and end the step."""
+        for name, value in (run_values.results or {}).items():
+            self._save(name, value)
+        if self._saves_late:
+            self._in_step = False
+        else:
+            self._end_step()
+
+    def end(self, session: Any) -> None:  # noqa: ARG002 - as above
+        """Make what is left visible; the run goes on until the hook is closed."""
+        self._end_step()
+
+    def _detach(self) -> None:
+        if self._graph is None and self.step < 0:
+            get_logger().warning(
+                "Nothing was saved: no session called the hook. Give it to MonitoredTrainingSession in `hooks`."
+            )
+
+
+class EstimatorHook(SessionHook):
+    """What estimators took: TensorFlow has none any more, so it can only say so."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Never:  # noqa: ARG004 - as __init__ takes them
+        """Refuse to be made.
+
+        Raises:
+            SMDebugNotImplementedError: always.
+        """
+        raise SMDebugNotImplementedError(
+            f"TensorFlow {tf.__version__} has no tf.estimator: it was taken out with 2.16. Train a Keras model with "
+            "KerasHook, or a graph in a MonitoredTrainingSession with SessionHook."
+        )

@@ -1,0 +1,219 @@
+"""Taking values out of a Keras step while TensorFlow runs or traces it.
+
+Layers and optimizers are tapped only while a step that is due runs in Python: eagerly, or when its function is traced.
+What was tapped in a trace are outputs of the traced function from then on, so the step stays one compiled function.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from smdebug.tensorflow.values import is_value, to_dense
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from smdebug.tensorflow.model_names import ModelNames
+    from smdebug.tensorflow.registered_models import RegisteredModels
+
+
+class Wants(NamedTuple):
+    """What is to come out of a step besides its logs; equal wants share a compiled function.
+
+    Attributes:
+        gradients: names of gradients.
+        layer_inputs: names of the layers whose inputs are wanted.
+        layer_outputs: names of the layers whose outputs are wanted.
+        batch: which of `inputs`, `labels` and `predictions` are.
+    """
+
+    gradients: frozenset[str] = frozenset()
+    layer_inputs: frozenset[str] = frozenset()
+    layer_outputs: frozenset[str] = frozenset()
+    batch: frozenset[str] = frozenset()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the step as it is shows all that is wanted."""
+        return not any(self)
+
+
+class Collector:
+    """What one run, or one trace, of a step's Python code shows."""
+
+    def __init__(
+        self, names: ModelNames | RegisteredModels, wants: Wants, say: Callable[[str, Exception], None]
+    ) -> None:
+        """Take what reports the loss of a value; nothing here raises into the step."""
+        self._names = names
+        self._wants = wants
+        self._say = say
+        self._graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+        self._gradients: dict[str, Any] = {}
+        self._series: dict[str, list[Any]] = {}
+        self._in_optimizer = False
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Collect from what this thread calls meanwhile."""
+        outer = getattr(_active, "collector", None)
+        _active.collector = self
+        try:
+            yield
+        finally:
+            _active.collector = outer
+
+    def get_values(self) -> dict[str, tf.Tensor]:
+        """Return what was collected, by its name in the run."""
+        values = dict(self._gradients)
+        for prefix, series in self._series.items():
+            if len(series) == 1:
+                values[prefix] = series[0]
+            else:
+                values.update({f"{prefix}_{number}": value for number, value in enumerate(series)})
+        return values
+
+    def add_batch(self, name: str, structure: Any) -> None:
+        """Take the inputs, labels or predictions of the step."""
+        if name in self._wants.batch and name not in self._series:
+            self._add_series(name, structure)
+
+    def add_call(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """Take what went into a layer of the model and came out of it."""
+        if layer is self._names.model:
+            self.add_batch("inputs", args or list(kwargs.values())[:1])
+            self.add_batch("predictions", result)
+            return
+        name = self._names.layers.get(id(layer))
+        if name in self._wants.layer_inputs:
+            self._add_series(f"{name}/inputs", args or list(kwargs.values())[:1])
+        if name in self._wants.layer_outputs:
+            self._add_series(f"{name}/outputs", result)
+
+    def add_gradients(self, optimizer: Any, gradients: Iterable[Any], variables: Iterable[Any] | None) -> None:
+        """Take the gradients that an optimizer is given; of replicas that train together, their sum."""
+        if self._in_optimizer or not self._wants.gradients:
+            return
+        if variables is None:
+            variables = optimizer._trainable_variables  # noqa: SLF001 - what Keras itself falls back on
+        scale = getattr(optimizer, "dynamic_scale", None)
+        found: dict[str, Any] = {}
+        for gradient, variable in zip(gradients, variables, strict=False):
+            name = self._names.gradients.get(id(variable))
+            if gradient is None or name not in self._wants.gradients or not self._is_reachable(gradient):
+                continue
+            dense = to_dense(gradient)
+            # What a loss scale has blown up, for numbers that half precision can hold, is no gradient of the loss.
+            found[name] = dense if scale is None else dense / tf.cast(tf.convert_to_tensor(scale), dense.dtype)
+        replica = tf.distribute.get_replica_context()
+        if found and replica is not None and replica.num_replicas_in_sync > 1:
+            found = replica.all_reduce(tf.distribute.ReduceOp.SUM, found)
+        self._gradients.update(found)
+
+    @contextmanager
+    def inside_optimizer(self) -> Iterator[None]:
+        """Ignore what an optimizer hands on to one that it wraps."""
+        outer, self._in_optimizer = self._in_optimizer, True
+        try:
+            yield
+        finally:
+            self._in_optimizer = outer
+
+    def report(self, lost: str, error: Exception) -> None:
+        """Say what could not be collected."""
+        self._say(lost, error)
+
+    def _add_series(self, prefix: str, structure: Any) -> None:
+        series = self._series.setdefault(prefix, [])
+        series += [to_dense(value) for value in tf.nest.flatten(structure) if self._is_reachable(value)]
+        if not series:
+            del self._series[prefix]
+
+    def _is_reachable(self, value: Any) -> bool:
+        """Tell whether it can be an output of the step's function: what a loop or a branch computes cannot."""
+        if not is_value(value):
+            return False
+        if self._graph is None:
+            return True
+        components = tf.nest.flatten(value, expand_composites=True)
+        return all(getattr(component, "graph", self._graph) is self._graph for component in components)
+
+
+_active = threading.local()
+_lock = threading.Lock()
+_users = 0
+
+
+def _find_owner(of: type, method: str) -> type:
+    return next(owner for owner in of.__mro__ if method in vars(owner))
+
+
+_OWNERS = {
+    "__call__": [_find_owner(keras.layers.Layer, "__call__")],
+    "apply": [
+        _find_owner(keras.optimizers.Optimizer, "apply"),
+        _find_owner(keras.optimizers.LossScaleOptimizer, "apply"),
+    ],
+}
+_ORIGINALS: dict[tuple[type, str], Any] = {
+    (owner, method): vars(owner)[method] for method, owners in _OWNERS.items() for owner in owners
+}
+
+
+@contextmanager
+def tapped_classes() -> Iterator[None]:
+    """Let layers and optimizers show what they do to the collector of their thread, if it has one."""
+    global _users
+    with _lock:
+        _users += 1
+        if _users == 1:
+            for (owner, method), original in _ORIGINALS.items():
+                setattr(owner, method, _TAPS[method](original))
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                for (owner, method), original in _ORIGINALS.items():
+                    setattr(owner, method, original)
+
+
+def _tap_call(original: Any) -> Any:
+    def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - stands in for it
+        result = original(layer, *args, **kwargs)
+        collector = getattr(_active, "collector", None)
+        if collector is not None:
+            try:
+                collector.add_call(layer, args, kwargs, result)
+            except Exception as error:  # noqa: BLE001 - the step must not see it
+                collector.report("inputs and outputs of a layer", error)
+        return result
+
+    __call__.__wrapped__ = original  # type: ignore[attr-defined]
+    return __call__
+
+
+def _tap_apply(original: Any) -> Any:
+    def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        collector = getattr(_active, "collector", None)
+        if collector is None:
+            return original(optimizer, grads, trainable_variables)
+        try:
+            grads = list(grads)
+            collector.add_gradients(optimizer, grads, trainable_variables)
+        except Exception as error:  # noqa: BLE001 - the step must not see it
+            collector.report("gradients", error)
+        with collector.inside_optimizer():
+            return original(optimizer, grads, trainable_variables)
+
+    apply.__wrapped__ = original  # type: ignore[attr-defined]
+    return apply
+
+
+_TAPS = {"__call__": _tap_call, "apply": _tap_apply}

@@ -1,0 +1,46 @@
+"""Which of the processes that train together this one is."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from smdebug.core.run_writer import Worker
+
+
+def get_worker() -> Worker:
+    """Return the worker by its place in TF_CONFIG, which strategies of several processes read too; else by Horovod's.
+
+    The replicas of one process, as those of a MirroredStrategy, are one worker.
+    """
+    hosts, rank = _read_cluster()
+    if hosts > 1:
+        return _make_worker(rank, hosts)
+    horovod = sys.modules.get("horovod.tensorflow")
+    if horovod is not None and horovod.is_initialized():
+        return _make_worker(horovod.rank(), horovod.size())
+    return _make_worker(0, 1)
+
+
+def trains_with_other_processes() -> bool:
+    """Tell whether each step of this process is one of others too, so that all must run the same functions."""
+    return _read_cluster()[0] > 1
+
+
+def _read_cluster() -> tuple[int, int]:
+    """Return how many processes train together, and this one's place among them: the chief first."""
+    try:
+        config: dict[str, Any] = json.loads(os.environ.get("TF_CONFIG") or "{}")
+        cluster, task = config.get("cluster", {}), config.get("task", {})
+        chiefs, workers = len(cluster.get("chief", ())), len(cluster.get("worker", ()))
+        rank = int(task.get("index", 0)) + (chiefs if task.get("type") == "worker" else 0)
+    except (ValueError, AttributeError, TypeError):
+        # Not for us to judge: the strategy that reads it says what is wrong.
+        return 1, 0
+    return max(chiefs + workers, 1), rank
+
+
+def _make_worker(rank: int, count: int) -> Worker:
+    return Worker(f"worker_{rank}", rank == 0, count)

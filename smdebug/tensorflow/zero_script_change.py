@@ -1,0 +1,163 @@
+"""The hook of a script that knows nothing of smdebug: when it is made, and who calls it.
+
+No framework is imported here before the script trains.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from smdebug.core.barrier import LossReport, guarded
+from smdebug.core.logger import get_logger
+from smdebug.core.singleton import get_current_hook
+
+if TYPE_CHECKING:
+    from smdebug.tensorflow.keras import KerasHook
+
+
+class ZeroScriptChange:
+    """Gives this process one hook, made of the job's config when the first training begins."""
+
+    def __init__(self) -> None:
+        self._report = LossReport()
+        self._lock = threading.RLock()
+        self._hook: KerasHook | None = None
+        self._is_over = False
+        self._is_making = False
+
+    def report_loss(self, lost: str, error: Exception) -> None:
+        """Say once what was lost, and give up: what failed while the hook was made fails again."""
+        self._report.say(lost, error)
+        self._is_over = True
+
+    def get_hook(self, *, make: bool) -> KerasHook | None:
+        """Return the hook of this process if it is to be called for the script, made if it may be."""
+        if self._is_over or self._is_making:
+            return None
+        current = get_current_hook()
+        if current is not self._hook or (current is None and make):
+            self._update(current, make=make)
+        return self._hook
+
+    @guarded("everything")
+    def _update(self, current: Any, *, make: bool) -> None:
+        with self._lock:
+            self._is_making = True
+            try:
+                if current is not None:
+                    self._meet(current)
+                elif self._hook is not None:
+                    # The script has called del_hook.
+                    self._stop()
+                elif make:
+                    self._make()
+            finally:
+                self._is_making = False
+
+    def _make(self) -> None:
+        from smdebug.tensorflow.unattended_hook import UnattendedHook
+
+        self._hook = UnattendedHook.create_from_json_file()
+        get_logger().info("Capturing process %d to %s", os.getpid(), self._hook.out_dir)
+
+    def _meet(self, current: Any) -> None:
+        """Leave the capture to a hook of the script's own, or call it where the script leaves its training to us."""
+        from smdebug.tensorflow.keras import KerasHook
+
+        # A script may have asked for the job's hook only to save a scalar of its own.
+        if self._hook is None and isinstance(current, KerasHook) and not current.is_in_use:
+            self._hook = current
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._is_over = True
+        if self._hook is not None:
+            hook, self._hook = self._hook, None
+            if type(hook).__name__ == "UnattendedHook":
+                hook.close()
+
+    # What the framework's classes call.
+
+    @guarded("the steps of a Keras loop")
+    def add_callback(self, callbacks: Any, *, is_training: bool) -> None:
+        """Put the hook among the callbacks of a loop of Keras."""
+        if any(found is get_current_hook() for found in callbacks):
+            self._is_over = self._is_over or self._hook is None
+            return
+        hook = self.get_hook(make=is_training)
+        if hook is not None:
+            callbacks.append(hook)
+
+    @guarded("a step")
+    def on_push(self, *, is_new: bool) -> None:
+        """Note that a tape records."""
+        from smdebug.tensorflow.caller import is_inside_keras_loop
+
+        hook = None if is_inside_keras_loop() else self.get_hook(make=is_new)
+        if hook is not None:
+            hook.tape_capture.on_push(is_new=is_new)
+
+    @guarded("a step")
+    def on_pop(self) -> None:
+        """Note that a tape does not record any more."""
+        if self._hook is not None:
+            self._hook.tape_capture.on_pop()
+
+    @guarded("gradients, weights and loss of a step")
+    def on_gradient(self, target: Any, sources: Any, gradients: Any) -> None:
+        """Save what a tape was asked for."""
+        if self._hook is not None:
+            self._hook.tape_capture.on_gradient(target, sources, gradients)
+
+
+_capture = ZeroScriptChange()
+
+
+def watch_keras(callback_list: Any) -> None:
+    """Put the hook into every list of callbacks that Keras makes for a loop of its own."""
+    original = callback_list.__init__
+    if hasattr(original, "smdebug_original"):
+        return
+
+    def __init__(  # noqa: N807 - stands in for it
+        self: Any, callbacks: Any = None, add_history: bool = False, *args: Any, **kwargs: Any
+    ) -> None:
+        original(self, callbacks, add_history, *args, **kwargs)
+        model = kwargs.get("model") or (args[1] if len(args) > 1 else None)
+        if model is not None:
+            count = len(self.callbacks)
+            # Only fit asks for a history of its epochs.
+            _capture.add_callback(self.callbacks, is_training=add_history)
+            for added in self.callbacks[count:]:
+                added.set_model(model)
+                added.set_params(self.params)
+
+    __init__.smdebug_original = original  # type: ignore[attr-defined]
+    callback_list.__init__ = __init__
+
+
+def watch_tapes(tape_class: Any) -> None:
+    """Show every tape of this process to the hook, apart from those of Keras' own steps."""
+    push, pop, gradient = tape_class._push_tape, tape_class._pop_tape, tape_class.gradient  # noqa: SLF001 - see tape.wrap_tape
+    if hasattr(push, "smdebug_original"):
+        return
+
+    def push_tape(self: Any) -> None:
+        is_new = self._tape is None
+        push(self)
+        _capture.on_push(is_new=is_new)
+
+    def pop_tape(self: Any) -> None:
+        pop(self)
+        _capture.on_pop()
+
+    def compute(self: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        result = gradient(self, target, sources, *args, **kwargs)
+        _capture.on_gradient(target, sources, result)
+        return result
+
+    push_tape.smdebug_original = push  # type: ignore[attr-defined]
+    tape_class._push_tape, tape_class._pop_tape, tape_class.gradient = push_tape, pop_tape, compute  # noqa: SLF001 - as above

@@ -1,0 +1,80 @@
+"""Hooks that end with their test, small models, and two logical processors for strategies of several replicas."""
+
+from __future__ import annotations
+
+import os
+
+# TensorFlow reads it when it is imported: it says what the processor can do on every start.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import smdebug.tensorflow as smd
+
+# Only possible before the first tensor of the process is made.
+_CPU = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(_CPU, [tf.config.LogicalDeviceConfiguration()] * 2)
+
+WAYS = {"graph": {}, "jit": {"jit_compile": True}, "eager": {"run_eagerly": True}}
+
+
+@pytest.fixture
+def make_hook(run):
+    hooks = []
+
+    def make(**arguments):
+        arguments.setdefault("save_config", smd.SaveConfig(save_interval=1))
+        hook = smd.KerasHook(str(run.path), **arguments)
+        hooks.append(hook)
+        return hook
+
+    yield make
+    for hook in hooks:
+        hook.close()
+    smd.del_hook()
+    keras.mixed_precision.set_global_policy("float32")
+    keras.backend.clear_session()
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    """Arguments of compile for each way that Keras has to run a step."""
+    return WAYS[request.param]
+
+
+def make_model(**compile_arguments):
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential(
+        [
+            keras.Input((4,)),
+            keras.layers.Dense(5, name="d1", activation="relu"),
+            keras.layers.Dropout(0.5, name="drop"),
+            keras.layers.Dense(2, name="d2"),
+        ],
+        name="net",
+    )
+    compile_arguments.setdefault("optimizer", keras.optimizers.SGD(0.1, momentum=0.9))
+    model.compile(loss="mse", metrics=["mae"], **compile_arguments)
+    return model
+
+
+def make_data(rows=40):
+    generator = np.random.default_rng(0)
+    return generator.random((rows, 4), np.float32), generator.random((rows, 2), np.float32)
+
+
+class Recorder(keras.callbacks.Callback):
+    """What Keras itself reports of each batch, and the weights that it leaves."""
+
+    def __init__(self):
+        super().__init__()
+        self.logs, self.weights, self.functions = [], [], []
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.logs.append(dict(logs))
+        self.weights.append(self.model.get_weights())
+        self.functions.append(self.model.train_function)

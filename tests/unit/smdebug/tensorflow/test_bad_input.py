@@ -1,0 +1,204 @@
+"""What scripts do that is hard to capture: nothing of it reaches the training, and the log says what is lost."""
+
+from __future__ import annotations
+
+import logging
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import smdebug.tensorflow as smd
+from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugValueError
+from tests.unit.smdebug.tensorflow.conftest import Recorder, make_data, make_model
+
+X, Y = make_data(16)
+
+
+def fit(model, *callbacks, x=X, y=Y):
+    return model.fit(x, y, batch_size=8, verbose=0, shuffle=False, callbacks=list(callbacks))
+
+
+def warnings_in(said):
+    return [
+        record.getMessage() for record in said.records if record.name == "smdebug" and record.levelno >= logging.WARNING
+    ]
+
+
+def test_a_model_without_weights(make_hook, run, said):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Lambda(lambda x: x[:, :2], name="cut")])
+    model.compile("sgd", "mse")
+    with pytest.warns(UserWarning, match="trainable weights"):
+        fit(model, make_hook(save_all=True))
+    assert {"loss", "cut/outputs", "labels"} <= set(run.values(0))
+    assert len(warnings_in(said)) == 1
+    assert "no weights" in warnings_in(said)[0]
+
+
+def test_a_loss_that_is_no_number(make_hook, run, said):
+    model = make_model()
+    fit(model, make_hook(save_all=True), y=Y * np.float32(np.nan))
+    assert np.isnan(run.values(1)["loss"]).all()
+    assert np.isnan(run.values(1)["gradients/net/d1/kernelGrad"]).all()
+    assert warnings_in(said) == []
+
+
+def test_a_hook_given_twice_counts_once(make_hook, run):
+    hook = make_hook()
+    fit(make_model(), hook, hook)
+    assert run.steps == [0, 1]
+
+
+def test_a_closed_hook_changes_nothing(make_hook, run):
+    hook = make_hook(save_all=True)
+    model = make_model()
+    fit(model, hook)
+    hook.close()
+    before = run.steps
+    recorder = Recorder()
+    fit(model, hook, recorder)
+    with hook.wrap_tape(tf.GradientTape()) as tape:
+        loss = tf.reduce_sum(model(X))
+    assert len(tape.gradient(loss, model.trainable_variables)) == 4
+    assert run.steps == before
+
+
+def test_capture_that_fails_costs_the_value_only(make_hook, run, said, monkeypatch):
+    hook = make_hook(save_all=True)
+
+    def fail(self, layer, args, kwargs, result):
+        raise RuntimeError("no layer today")
+
+    monkeypatch.setattr("smdebug.tensorflow.taps.Collector.add_call", fail)
+    model = make_model()
+    bare = make_model()
+    fit(bare)
+    fit(model, hook)
+    np.testing.assert_array_equal(model.get_weights()[0], bare.get_weights()[0])
+    assert {"loss", "gradients/net/d1/kernelGrad"} <= set(run.values(1))
+    assert len(warnings_in(said)) == 1
+    assert "no layer today" in warnings_in(said)[0]
+
+
+def test_a_folder_that_cannot_be_written_costs_the_run_only(make_hook, run, said):
+    hook = make_hook(save_all=True)
+    run.path.parent.mkdir(exist_ok=True)
+    run.path.write_text("in the way")
+    history = fit(make_model(), hook)
+    assert len(history.history["loss"]) == 1
+    assert warnings_in(said)
+
+
+def test_an_error_of_the_script_reaches_it_and_the_next_training_goes_on(make_hook, run):
+    hook = make_hook(save_all=True)
+
+    class Failing(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            raise KeyError("mine")
+
+    model = make_model()
+    model.make_train_function()
+    own = model.train_function
+    with pytest.raises(KeyError, match="mine"):
+        fit(model, hook, Failing())
+    fit(model, hook)
+    assert model.train_function is own
+    hook.close()
+    assert run.steps == [1, 2]
+    assert set(run.values(2)) > {"loss"}
+
+
+def test_a_step_that_raises_is_the_scripts_own(make_hook, run):
+    hook = make_hook(save_all=True)
+
+    class Raising(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(2)
+
+        def call(self, x):
+            return self.dense(x)
+
+        def train_step(self, data):
+            raise NotImplementedError("not yet")
+
+    model = Raising()
+    model.compile("sgd", "mse")
+    with pytest.raises(NotImplementedError, match="not yet"):
+        fit(model, hook)
+    model = make_model()
+    fit(model, hook)
+    hook.close()
+    assert {"loss", "d1/outputs"} <= set(run.values(2))
+
+
+def test_what_a_loop_inside_the_graph_computes_is_left_out(make_hook, run, said):
+    class Inner(keras.layers.Layer):
+        def __init__(self):
+            super().__init__(name="inner")
+            self.dense = keras.layers.Dense(4, name="looped")
+
+        def build(self, shape):
+            self.dense.build(shape)
+
+        def call(self, x):
+            return keras.ops.fori_loop(0, 3, lambda _, state: self.dense(state), x)
+
+    model = keras.Sequential([keras.Input((4,)), Inner(), keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    fit(model, make_hook(save_all=True))
+    assert "inner/outputs" in run.values(0)
+    assert "looped/outputs" not in run.values(0)
+    assert warnings_in(said) == []
+
+
+def test_a_collection_that_selects_nothing_is_refused_at_the_first_step(make_hook):
+    hook = make_hook(include_collections=["mine"])
+    with pytest.raises(InvalidCollectionConfiguration):
+        fit(make_model(), hook)
+
+
+def test_text_and_ragged_inputs(make_hook, run):
+    vectorize = keras.layers.TextVectorization(vocabulary=["a", "b"], name="words")
+    entry = keras.Input((1,), dtype="string")
+    model = keras.Model(entry, keras.layers.Embedding(5, 2)(vectorize(entry)))
+    texts = tf.constant([["a b"], ["b"]])
+    model.predict(texts, callbacks=[make_hook(save_all=True)], verbose=0)
+    values = run.values(0)
+    assert "inputs" not in values
+    assert values["words/outputs"].shape == (2, 2)
+    assert values["predictions"].shape == (2, 2, 2)
+
+
+def test_get_hook_knows_its_types(run):
+    assert smd.get_hook() is None
+    with pytest.raises(SMDebugValueError, match="estimators"):
+        smd.get_hook("estimators")
+    hook = smd.KerasHook(str(run.path))
+    try:
+        assert smd.get_hook() is smd.get_hook("keras") is hook
+    finally:
+        hook.close()
+        smd.del_hook()
+
+
+CRASH = """
+import os, keras, numpy as np, smdebug.tensorflow as smd
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+model.compile("sgd", "mse")
+class Dying(keras.callbacks.Callback):
+    def on_train_batch_begin(self, batch, logs=None):
+        if batch == 2:
+            os._exit(7)
+hook = smd.KerasHook(os.environ["RUN"], save_all=True, save_config=smd.SaveConfig(save_interval=1))
+model.fit(np.ones((32, 4)), np.ones((32, 2)), batch_size=8, verbose=0, callbacks=[hook, Dying()])
+"""
+
+
+def test_steps_before_a_crash_are_whole(run_script, run):
+    done = run_script(CRASH, RUN=str(run.path), TF_CPP_MIN_LOG_LEVEL="2")
+    assert done.returncode == 7, done.stderr
+    assert run.steps == [0, 1]
+    assert "loss" in run.values(1)
+    assert run.collections()

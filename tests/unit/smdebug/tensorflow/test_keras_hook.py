@@ -1,0 +1,229 @@
+"""What fit, evaluate and predict leave in a run, and that they do what they did without a hook."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import smdebug.tensorflow as smd
+from tests.unit.smdebug.tensorflow.conftest import Recorder, make_data, make_model
+
+KERNEL, BIAS = "d1/weights/net/d1/kernel:0", "d1/weights/net/d1/bias:0"
+WEIGHTS = {KERNEL, BIAS, "d2/weights/net/d2/kernel:0", "d2/weights/net/d2/bias:0"}
+GRADIENTS = {f"gradients/net/{name}Grad" for name in ("d1/kernel", "d1/bias", "d2/kernel", "d2/bias")}
+LAYERS = {f"{layer}/{side}" for layer in ("d1", "drop", "d2") for side in ("inputs", "outputs")}
+X, Y = make_data()
+
+
+def fit(model, *callbacks, **arguments):
+    arguments = {"batch_size": 8, "epochs": 2, "verbose": 0, "shuffle": False, **arguments}
+    return model.fit(X, Y, callbacks=list(callbacks), **arguments)
+
+
+def test_a_step_shows_everything(make_hook, run, way):
+    hook = make_hook(save_all=True)
+    model = make_model(**way)
+    recorder = Recorder()
+    fit(model, hook, recorder)
+    hook.close()
+    assert run.steps == list(range(10))
+    optimizer = {"SGD/iteration:0", "SGD/learning_rate:0"} | {
+        f"SGD/net_{name}_momentum:0" for name in ("d1_kernel", "d1_bias", "d2_kernel", "d2_bias")
+    }
+    numbers = {"loss", "mae", "batch"}
+    batch = {"inputs", "labels", "predictions"}
+    for step in run.steps:
+        values = run.values(step)
+        assert (
+            set(values)
+            == WEIGHTS
+            | GRADIENTS
+            | LAYERS
+            | {name for name in values if name.lower().startswith("sgd")}
+            | numbers
+            | batch
+        )
+        assert {name.lower() for name in optimizer} <= {name.lower() for name in values}
+        for name, expected in zip((KERNEL, BIAS), recorder.weights[step], strict=False):
+            np.testing.assert_array_equal(values[name], expected)
+        for name, expected in recorder.logs[step].items():
+            assert values[name].tolist() == [pytest.approx(expected)]
+        rows = slice(step % 5 * 8, step % 5 * 8 + 8)
+        np.testing.assert_array_equal(values["inputs"], X[rows])
+        np.testing.assert_array_equal(values["labels"], Y[rows])
+        np.testing.assert_array_equal(values["predictions"], values["d2/outputs"])
+        np.testing.assert_array_equal(values["drop/outputs"], values["d2/inputs"])
+    collections = run.collections()["collections"]
+    assert set(collections["gradients"]["tensor_names"]) == GRADIENTS
+    assert set(collections["losses"]["tensor_names"]) == {"loss"}
+    assert set(collections["metrics"]["tensor_names"]) == {"mae", "batch"}
+
+
+def test_gradients_are_those_of_a_tape(make_hook, run, way):
+    hook = make_hook(include_collections=["gradients", "weights", "biases", "layers"])
+    model = make_model(**way)
+    before = [variable.numpy() for variable in model.trainable_variables]
+    fit(model, hook, epochs=1)
+    for step in run.steps:
+        values = run.values(step)
+        again = make_model()
+        again.set_weights(before)
+        with tf.GradientTape() as tape:
+            # The dropout of the step itself, out of what its layer let through.
+            kept = values["drop/outputs"] != 0
+            hidden = again.get_layer("d1")(X[step * 8 : step * 8 + 8])
+            output = again.get_layer("d2")(hidden * kept * 2.0)
+            loss = tf.reduce_mean((output - Y[step * 8 : step * 8 + 8]) ** 2)
+        expected = tape.gradient(loss, again.trainable_variables)
+        for variable, gradient in zip(again.trainable_variables, expected, strict=True):
+            np.testing.assert_allclose(values[f"gradients/{variable.path}Grad"], gradient, rtol=1e-4, atol=1e-6)
+        before = [values[f"{v.path.split('/')[1]}/weights/{v.path}:0"] for v in model.trainable_variables]
+
+
+@pytest.mark.parametrize("interval", [1, 3])
+def test_training_is_the_same_with_a_hook(make_hook, way, interval):
+    bare = make_model(**way)
+    bare_history = fit(bare, validation_data=(X, Y)).history
+    hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=interval))
+    hooked = make_model(**way)
+    history = fit(hooked, hook, validation_data=(X, Y)).history
+    # XLA may compute in another order where a function has more outputs.
+    compare = np.testing.assert_allclose if way.get("jit_compile") else np.testing.assert_array_equal
+    for name, values in bare_history.items():
+        np.testing.assert_allclose(history[name], values, rtol=1e-6)
+    for mine, theirs in zip(hooked.get_weights(), bare.get_weights(), strict=True):
+        compare(mine, theirs, **({"rtol": 1e-5} if way.get("jit_compile") else {}))
+    assert int(hooked.optimizer.iterations.numpy()) == int(bare.optimizer.iterations.numpy())
+
+
+def test_modes_and_steps_are_keras_own(make_hook, run):
+    hook = make_hook(save_config=smd.SaveConfig(save_interval=2))
+    model = make_model()
+    fit(model, hook, validation_data=(X[:16], Y[:16]), epochs=1)
+    model.evaluate(X[:16], Y[:16], batch_size=8, callbacks=[hook], verbose=0)
+    model.predict(X[:16], batch_size=8, callbacks=[hook], verbose=0)
+    hook.close()
+    indexes = {step: run.index(step)["meta"] for step in run.steps}
+    found = [(step, meta["mode"], meta["mode_step"]) for step, meta in indexes.items()]
+    # Five batches of training, two of validation, two of evaluate; predict has no numbers that are always saved.
+    assert found == [(0, "TRAIN", 0), (2, "TRAIN", 2), (4, "TRAIN", 4), (5, "EVAL", 0), (7, "EVAL", 2)]
+    assert set(run.values(5)) == {"val_loss", "val_mae", "val_batch"}
+
+
+def test_predict_returns_what_it_did_and_shows_it(make_hook, run, way):
+    hook = make_hook(save_all=True)
+    model = make_model(**way)
+    expected = model.predict(X, batch_size=8, verbose=0)
+    np.testing.assert_array_equal(model.predict(X, batch_size=8, callbacks=[hook], verbose=0), expected)
+    saved = np.concatenate([run.values(step)["predictions"] for step in run.steps])
+    np.testing.assert_array_equal(saved, expected)
+    assert GRADIENTS.isdisjoint(run.values(0))
+    assert set(run.values(0)) > WEIGHTS
+
+
+def test_evaluate_returns_what_it_did(make_hook, run, way):
+    hook = make_hook(save_all=True)
+    model = make_model(**way)
+    expected = model.evaluate(X, Y, batch_size=8, verbose=0, return_dict=True)
+    found = model.evaluate(X, Y, batch_size=8, verbose=0, return_dict=True, callbacks=[hook])
+    assert found == pytest.approx(expected)
+    last = run.values(4)
+    assert {name: last[f"val_{name}"].tolist() for name in expected} == {
+        name: [pytest.approx(value)] for name, value in expected.items()
+    }
+
+
+def test_a_step_with_nothing_due_runs_the_very_function_of_keras(make_hook, run):
+    hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=4))
+    model = make_model()
+    model.make_train_function()
+    own, traces = model.train_function, []
+
+    def counting(data, step=model.train_step):
+        traces.append(tf.executing_eagerly())
+        return step(data)
+
+    object.__setattr__(model, "train_step", counting)
+    recorder = Recorder()
+    fit(model, hook, recorder)
+    assert all(function is own for function in recorder.functions)
+    # Keras' own function was made of the method before; TensorFlow traces a function twice that makes variables.
+    assert traces in ([False], [False, False])
+    assert run.steps == [0, 4, 8]
+
+
+def test_only_what_is_due_is_taken_out_of_the_step(make_hook, run):
+    hook = make_hook(include_collections=["gradients", "custom"])
+    hook.get_collection("gradients").save_config = smd.SaveConfig(save_interval=2)
+    hook.get_collection("custom").include("d1/outputs")
+    hook.get_collection("custom").save_config = smd.SaveConfig(save_interval=3)
+    fit(make_model(), hook, epochs=1)
+    numbers = {"loss", "mae", "batch"}
+    expected = [GRADIENTS | {"d1/outputs"}, set(), GRADIENTS, {"d1/outputs"}, GRADIENTS]
+    assert [set(run.values(step)) - numbers for step in run.steps] == expected
+
+
+def test_the_layers_of_a_collection(make_hook, run):
+    model = make_model()
+    hook = make_hook(include_collections=["mine"])
+    hook.get_collection("mine").add_keras_layer(model.get_layer("d1"), inputs=True, outputs=False)
+    hook.get_collection("mine").add_keras_layer(model.get_layer("d2"))
+    fit(model, hook, epochs=1)
+    assert set(run.values(0)) - {"loss", "mae", "batch"} == {"d1/inputs", "d2/outputs"}
+
+
+def test_reductions_are_numpys(make_hook, run):
+    config = smd.ReductionConfig(reductions=["std"], abs_norms=["l1"], save_shape=True)
+    hook = make_hook(include_collections=["weights"], reduction_config=config)
+    model = make_model()
+    recorder = Recorder()
+    fit(model, hook, recorder, epochs=1)
+    values = run.values(0)
+    assert values[f"smdebug/reductions/std/{KERNEL}"] == pytest.approx(recorder.weights[0][0].std())
+    assert values[f"smdebug/reductions/abs_l1/{KERNEL}"] == pytest.approx(np.abs(recorder.weights[0][0]).sum())
+    assert KERNEL not in values
+    assert [4, 5] in [entry["shape"] for entry in run.index(0)["shape_payload"]]
+
+
+def test_a_script_adds_values_of_its_own(make_hook, run):
+    hook = make_hook()
+
+    class Saving(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            hook.save_scalar("doubled", 2 * logs["loss"])
+            hook.save_tensor("mine", tf.constant([1.0, batch]))
+
+    fit(make_model(), hook, Saving(), epochs=1)
+    hook.close()
+    for step in range(5):
+        values = run.values(step)
+        assert values["scalar/doubled"] == pytest.approx(2 * values["loss"])
+    assert [run.values(step)["mine"].tolist() for step in range(5)] == [[1.0, batch] for batch in range(5)]
+
+
+def test_several_steps_an_execution_show_the_last(make_hook, run):
+    bare = make_model(steps_per_execution=2)
+    fit(bare)
+    hook = make_hook(save_all=True)
+    model = make_model(steps_per_execution=2)
+    fit(model, hook)
+    for mine, theirs in zip(model.get_weights(), bare.get_weights(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(run.values(0)["inputs"], X[8:16])
+    # Five batches are three executions, the last of one batch.
+    assert run.steps == list(range(6))
+
+
+def test_a_model_compiled_again_is_captured_with_its_new_optimizer(make_hook, run):
+    hook = make_hook(include_collections=["optimizer_variables", "gradients"])
+    model = make_model()
+    fit(model, hook, epochs=1)
+    model.compile(loss="mae", optimizer=keras.optimizers.Adam(0.01))
+    model.get_layer("d1").trainable = False
+    model.compile(loss="mae", optimizer=keras.optimizers.Adam(0.01))
+    fit(model, hook, epochs=1)
+    last = run.values(9)
+    assert "adam/iteration:0" in last or any(name.startswith("adam") for name in last)
+    assert {name for name in last if name.startswith("gradients")} == {name for name in GRADIENTS if "d2" in name}

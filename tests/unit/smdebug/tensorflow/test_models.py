@@ -1,0 +1,192 @@
+"""Models of every kind that Keras has, and strategies of several replicas."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import smdebug.tensorflow as smd
+from smdebug.tensorflow.model_names import ModelNames
+from tests.unit.smdebug.tensorflow.conftest import Recorder, make_data
+
+X, Y = make_data(16)
+NUMBERS = {"loss", "batch"}
+
+
+def fit(model, *callbacks, x=X, y=Y, **compile_arguments):
+    model.compile(**{"optimizer": keras.optimizers.SGD(0.1), "loss": "mse", **compile_arguments})
+    return model.fit(x, y, batch_size=8, verbose=0, shuffle=False, callbacks=list(callbacks))
+
+
+class Block(keras.layers.Layer):
+    def __init__(self, **arguments):
+        super().__init__(**arguments)
+        self.inner = keras.layers.Dense(3, name="inner")
+
+    def call(self, x):
+        return self.inner(x)
+
+
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__(name="sub")
+        self.block = Block(name="block")
+        self.head = keras.layers.Dense(2, name="head")
+        self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
+
+    def call(self, x, training=False):
+        return self.head(self.block(x)) * self.scale
+
+
+def test_a_subclassed_model_with_layers_of_layers(make_hook, run):
+    model = Subclassed()
+    recorder = Recorder()
+    fit(model, make_hook(save_all=True), recorder)
+    values = run.values(1)
+    paths = {
+        "block/weights/sub/block/inner/kernel:0",
+        "block/weights/sub/block/inner/bias:0",
+        "head/weights/sub/head/kernel:0",
+        "head/weights/sub/head/bias:0",
+        "sub/weights/sub/scale:0",
+    }
+    assert {name for name in values if "/weights/" in name} == paths
+    assert {f"gradients/{name.partition('/weights/')[2][:-2]}Grad" for name in paths} <= set(values)
+    assert {"block/inputs", "block/outputs", "inner/inputs", "inner/outputs", "head/outputs"} <= set(values)
+    for variable, expected in zip(model.weights, recorder.weights[1], strict=True):
+        (name,) = [name for name in paths if name.endswith(f"weights/{variable.path}:0")]
+        np.testing.assert_array_equal(values[name], expected)
+
+
+def test_nested_models_and_a_shared_layer(make_hook, run):
+    shared = keras.layers.Dense(3, name="shared")
+    entry = keras.Input((4,))
+    encoder = keras.Model(entry, keras.layers.Dense(4, name="same")(entry), name="encoder")
+    left, right = keras.Input((4,), name="left"), keras.Input((4,), name="right")
+    joined = keras.layers.Concatenate(name="join")([shared(encoder(left)), shared(right)])
+    outer = keras.Model({"left": left, "right": right}, keras.layers.Dense(2, name="same")(joined), name="outer")
+    fit(outer, make_hook(save_all=True), x={"left": X, "right": X + 1})
+    values = run.values(0)
+    assert {"shared/outputs_0", "shared/outputs_1", "join/inputs_0", "join/inputs_1", "join/outputs"} <= set(values)
+    assert {"inputs_0", "inputs_1", "labels", "predictions"} <= set(values)
+    # Two layers of one name: what they show is told apart.
+    sames = {name for name in values if "same" in name and name.endswith("outputs")}
+    assert len(sames) == 2
+    kernels = [
+        name for name in values if name.endswith(":0") and "same" in name and "kernel" in name and "weights" in name
+    ]
+    assert sorted(values[name].shape for name in kernels) == [(4, 4), (6, 2)]
+    gradients = [name for name in values if name.startswith("gradients") and "same" in name and "kernel" in name]
+    assert sorted(values[name].shape for name in gradients) == [(4, 4), (6, 2)]
+    assert {"encoder/inputs", "encoder/outputs"} <= set(values)
+
+
+def test_several_outputs_and_losses(make_hook, run):
+    entry = keras.Input((4,))
+    heads = {name: keras.layers.Dense(2, name=name)(entry) for name in ("a", "b")}
+    model = keras.Model(entry, heads)
+    history = fit(model, make_hook(), y={"a": Y, "b": Y}, loss={"a": "mse", "b": "mae"}, metrics={"b": ["mse"]})
+    values = run.values(1)
+    assert {"loss", "a_loss", "b_loss", "b_mse", "batch"} == set(values)
+    for name, found in history.history.items():
+        assert values[name] == pytest.approx(found)
+    assert set(run.collections()["collections"]["losses"]["tensor_names"]) == {"loss", "a_loss", "b_loss"}
+
+
+def test_an_embedding_a_recurrent_layer_and_a_normalization(make_hook, run):
+    entry = keras.Input((5,), dtype="int32")
+    inner = keras.layers.LSTM(3, name="lstm")(keras.layers.Embedding(7, 4, name="emb")(entry))
+    model = keras.Model(entry, keras.layers.Dense(2)(keras.layers.BatchNormalization(name="bn")(inner)), name="text")
+    words = np.random.default_rng(0).integers(0, 7, (16, 5))
+    fit(model, make_hook(save_all=True), x=words)
+    values = run.values(0)
+    # What few words of a batch use is the whole table's gradient, filled up with zeros.
+    assert values["gradients/emb/embeddingsGrad"].shape == (7, 4)
+    assert values["lstm/outputs"].shape == (8, 3)
+    # What is not trained is a weight without a gradient.
+    assert {"bn/weights/bn/moving_mean:0", "bn/weights/bn/gamma:0", "gradients/bn/gammaGrad"} <= set(values)
+    assert "gradients/bn/moving_meanGrad" not in values
+    assert values["inputs"].dtype.kind == "i"
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision(make_hook, run, policy):
+    keras.mixed_precision.set_global_policy(policy)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="d")], name="net")
+    before = model.get_weights()
+    recorder = Recorder()
+    fit(model, make_hook(save_all=True), recorder, auto_scale_loss=True)
+    values = run.values(0)
+    half = np.float16 if policy == "mixed_float16" else np.float32
+    assert values["d/outputs"].dtype == half
+    kernel = next(name for name in values if name.startswith("d/weights") and "kernel" in name)
+    np.testing.assert_array_equal(values[kernel], recorder.weights[0][0])
+    # The gradient of the loss itself: what its scale has blown up is no step of 0.1 times it.
+    gradient = next(name for name in values if name.startswith("gradients") and "kernel" in name)
+    np.testing.assert_allclose(before[0] - 0.1 * values[gradient], values[kernel], rtol=1e-2, atol=1e-4)
+    np.testing.assert_array_equal(values["d/outputs"].shape, (8, 2))
+
+
+def test_a_gan_shows_the_gradients_of_both(make_hook, run):
+    class Gan(keras.Model):
+        def __init__(self):
+            super().__init__(name="gan")
+            self.generator, self.critic = keras.layers.Dense(4, name="g"), keras.layers.Dense(1, name="c")
+            self.generator.build((None, 4))
+            self.critic.build((None, 4))
+            self.other = keras.optimizers.Adam()
+            self.built = True
+
+        def train_step(self, data):
+            for layer, optimizer in ((self.critic, self.other), (self.generator, self.optimizer)):
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean(self.critic(self.generator(data)))
+                gradients = tape.gradient(loss, layer.trainable_variables)
+                optimizer.apply_gradients(zip(gradients, layer.trainable_variables, strict=True))
+            return {"g_loss": loss}
+
+    model = Gan()
+    fit(model, make_hook(save_all=True), y=None)
+    values = run.values(1)
+    assert len([name for name in values if name.startswith("gradients/")]) == 4
+    assert {"g/outputs_0", "g/outputs_1", "c/outputs_0", "g_loss"} <= set(values)
+
+
+# With jit_compile=True Keras itself cannot: XLA reaches the variables of one replica only.
+def test_two_replicas_train_together(make_hook, run):
+    def train(*callbacks):
+        keras.utils.set_random_seed(0)
+        with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+            model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="d")], name="net")
+            model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse", metrics=["mae"])
+        before = model.get_weights()
+        history = model.fit(X, Y, batch_size=8, verbose=0, shuffle=False, callbacks=list(callbacks))
+        return before, model, history.history
+
+    _, bare, bare_history = train()
+    before, model, history = train(make_hook(save_all=True, save_config=smd.SaveConfig(save_steps=[0, 1])))
+    for mine, theirs in zip(model.get_weights(), bare.get_weights(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert all(history[name] == pytest.approx(values) for name, values in bare_history.items())
+    values = run.values(0)
+    # The sum over the replicas is the gradient of the whole batch.
+    output = X[:8] @ before[0] + before[1]
+    expected = X[:8].T @ (2 * (output - Y[:8]) / output.size)
+    np.testing.assert_allclose(values["gradients/net/d/kernelGrad"], expected, rtol=1e-4)
+    np.testing.assert_array_equal(values["inputs"], X[:8])
+    np.testing.assert_allclose(values["d/outputs"], output, rtol=1e-4)
+    kernel = next(name for name in values if name.startswith("d/weights") and "kernel" in name)
+    np.testing.assert_allclose(values[kernel], before[0] - 0.1 * expected, rtol=1e-4)
+    assert run.collections()["_meta"]["num_workers"] == 1
+
+
+def test_names_of_variables_that_clash_are_numbered():
+    class Twice(keras.layers.Layer):
+        def build(self, shape):
+            self.one, self.two = (self.add_weight(name="w", shape=(1,)) for _ in range(2))
+
+    model = keras.Sequential([keras.Input((4,)), Twice(name="t")], name="n")
+    names = ModelNames(model)
+    assert len(names.weights) == len(set(names.gradients.values())) == 2

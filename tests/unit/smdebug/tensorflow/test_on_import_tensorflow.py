@@ -1,0 +1,128 @@
+"""Scripts that know nothing of smdebug, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import smdebug
+
+PTH = Path(smdebug.__file__).with_name("autoload.pth")
+# What a .pth file in site-packages does when Python starts.
+START = f"exec({PTH.read_text()!r})\n"
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
+
+FIT = """
+import sys, numpy as np, keras
+keras.utils.set_random_seed(0)
+x, y = np.random.rand(24, 4), np.random.rand(24, 2)
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="d")], name="net")
+model.compile("sgd", "mse", metrics=["mae"])
+model.predict(x, verbose=0)
+for _ in range(2):
+    model.fit(x, y, batch_size=8, validation_data=(x, y), validation_batch_size=12, verbose=0)
+model.evaluate(x, y, verbose=0)
+sys.exit(3)
+"""
+
+LOOP = """
+import tensorflow as tf
+kernel = tf.Variable([[1.0], [2.0]], name="kernel")
+optimizer = tf.keras.optimizers.SGD(0.1)
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((x @ kernel) ** 2)
+    gradients = tape.gradient(loss, [kernel])
+    optimizer.apply_gradients(zip(gradients, [kernel]))
+compiled = tf.function(step)
+for _ in range(3):
+    step(tf.ones((3, 2)))
+    compiled(tf.ones((3, 2)))
+"""
+
+
+@pytest.fixture
+def config(tmp_path, run):
+    path = tmp_path / "debughookconfig.json"
+
+    def write(**content):
+        path.write_text(json.dumps({"LocalPath": str(run.path), **content}))
+        return str(path)
+
+    return write
+
+
+def test_an_untouched_fit_is_captured(run_script, run, config):
+    path = config(
+        CollectionConfigurations=[{"CollectionName": "weights"}, {"CollectionName": "gradients"}],
+        HookParameters={"train.save_interval": "2", "eval.save_interval": "1", "predict.save_interval": "1"},
+    )
+    done = run_script(START + FIT, SMDEBUG_CONFIG_FILE_PATH=path, **QUIET)
+    assert done.returncode == 3, done.stderr
+    modes = [(step, run.index(step)["meta"]["mode"], run.index(step)["meta"]["mode_step"]) for step in run.steps]
+    # Nothing of predict before the first training: what only predicts leaves no trace.
+    assert modes == [
+        (0, "TRAIN", 0),
+        (2, "TRAIN", 2),
+        (3, "EVAL", 0),
+        (4, "EVAL", 1),
+        (6, "TRAIN", 4),
+        (8, "EVAL", 2),
+        (9, "EVAL", 3),
+        (10, "EVAL", 4),
+    ]
+    kernel, gradients = "d/weights/net/d/kernel:0", {"gradients/net/d/kernelGrad", "gradients/net/d/biasGrad"}
+    assert set(run.values(0)) == {kernel, "loss", "mae", "batch"} | gradients
+    assert set(run.values(10)) == {kernel, "val_loss", "val_mae", "val_batch"}
+    assert run.has_ended
+
+
+def test_untouched_tapes_are_captured(run_script, run, config):
+    path = config(
+        CollectionConfigurations=[{"CollectionName": "weights"}, {"CollectionName": "gradients"}],
+        HookParameters={"save_interval": "1"},
+    )
+    done = run_script(START + LOOP, SMDEBUG_CONFIG_FILE_PATH=path, **QUIET)
+    assert done.returncode == 0, done.stderr
+    assert run.steps == [0, 1, 2, 3, 4, 5]
+    for step in run.steps:
+        values = run.values(step)
+        assert set(values) == {"weights/kernel:0", "gradients/kernelGrad", "loss"}
+        # Of the mean of (a + b) ** 2, whichever of the two functions ran.
+        assert values["gradients/kernelGrad"] == pytest.approx(np.full((2, 1), 2 * values["weights/kernel:0"].sum()))
+        assert values["loss"] == pytest.approx(values["weights/kernel:0"].sum() ** 2)
+
+
+@pytest.mark.parametrize("switch", [None, "0"], ids=["no config", "switched off"])
+def test_nothing_happens_where_nothing_is_asked_for(run_script, run, config, switch):
+    environment = {} if switch is None else {"USE_SMDEBUG": switch, "SMDEBUG_CONFIG_FILE_PATH": config()}
+    told = LOOP + "import sys\nprint(sorted(name for name in sys.modules if 'smdebug.t' in name))"
+    done = run_script(START + told, **environment, **QUIET)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n"
+    assert not run.path.exists()
+
+
+def test_a_hook_of_the_script_is_the_only_one(run_script, run, config, tmp_path):
+    own = FIT.replace(
+        "for _ in",
+        f"import smdebug.tensorflow as smd\nhook = smd.KerasHook({str(tmp_path / 'own')!r}, save_all=True)\nfor _ in",
+    ).replace("verbose=0)\nmodel.ev", "verbose=0, callbacks=[hook])\nmodel.ev")
+    done = run_script(START + own, SMDEBUG_CONFIG_FILE_PATH=config(), **QUIET)
+    assert done.returncode == 3, done.stderr
+    assert not run.path.exists()
+    assert (tmp_path / "own/index/000000000/000000000000_worker_0.json").exists()
+
+
+def test_a_script_that_only_asks_for_the_hook_leaves_its_training_to_it(run_script, run, config):
+    asking = FIT.replace(
+        "for _ in",
+        "import smdebug.tensorflow as smd\nhook = smd.get_hook(create_if_not_exists=True)\n"
+        "hook.save_scalar('mine', 1)\nfor _ in",
+    )
+    done = run_script(START + asking, SMDEBUG_CONFIG_FILE_PATH=config(), **QUIET)
+    assert done.returncode == 3, done.stderr
+    assert {"scalar/mine", "loss"} <= set(run.values(0))

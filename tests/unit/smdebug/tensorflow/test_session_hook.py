@@ -1,0 +1,144 @@
+"""Graphs in a MonitoredTrainingSession."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import smdebug.tensorflow as smd
+from smdebug.exceptions import SMDebugNotImplementedError
+
+v1 = tf.compat.v1
+X = np.random.default_rng(0).random((8, 3)).astype(np.float32)
+Y = 2 * X.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture
+def make_session_hook(run):
+    hooks = []
+
+    def make(**arguments):
+        arguments.setdefault("save_config", smd.SaveConfig(save_interval=1))
+        hooks.append(smd.SessionHook(str(run.path), **arguments))
+        return hooks[-1]
+
+    with tf.Graph().as_default():
+        yield make
+    for hook in hooks:
+        hook.close()
+    smd.del_hook()
+
+
+class Network:
+    """A line through three numbers, and what training it needs."""
+
+    def __init__(self, hook=None, resource=True):
+        self.x, self.y = v1.placeholder(tf.float32, (None, 3), "x"), v1.placeholder(tf.float32, (None, 1), "y")
+        self.kernel = v1.get_variable("kernel", (3, 1), initializer=v1.ones_initializer(), use_resource=resource)
+        self.bias = v1.get_variable("bias", (1,), initializer=v1.zeros_initializer(), use_resource=resource)
+        self.output = tf.add(tf.matmul(self.x, self.kernel), self.bias, name="output")
+        self.loss = tf.reduce_mean((self.output - self.y) ** 2, name="my_loss")
+        optimizer = v1.train.MomentumOptimizer(0.1, 0.9)
+        if hook:
+            optimizer = hook.wrap_optimizer(optimizer)
+        self.step = v1.train.get_or_create_global_step()
+        self.gradients = optimizer.compute_gradients(self.loss)
+        self.train = optimizer.apply_gradients(self.gradients, global_step=self.step)
+
+    def run(self, session, *more):
+        return session.run([self.train, *more], {self.x: X, self.y: Y})
+
+
+@pytest.mark.parametrize("resource", [True, False], ids=["resource", "reference"])
+def test_what_a_session_shows(make_session_hook, run, resource):
+    hook = make_session_hook(
+        include_collections=["weights", "biases", "gradients", "losses", "optimizer_variables", "mine"]
+    )
+    network = Network(hook, resource)
+    hook.get_collection("losses").add(network.loss)
+    hook.add_to_collection("mine", network.output)
+    gradients = [gradient for gradient, _ in network.gradients]
+    shown = []
+    with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
+        shown += [network.run(session, network.loss, network.output, *gradients)[1:] for _ in range(3)]
+    hook.close()
+    assert run.steps == [0, 1, 2]
+    for number, (loss, output, *of_loss) in enumerate(shown):
+        values = run.values(number)
+        np.testing.assert_array_equal(values["my_loss:0"], loss)
+        np.testing.assert_array_equal(values["output:0"], output)
+        for tensor, value in zip(gradients, of_loss, strict=True):
+            np.testing.assert_array_equal(values[tensor.name], value)
+        assert values["kernel:0"].shape == (3, 1)
+        assert {"bias:0", "kernel/Momentum:0", "bias/Momentum:0"} <= set(values)
+    collections = run.collections()["collections"]
+    assert collections["weights"]["tensor_names"] == ["kernel:0"]
+    assert collections["losses"]["tensor_names"] == ["my_loss:0"]
+    assert sorted(collections["gradients"]["tensor_names"]) == sorted(tensor.name for tensor in gradients)
+
+
+def test_tensors_by_regex_and_modes(make_session_hook, run):
+    hook = make_session_hook(include_regex="^MatMul:0", save_config=smd.SaveConfig(save_interval=2))
+    network = Network(hook)
+    with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
+        hook.set_mode(smd.modes.TRAIN)
+        for _ in range(3):
+            network.run(session)
+        hook.set_mode(smd.modes.EVAL)
+        session.run(network.output, {network.x: X})
+    hook.close()
+    assert [(run.index(step)["meta"]["mode"], set(run.values(step))) for step in run.steps] == [
+        ("TRAIN", {"MatMul:0"}),
+        ("TRAIN", {"MatMul:0"}),
+        ("EVAL", {"MatMul:0"}),
+    ]
+
+
+def test_a_run_is_asked_for_nothing_that_it_does_not_compute(make_session_hook, run):
+    hook = make_session_hook(save_all=True)
+    network = Network(hook)
+    with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
+        assert session.run(network.step) == 0
+        network.run(session)
+    hook.close()
+    assert "my_loss:0" not in run.values(0)
+    assert {"x:0", "kernel:0", "output:0"} <= set(run.values(1))
+
+
+def test_losses_of_the_graph_are_found(make_session_hook, run):
+    hook = make_session_hook()
+    network = Network()
+    loss = v1.losses.mean_squared_error(network.y, network.output)
+    with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
+        expected = network.run(session, loss)[1]
+    np.testing.assert_array_equal(run.values(0)[loss.name], expected)
+
+
+def test_a_loss_is_shown_though_only_the_update_is_asked_for(make_session_hook, run):
+    hook = make_session_hook()
+    network = Network(hook)
+    hook.get_collection("losses").add(network.loss)
+    with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
+        session.run(network.step)
+        network.run(session)
+    # What is not fed cannot be computed, and is not asked for.
+    assert run.steps == [1]
+    np.testing.assert_allclose(run.values(1)["my_loss:0"], ((X.sum(axis=1, keepdims=True) - Y) ** 2).mean(), atol=1e-6)
+
+
+def test_training_is_the_same_with_a_hook(make_session_hook):
+    def train(hook):
+        with tf.Graph().as_default():
+            network = Network(hook)
+            with v1.train.MonitoredTrainingSession(hooks=[hook] if hook else []) as session:
+                for _ in range(4):
+                    network.run(session)
+                return session.run(network.kernel)
+
+    np.testing.assert_array_equal(train(make_session_hook(save_all=True)), train(None))
+
+
+def test_there_is_no_estimator(tmp_path):
+    with pytest.raises(SMDebugNotImplementedError, match=r"tf\.estimator.*KerasHook"):
+        smd.EstimatorHook(str(tmp_path))
