@@ -21,7 +21,7 @@ from smdebug.core.writer import write_selected, write_value
 from smdebug.exceptions import InvalidCollectionConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Self
 
     import numpy as np
@@ -76,7 +76,7 @@ class StepCapture:
         """Return the hook itself: a copy of a model is not captured, but must be possible."""
         return self
 
-    def __reduce__(self) -> tuple[type[AbsentHook], tuple[()]]:
+    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
         """Be nothing in a pickled model."""
         return AbsentHook, ()
 

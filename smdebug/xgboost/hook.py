@@ -266,9 +266,6 @@ class Hook(BaseHook, TrainingCallback):
     def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Self:
-        return self
-
     def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
         return _restore, ()
 
