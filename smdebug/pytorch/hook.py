@@ -48,7 +48,8 @@ class Hook(TensorHook):
 
     A step begins when a registered model is called, and is over when its optimizers have used its gradients, when the
     mode changes, or when the next one begins. Only the callback that counts steps is there in a step that saves
-    nothing.
+    nothing. The state of optimizers is saved where include_collections names `optimizer_variables`; see
+    `smdebug.pytorch.optimizer_state`.
     """
 
     default_collections: ClassVar[dict[str, tuple[str, ...]]] = {
