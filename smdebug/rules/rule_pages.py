@@ -36,8 +36,44 @@ Beside its verdict a rule leaves two files under `<S3OutputPath>/<job>/rule-outp
 `rules run`, in the folder of `--output`): `report.json` holds the parameters, the verdict with its tensor, step, value
 and threshold, the steps that were judged, and of each step the measured value that was nearest to firing; `plot.svg`
 draws those values with the threshold. The pictures below are such plots, of tensors that `examples/rule_pictures.py`
-makes up. A custom rule gets both too: `self.watch("my quantity", step, value, threshold)` in its `invoke_at_step` adds
-a value.
+makes up.
+
+## Rules of your own
+
+A class derived from `smdebug.rules.Rule`, in the image `sagemaker-debugger-rule-evaluator`, with `source_s3_uri` (a
+.py file, several separated by commas, or a prefix) and `rule_to_invoke` (the class) in RuleParameters; every other
+parameter goes to its constructor, as text or as what the annotation `int`, `float` or `bool` says.
+
+    from smdebug.rules import Rule
+
+    class LossTooHigh(Rule):
+        def __init__(self, base_trial, limit: float = 1.0):
+            super().__init__(base_trial)
+            self.limit = limit
+
+        def invoke_at_step(self, step):
+            loss = self.base_trial.tensor("loss").value(step).item()
+            self.watch("loss", step, loss, self.limit)  # for report.json and plot.svg
+            return loss > self.limit
+
+* A `requirements.txt` beside the file is installed with pip before the file is imported; wheels may lie beside it.
+* `other_trials` names finished jobs, or s3:// paths, separated by commas. One that has saved nothing is an error.
+* `InstanceType` limits the container's memory. `VolumeSizeInGB` is not enforced, which its log says. `LocalPath` is
+  where the rule's files are in the container, `S3OutputPath` where they go.
+* A rule that cannot be imported, raises, exits or uses up its memory is an Error with the reason. One that never ends
+  is stopped by StopProcessingJob, or when MaxRuntimeInSeconds has passed again after the training's end. None of this
+  holds up the training.
+
+## Actions
+
+    rule_configs.ActionList(rule_configs.StopTraining(), rule_configs.Email("a@b.com"), rule_configs.SMS("+15550100"))
+
+as `actions=` of `Rule.sagemaker`, or their JSON as the parameter `action_json`. StopTraining stops the one job in
+progress whose name begins with the prefix (the job's own name by default). Email and SMS publish to the SNS topic
+SMDebugRules; no mail is sent, `smdebug-emulator events` shows the messages, with the events of all jobs (`--follow`,
+`--json`).
+
+## The built-in rules
 """
 
 
