@@ -98,13 +98,15 @@ class ZeroScriptChange:
     @guarded("losses")
     def _on_loss(self, loss: gluon.loss.Loss, inputs: Any) -> None:
         hook = self._hook
-        if hook is None or not self._watches_losses or is_tracing(inputs) or hook.knows(loss):
+        if hook is None or not self._watches_losses:
             return
         if get_current_hook() is not hook:
             # A hook of the script's own has taken over.
             self._stop()
             if isinstance(hook, UnattendedHook):
                 hook.close()
+            return
+        if is_tracing(inputs) or hook.knows(loss):
             return
         self._losses += 1
         if self._losses <= _MOST_LOSSES:

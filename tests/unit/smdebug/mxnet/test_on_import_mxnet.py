@@ -115,6 +115,15 @@ def test_a_hook_of_the_script_takes_over(capture, tmp_path):
     assert not [name for name in trial.tensor_names() if "loss" in name], "it registers its losses itself"
 
 
+def test_a_hook_that_the_script_makes_while_it_trains(capture, tmp_path):
+    inside = f"if step == 1: import smdebug.mxnet as smd; hook = smd.Hook({str(tmp_path / 'own')!r})"
+    ran, run = capture(inside=inside, config={"HookParameters": {"save_interval": "1"}})
+    assert ran.returncode == 0, ran.stderr
+    assert (run / "training_job_end.ts").exists()
+    # It is noticed when the loss of the step after is called.
+    assert create_trial(str(run)).steps() == [0, 1]
+
+
 def test_a_script_may_ask_for_the_hook_that_it_did_not_make(capture):
     ran, run = capture(inside="import smdebug.mxnet as smd; smd.get_hook().save_scalar('mine', step)")
     assert ran.returncode == 0, ran.stderr
