@@ -24,6 +24,24 @@ def test_archive_holds_files_folders_and_links_only(tmp_path: Path) -> None:
         assert {entry.uname for entry in tar} == {"root"}
 
 
+def test_archive_of_several_hosts_takes_a_name_from_the_first_that_has_it(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        (folder / "sub").mkdir(parents=True)
+        (folder / "same").write_text(folder.name)
+        (folder / "sub" / folder.name).touch()
+    (first / "file-here").touch()
+    (second / "file-here").mkdir()
+    (second / "file-here" / "inside").touch()
+    write_archive([first, second], tmp_path / "model.tar.gz")
+    with tarfile.open(tmp_path / "model.tar.gz") as tar:
+        assert sorted(set(tar.getnames())) == ["file-here", "same", "sub", "sub/first", "sub/second"]
+        same = tar.extractfile("same")
+        assert same is not None
+        assert same.read() == b"first"
+        assert tar.getmember("file-here").isfile()
+
+
 def test_folder_that_is_gone_makes_an_empty_archive(tmp_path: Path) -> None:
     write_archive([tmp_path / "gone"], tmp_path / "x.tar.gz")
     with tarfile.open(tmp_path / "x.tar.gz") as tar:
