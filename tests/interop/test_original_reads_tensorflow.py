@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 RECORDED = Path(__file__).parents[1] / "interop_data"
 EVERY = smd.SaveConfig(save_interval=1)
 X, Y = np.random.default_rng(0).random((16, 4), np.float32), np.random.default_rng(1).random((16, 2), np.float32)
-REDUCTIONS = smd.ReductionConfig(reductions=["min", "max", "mean", "std", "variance", "sum", "prod"], norms=["l1", "l2"])
+REDUCTIONS = smd.ReductionConfig(
+    reductions=["min", "max", "mean", "std", "variance", "sum", "prod"], norms=["l1", "l2"]
+)
 
 
 @pytest.fixture(autouse=True)
