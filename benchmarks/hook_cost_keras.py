@@ -88,19 +88,22 @@ def measure_here(width: int, depth: int) -> dict[str, float]:
         hooks.append(made)
         return made
 
+    def tensorboard(turn: int) -> list[Any]:
+        log_dir = str(folder / f"tensorboard-{turn}")
+        return [keras.callbacks.TensorBoard(log_dir, histogram_freq=1, write_graph=False)]
+
+    def always(*callbacks: Any) -> Callable[[int], list[Any]]:
+        return lambda _: list(callbacks)
+
     saved = ("weights", "biases", "gradients")
-    ways: dict[str, tuple[Any, Callable[[int], list[Any]]]] = {
-        "bare": (build_model(width, depth), lambda _: []),
-        "idle": (build_model(width, depth), lambda _, made=hook("idle", 10**9, *saved): [made]),  # type: ignore[misc]
-        "save": (build_model(width, depth), lambda _, made=hook("save", 1, *saved): [made]),  # type: ignore[misc]
-        "weights": (build_model(width, depth), lambda _, made=hook("weights", 1, *saved[:2]): [made]),  # type: ignore[misc]
-        "tensorboard": (
-            build_model(width, depth),
-            lambda turn: [
-                keras.callbacks.TensorBoard(str(folder / f"tensorboard-{turn}"), histogram_freq=1, write_graph=False)
-            ],
-        ),
+    makers = {
+        "bare": always(),
+        "idle": always(hook("idle", 10**9, *saved)),
+        "save": always(hook("save", 1, *saved)),
+        "weights": always(hook("weights", 1, *saved[:2])),
+        "tensorboard": tensorboard,
     }
+    ways = {name: (build_model(width, depth), make) for name, make in makers.items()}
     steps: dict[str, list[float]] = {name: [] for name in ("bare", "idle", "save")}
     epochs: dict[str, list[float]] = {name: [] for name in ways if name != "idle"}
     try:

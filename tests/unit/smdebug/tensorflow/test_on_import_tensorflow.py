@@ -7,8 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import smdebug
+import smdebug.tensorflow as smd
+from smdebug.tensorflow.zero_script_change import ZeroScriptChange
 
 PTH = Path(smdebug.__file__).with_name("autoload.pth")
 # What a .pth file in site-packages does when Python starts.
@@ -97,32 +100,81 @@ def test_untouched_tapes_are_captured(run_script, run, config):
 
 
 @pytest.mark.parametrize("switch", [None, "0"], ids=["no config", "switched off"])
-def test_nothing_happens_where_nothing_is_asked_for(run_script, run, config, switch):
+def test_nothing_happens_where_nothing_is_asked_for(run_script, run, config, tmp_path, switch):
+    (tmp_path / "tensorflow.py").write_text("GradientTape = None\n")
     environment = {} if switch is None else {"USE_SMDEBUG": switch, "SMDEBUG_CONFIG_FILE_PATH": config()}
-    told = LOOP + "import sys\nprint(sorted(name for name in sys.modules if 'smdebug.t' in name))"
-    done = run_script(START + told, **environment, **QUIET)
+    told = "import sys, tensorflow\nprint(sorted(name for name in sys.modules if 'smdebug.t' in name))"
+    done = run_script(START + told, **environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
     assert not run.path.exists()
 
 
-def test_a_hook_of_the_script_is_the_only_one(run_script, run, config, tmp_path):
-    own = FIT.replace(
-        "for _ in",
-        f"import smdebug.tensorflow as smd\nhook = smd.KerasHook({str(tmp_path / 'own')!r}, save_all=True)\nfor _ in",
-    ).replace("verbose=0)\nmodel.ev", "verbose=0, callbacks=[hook])\nmodel.ev")
-    done = run_script(START + own, SMDEBUG_CONFIG_FILE_PATH=config(), **QUIET)
-    assert done.returncode == 3, done.stderr
-    assert not run.path.exists()
-    assert (tmp_path / "own/index/000000000/000000000000_worker_0.json").exists()
+@pytest.fixture
+def capture(config, monkeypatch):
+    """What watches a process, without its watching of this one."""
+    monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", config())
+    smd.del_hook()
+    watching = ZeroScriptChange()
+    yield watching
+    if smd.get_hook() is not None:
+        smd.get_hook().close()
+    smd.del_hook()
 
 
-def test_a_script_that_only_asks_for_the_hook_leaves_its_training_to_it(run_script, run, config):
-    asking = FIT.replace(
-        "for _ in",
-        "import smdebug.tensorflow as smd\nhook = smd.get_hook(create_if_not_exists=True)\n"
-        "hook.save_scalar('mine', 1)\nfor _ in",
-    )
-    done = run_script(START + asking, SMDEBUG_CONFIG_FILE_PATH=config(), **QUIET)
-    assert done.returncode == 3, done.stderr
-    assert {"scalar/mine", "loss"} <= set(run.values(0))
+def test_the_hook_of_the_job_comes_with_the_first_training(capture):
+    assert smd.get_hook() is None
+    predicting, training, evaluating = [], [], []
+    capture.add_callback(predicting, is_training=False)
+    capture.add_callback(training, is_training=True)
+    capture.add_callback(evaluating, is_training=False)
+    assert predicting == []
+    assert training == evaluating == [smd.get_hook()]
+
+
+def test_a_hook_of_the_script_is_the_only_one(capture, tmp_path):
+    own = smd.KerasHook(str(tmp_path / "own"))
+    callbacks = [own]
+    capture.add_callback(callbacks, is_training=True)
+    other = []
+    capture.add_callback(other, is_training=True)
+    assert callbacks == [own]
+    assert other == []
+
+
+def test_a_hook_that_wraps_its_tapes_is_the_only_one(capture, tmp_path):
+    own = smd.KerasHook(str(tmp_path / "own"))
+    own.wrap_tape(tf.GradientTape())
+    callbacks = []
+    capture.add_callback(callbacks, is_training=True)
+    assert callbacks == []
+
+
+def test_a_script_that_only_asks_for_the_hook_leaves_its_training_to_it(capture):
+    asked = smd.get_hook(create_if_not_exists=True)
+    asked.save_scalar("mine", 1)
+    callbacks = []
+    capture.add_callback(callbacks, is_training=True)
+    assert callbacks == [asked]
+
+
+def test_a_hook_that_takes_over_ends_the_run_of_the_job(capture, tmp_path, run):
+    callbacks = []
+    capture.add_callback(callbacks, is_training=True)
+    own = smd.KerasHook(str(tmp_path / "own"))
+    more = []
+    capture.add_callback(more, is_training=True)
+    assert more == []
+    assert run.has_ended
+    own.close()
+
+
+def test_a_config_that_cannot_be_read_costs_the_capture_only(config, monkeypatch, said):
+    monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", config(HookParameters={"save_interval": "often"}))
+    smd.del_hook()
+    capture, callbacks = ZeroScriptChange(), []
+    capture.add_callback(callbacks, is_training=True)
+    capture.add_callback(callbacks, is_training=True)
+    capture.on_push(is_new=True)
+    assert callbacks == []
+    assert [record.levelname for record in said.records if "often" in record.getMessage()] == ["ERROR"]
