@@ -93,7 +93,7 @@ def waiting_job(emulator: EmulatorProcess, rules: list[dict[str, Any]]) -> Itera
         return len(events["events"])
 
     try:
-        wait_until(lambda: count_waiting() == len(rules))
+        wait_until(lambda: count_waiting() == len(rules), lambda: read_rules(emulator, name))
         yield name
     finally:
         sagemaker.stop_training_job(TrainingJobName=name)
@@ -106,11 +106,11 @@ def read_rules(emulator: EmulatorProcess, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def wait_until(true: Callable[[], bool]) -> None:
+def wait_until(true: Callable[[], bool], what: Callable[[], object] = lambda: "it") -> None:
     deadline = time.monotonic() + SECONDS
     while not true():
         if time.monotonic() > deadline:
-            raise RuntimeError(f"waited {SECONDS:g} s")
+            raise RuntimeError(f"waited {SECONDS:g} s for {what()}")
         time.sleep(0.05)
 
 
