@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
 import uuid
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
 
 from examples.digits.job import RULES_IMAGE, TRAINING_IMAGE
+from sdk_compat.emulator_process import EmulatorProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from sdk_compat.emulator_process import EmulatorProcess
 
 BUCKET = "rules-bench"
 REGION = "us-east-1"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}
 SECONDS = 120.0
+
+
+@contextmanager
+def open_emulator(runtime: str) -> Iterator[EmulatorProcess]:
+    """An emulator with a bucket, which smdebug in this process writes to."""
+    with tempfile.TemporaryDirectory() as folder, EmulatorProcess(Path(folder) / "state", runtime=runtime) as emulator:
+        os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL=emulator.endpoint_url, AWS_REGION=REGION)
+        build_client(emulator, "s3").create_bucket(Bucket=BUCKET)
+        yield emulator
+
+
+def run_in_a_process(measure: Callable[[str], str], runtime: str) -> str:
+    """What it returns; smdebug keeps its S3 client for as long as its process lives, and each emulator is elsewhere."""
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+        return pool.submit(measure, runtime).result()
 
 
 def build_client(emulator: EmulatorProcess, service: str) -> Any:
@@ -74,7 +93,7 @@ def waiting_job(emulator: EmulatorProcess, rules: list[dict[str, Any]]) -> Itera
         return len(events["events"])
 
     try:
-        wait_until(lambda: count_waiting() == len(rules))
+        wait_until(lambda: count_waiting() == len(rules), lambda: read_rules(emulator, name))
         yield name
     finally:
         sagemaker.stop_training_job(TrainingJobName=name)
@@ -87,11 +106,11 @@ def read_rules(emulator: EmulatorProcess, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def wait_until(true: Callable[[], bool]) -> None:
+def wait_until(true: Callable[[], bool], what: Callable[[], object] = lambda: "it") -> None:
     deadline = time.monotonic() + SECONDS
     while not true():
         if time.monotonic() > deadline:
-            raise RuntimeError(f"waited {SECONDS:g} s")
+            raise RuntimeError(f"waited {SECONDS:g} s for {what()}")
         time.sleep(0.05)
 
 

@@ -8,14 +8,12 @@ processor time are the kernel's, of the container's process; then the time it go
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks._engine import back_ends
-from benchmarks._rule_job import BUCKET, CREDENTIALS, REGION, build_client, build_rule, waiting_job
-from sdk_compat.emulator_process import EmulatorProcess
+from benchmarks._rule_job import BUCKET, build_rule, open_emulator, run_in_a_process, waiting_job
 from smdebug.core.collection_manager import CollectionManager
 
 if TYPE_CHECKING:
@@ -48,24 +46,22 @@ def read_cpu_seconds(process: Path) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def measure_back_end(runtime: str) -> str:
+    with open_emulator(runtime) as emulator, waiting_job(emulator, [build_rule("VanishingGradient", "R")]) as name:
+        process = find_process(name)
+        manager = CollectionManager()
+        manager.set_num_workers(1)
+        manager.export(f"s3://{BUCKET}/tensors/{name}/debug-output", "worker_0_collections.json")
+        time.sleep(SETTLING_SECONDS)
+        memory, seconds = read_memory_mb(process), read_cpu_seconds(process)
+        time.sleep(WATCHED_SECONDS)
+        idle = (read_cpu_seconds(process) - seconds) / WATCHED_SECONDS
+    return (
+        f"{runtime:<8} {memory:5.0f} MB, {seconds:.2f} s of processor time before the first step; then "
+        f"{100 * idle:.1f} % of a processor while it waits (goal: 120 MB, 1 s)"
+    )
+
+
 def measure() -> Iterator[str]:
     for runtime in back_ends():
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            EmulatorProcess(Path(folder) / "state", runtime=runtime) as emulator,
-        ):
-            os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL=emulator.endpoint_url, AWS_REGION=REGION)
-            build_client(emulator, "s3").create_bucket(Bucket=BUCKET)
-            with waiting_job(emulator, [build_rule("VanishingGradient", "R")]) as name:
-                process = find_process(name)
-                manager = CollectionManager()
-                manager.set_num_workers(1)
-                manager.export(f"s3://{BUCKET}/tensors/{name}/debug-output", "worker_0_collections.json")
-                time.sleep(SETTLING_SECONDS)
-                memory, seconds = read_memory_mb(process), read_cpu_seconds(process)
-                time.sleep(WATCHED_SECONDS)
-                idle = (read_cpu_seconds(process) - seconds) / WATCHED_SECONDS
-        yield (
-            f"{runtime:<8} {memory:5.0f} MB, {seconds:.2f} s of processor time before the first step; then "
-            f"{100 * idle:.1f} % of a processor while it waits (goal: 120 MB, 1 s)"
-        )
+        yield run_in_a_process(measure_back_end, runtime)

@@ -7,11 +7,8 @@ that step's index to the LastModifiedTime of each rule's IssuesFound.
 
 from __future__ import annotations
 
-import os
 import statistics
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,15 +16,13 @@ import numpy as np
 from benchmarks._engine import back_ends
 from benchmarks._rule_job import (
     BUCKET,
-    CREDENTIALS,
-    REGION,
-    build_client,
     build_rule,
+    open_emulator,
     read_rules,
+    run_in_a_process,
     wait_until,
     waiting_job,
 )
-from sdk_compat.emulator_process import EmulatorProcess
 from smdebug.core.collection import Collection
 from smdebug.core.collection_manager import CollectionManager
 from smdebug.core.modes import ModeKeys
@@ -35,6 +30,8 @@ from smdebug.core.writer import FileWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from sdk_compat.emulator_process import EmulatorProcess
 
 ROUNDS = 4
 HEALTHY_STEPS = 5
@@ -95,17 +92,16 @@ def time_verdicts(emulator: EmulatorProcess) -> list[float]:
         ]
 
 
+def measure_back_end(runtime: str) -> str:
+    with open_emulator(runtime) as emulator:
+        times = [seconds for _ in range(ROUNDS) for seconds in time_verdicts(emulator)]
+    median = statistics.median(times)
+    return (
+        f"{runtime:<8} index in S3 → IssuesFound, {len(RULES)} rules on one job: median {median:.2f} s"
+        f", slowest {max(times):.2f} s of {len(times)} verdicts (goal: median under 0.5 s)"
+    )
+
+
 def measure() -> Iterator[str]:
     for runtime in back_ends():
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            EmulatorProcess(Path(folder) / "state", runtime=runtime) as emulator,
-        ):
-            os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL=emulator.endpoint_url, AWS_REGION=REGION)
-            build_client(emulator, "s3").create_bucket(Bucket=BUCKET)
-            times = [seconds for _ in range(ROUNDS) for seconds in time_verdicts(emulator)]
-        median = statistics.median(times)
-        yield (
-            f"{runtime:<8} index in S3 → IssuesFound, {len(RULES)} rules on one job: median {median:.2f} s"
-            f", slowest {max(times):.2f} s of {len(times)} verdicts (goal: median under 0.5 s)"
-        )
+        yield run_in_a_process(measure_back_end, runtime)
