@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ROUNDS = 3
 BLOCK = 15
+PAIRS = 300
 # The first steps of a block pay for memory that later ones have.
 WARM_UP = 3
 SIZES = {"small tensors": ("--width", "32", "--depth", "20"), "large tensors": ("--width", "512", "--depth", "6")}
@@ -73,6 +74,20 @@ class Training:
         return times[WARM_UP:]
 
 
+def compare_steps(bare: Training, other: Training, pairs: int) -> float:
+    """Median of what a step of `other` takes longer than the step of `bare` beside it, in seconds.
+
+    An idle hook costs microseconds of a step of milliseconds: only steps side by side can show it.
+    """
+    differences = []
+    for number in range(pairs):
+        # Who comes second finds the caches filled by the first: they take turns.
+        order = (bare, other) if number % 2 else (other, bare)
+        took = {training: training.time_steps(WARM_UP + 1)[0] for training in order}
+        differences.append(took[other] - took[bare])
+    return statistics.median(differences)
+
+
 def save_by_hand(training: Training, folder: Path) -> None:
     """What a script without smdebug does: a forward hook keeps the loss, and a file a step holds all."""
     from mxnet import nd
@@ -115,15 +130,17 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
         "reduce": hooked("reduce", 1, include_collections=SAVED, reduction_config=operations),
     }
     save_by_hand(ways["by_hand"], folder)
-    times: dict[str, list[float]] = {name: [] for name in ways}
+    times: dict[str, list[float]] = {name: [] for name in ways if name != "idle"}
     try:
         # In turn, so that what slows the machine for a while slows all of them.
         for _ in range(max(1, steps // BLOCK)):
-            for name, training in ways.items():
-                times[name] += training.time_steps(BLOCK + WARM_UP)
+            for name in times:
+                times[name] += ways[name].time_steps(BLOCK + WARM_UP)
+        answers = {name: statistics.median(values) for name, values in times.items()}
+        answers["idle"] = answers["bare"] + compare_steps(ways["bare"], ways["idle"], PAIRS)
         for made in hooks:
             made.close()
-        return {name: 1e3 * statistics.median(values) for name, values in times.items()}
+        return {name: 1e3 * seconds for name, seconds in answers.items()}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
