@@ -1,0 +1,54 @@
+"""Keras on several hosts: MultiWorkerMirroredStrategy joins them, the trial shows each of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from examples.digits.job import BUCKET
+from tests.end_to_end.test_many_workers import build_hosts_request, open_trial, read_streams
+
+if TYPE_CHECKING:
+    from tests.conftest import RunningEmulator
+
+WaitForJob = "Callable[..., dict[str, Any]]"
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "frameworks" / "tensorflow_distributed" / "train.py"
+
+
+def test_two_hosts_train_one_keras_model(
+    staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path
+) -> None:
+    request: dict[str, Any] = build_hosts_request(staged, job_name, EXAMPLE.read_text(encoding="utf-8"))
+    request["AlgorithmSpecification"]["TrainingImage"] = "tensorflow-training:2.21.0-cpu-py311"
+    staged.client("sagemaker").create_training_job(**request)
+    description = wait_for_job(job_name)
+    texts = read_streams(staged, job_name)
+    assert description["TrainingJobStatus"] == "Completed", (description, texts)
+    assert "rank 0 of 2" in texts["algo-1"]
+    assert "rank 1 of 2" in texts["algo-2"]
+
+    model = staged.client("s3").get_object(Bucket=BUCKET, Key=f"output/{job_name}/output/model.tar.gz")["Body"].read()
+    with tarfile.open(fileobj=io.BytesIO(model)) as tar:
+        assert sorted(tar.getnames()) == ["metrics-0.json", "metrics-1.json", "model.npz"]
+        metrics = tar.extractfile("metrics-1.json")
+        assert metrics is not None
+        assert json.load(metrics)["test_accuracy"] > 0.9
+
+    trial = open_trial(staged, job_name, tmp_path)
+    workers = ["worker_0", "worker_1"]
+    assert trial.workers() == workers
+    assert trial.steps() == [0, 50]
+    names = trial.tensor_names(collection="weights")
+    assert len(names) >= 2
+    for name in names:
+        assert trial.tensor(name).workers(50) == workers
+        first, second = (trial.tensor(name).value(50, worker=worker) for worker in workers)
+        np.testing.assert_array_equal(first, second, err_msg=f"{name}: all workers step alike")
+        assert np.abs(first - trial.tensor(name).value(0)).max() > 0, f"{name} has learned"
+    assert {trial.tensor(name).workers(50)[1] for name in trial.tensor_names(collection="gradients")} == {"worker_1"}
