@@ -63,7 +63,7 @@ def leave_bytecode(checkout: Path) -> None:
     (checkout / "smdebug" / "__pycache__" / "x.pyc").write_text("")
 
 
-TRAINING = {"pytorch-training"}
+TRAINING = {definition.name for definition in ImageCatalogue(DEFINITIONS_FOLDER / "training")}
 RULES = {"sagemaker-debugger-rules", "sagemaker-debugger-rule-evaluator"}
 
 
