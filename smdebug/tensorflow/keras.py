@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "KerasHook"]
 
 
+# A search over models makes one after the other; what belongs to the older ones is not kept alive.
+_MODELS_KEPT = 4
+
+
 class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
     """Saves weights, gradients, optimizer variables, losses, metrics, and inputs and outputs of a model and its layers.
 
@@ -213,6 +217,8 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             names = ModelNames(model)
             if names.is_empty:
                 get_logger().warning("The model %s has no weights: its other values are saved.", model.name)
+            while len(self._functions) >= _MODELS_KEPT:
+                del self._functions[next(iter(self._functions))]
             found = self._functions[id(model)] = (names, StepFunctions(names, self.report_loss))
             self._include_names(CollectionKeys.WEIGHTS, names.get_weight_names())
             self._include_names(CollectionKeys.GRADIENTS, names.gradients.values())

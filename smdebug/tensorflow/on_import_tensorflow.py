@@ -1,4 +1,4 @@
-"""Capture of loops with `tf.GradientTape`, in scripts that know nothing of smdebug."""
+"""Capture of loops with `tf.GradientTape`, and of monitored sessions, in scripts that know nothing of smdebug."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from smdebug.core.singleton import is_switched_on
 
 
 def install() -> None:
-    """Begin to watch the tapes of this process, unless USE_SMDEBUG turns smdebug off."""
+    """Begin to watch the tapes and sessions of this process, unless USE_SMDEBUG turns smdebug off."""
     if is_switched_on():
         import tensorflow as tf
 
         from smdebug.tensorflow.zero_script_change import watch_tapes
+        from smdebug.tensorflow.zero_script_sessions import watch_sessions
 
         watch_tapes(tf.GradientTape)
+        train = tf.compat.v1.train
+        # MonitoredTrainingSession is a function that makes one.
+        watch_sessions(train.MonitoredSession.__mro__[1], train.Optimizer)

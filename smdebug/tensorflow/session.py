@@ -56,6 +56,11 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         self._optimizers.append(optimizer)
         return optimizer
 
+    def show_optimizer(self, optimizer: Any, gradients: Any) -> None:
+        """Take the gradients that an optimizer has computed in the graph, and its variables once they are made."""
+        self._optimizers.append(optimizer)
+        self.set_gradients(gradients)
+
     @guarded("gradients")
     def set_gradients(self, gradients: Any = None) -> None:
         """Say which tensors of the graph are gradients; None stands for a variable without one."""

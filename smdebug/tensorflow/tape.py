@@ -42,6 +42,7 @@ class _Recording(threading.local):
 
     def __init__(self) -> None:
         self.depth = 0
+        self.is_step = False
         self.taps = ExitStack()
         self.collector: Collector | None = None
         self.traced: TracedStep | None = None
@@ -66,7 +67,11 @@ class TapeCapture:
         """Note that a tape records; the first of those that do so together begins a step."""
         depth = self._recording.depth
         self._recording.depth = depth + 1
-        if not is_new or depth or is_inside_keras_loop():
+        if not is_new or depth:
+            return
+        # What happens in a step that Keras makes is that step's.
+        self._recording.is_step = not is_inside_keras_loop()
+        if not self._recording.is_step:
             return
         if tf.executing_eagerly():
             self._recording.traced = None
@@ -84,8 +89,7 @@ class TapeCapture:
     @guarded("gradients, weights and loss of a step")
     def on_gradient(self, target: Any, sources: Any, gradients: Any) -> None:
         """Save what a tape was asked for, and what the step has shown before."""
-        eager = tf.executing_eagerly()
-        if (eager and not self._hook.is_saving) or (not eager and self._get_traced() is None):
+        if not self._is_wanted():
             return
         values = self._get_loss(target) | self._get_gradients(sources, gradients)
         variables = [source for source in tf.nest.flatten(sources) if is_variable(source)]
@@ -99,8 +103,7 @@ class TapeCapture:
     @guarded("optimizer variables")
     def on_applied(self, optimizer: Any) -> None:
         """Save an optimizer's variables after it has updated the model."""
-        eager = tf.executing_eagerly()
-        if (eager and not self._hook.is_saving) or (not eager and self._get_traced() is None):
+        if not self._is_wanted():
             return
         variables = get_optimizer_variables(optimizer)
         self._hook.include_optimizer_names(variables)
@@ -161,6 +164,12 @@ class TapeCapture:
         self._recording.collector = Collector(self._hook.registered, wants, self._hook.report_loss)
         self._recording.taps.enter_context(tapped_classes())
         self._recording.taps.enter_context(self._recording.collector.active())
+
+    def _is_wanted(self) -> bool:
+        """Tell whether values that the script shows now are to be saved, or may be once the function runs."""
+        if not self._recording.is_step:
+            return False
+        return self._hook.is_saving if tf.executing_eagerly() else self._get_traced() is not None
 
     def _get_traced(self) -> TracedStep | None:
         """Return the step of the function being traced; what a loop or branch inside it computes is out of reach."""

@@ -96,7 +96,7 @@ class ZeroScriptChange:
         """Note that a tape records."""
         from smdebug.tensorflow.caller import is_inside_keras_loop
 
-        hook = None if is_inside_keras_loop() else self.get_hook(make=is_new)
+        hook = self._hook if is_inside_keras_loop() else self.get_hook(make=is_new)
         if hook is not None:
             hook.tape_capture.on_push(is_new=is_new)
 

@@ -46,6 +46,17 @@ for _ in range(3):
     compiled(tf.ones((3, 2)))
 """
 
+SESSION = """
+import tensorflow.compat.v1 as v1
+v1.disable_eager_execution()
+kernel = v1.get_variable("kernel", (2, 1), initializer=v1.ones_initializer())
+loss = v1.losses.mean_squared_error(v1.zeros((3, 1)), v1.ones((3, 2)) @ kernel)
+train = v1.train.MomentumOptimizer(0.1, 0.9).minimize(loss, v1.train.get_or_create_global_step())
+with v1.train.MonitoredTrainingSession() as session:
+    for _ in range(3):
+        session.run(train)
+"""
+
 
 @pytest.fixture
 def config(tmp_path, run):
@@ -97,6 +108,22 @@ def test_untouched_tapes_are_captured(run_script, run, config):
         # Of the mean of (a + b) ** 2, whichever of the two functions ran.
         assert values["gradients/kernelGrad"] == pytest.approx(np.full((2, 1), 2 * values["weights/kernel:0"].sum()))
         assert values["loss"] == pytest.approx(values["weights/kernel:0"].sum() ** 2)
+
+
+def test_an_untouched_session_is_captured(run_script, run, config):
+    path = config(
+        CollectionConfigurations=[{"CollectionName": name} for name in ("weights", "gradients", "optimizer_variables")],
+        HookParameters={"save_interval": "2"},
+    )
+    done = run_script(START + SESSION, SMDEBUG_CONFIG_FILE_PATH=path, **QUIET)
+    assert done.returncode == 0, done.stderr
+    assert run.steps == [0, 2]
+    values = run.values(0)
+    assert {"kernel:0", "kernel/Momentum:0", "mean_squared_error/value:0"} <= set(values)
+    # Of the mean of (a + b) ** 2 at (1, 1).
+    assert values["mean_squared_error/value:0"] == pytest.approx(4)
+    (gradient,) = (value for name, value in values.items() if name.startswith("gradients/"))
+    assert gradient == pytest.approx(np.full((2, 1), 4))
 
 
 @pytest.mark.parametrize("switch", [None, "0"], ids=["no config", "switched off"])

@@ -121,7 +121,8 @@ def test_tensors_of_the_script(make_hook, run):
     assert [run.values(number)["scalar/number"].tolist() for number in range(3)] == [[0], [1], [2]]
 
 
-def test_a_wrapped_tape_inside_fit_is_part_of_the_step_of_fit(make_hook, run):
+@pytest.mark.parametrize("run_eagerly", [False, True], ids=["graph", "eager"])
+def test_a_wrapped_tape_inside_fit_is_part_of_the_step_of_fit(make_hook, run, run_eagerly):
     hook = make_hook(include_collections=["gradients"])
 
     class Custom(keras.Model):
@@ -141,7 +142,7 @@ def test_a_wrapped_tape_inside_fit_is_part_of_the_step_of_fit(make_hook, run):
             return {"my_loss": loss}
 
     model = Custom()
-    model.compile(optimizer="sgd")
+    model.compile(optimizer="sgd", run_eagerly=run_eagerly)
     history = model.fit(X, Y, batch_size=8, verbose=0, shuffle=False, callbacks=[hook])
     hook.close()
     assert run.steps == [0, 1, 2, 3, 4]
