@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -106,7 +105,7 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
     import smdebug.pytorch as smd
 
     torch.set_num_threads(1)
-    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+    folder = Path(tempfile.mkdtemp())
     hooks = []
 
     def build() -> tuple[Any, Any]:
@@ -173,17 +172,9 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
 
 def run_script(python: str, path: str | None, arguments: tuple[str, ...]) -> dict[str, float]:
     """What the script prints under another interpreter; `path` is its PYTHONPATH."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment["SMDEBUG_LOG_LEVEL"] = "error"
-    if path is not None:
-        environment["PYTHONPATH"] = path
-    command = [python, __file__, *arguments]
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=folder)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
-    answers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return answers
+    from benchmarks import _scratch
+
+    return _scratch.run_script([python, __file__, *arguments], {"PYTHONPATH": path})
 
 
 def compare(ours: dict[str, float], theirs: dict[str, float], *, small: bool) -> Iterator[str]:

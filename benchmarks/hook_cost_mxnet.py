@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -108,7 +106,7 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
     """Milliseconds a step of each way of training."""
     import smdebug.mxnet as smd
 
-    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+    folder = Path(tempfile.mkdtemp())
     hooks = []
 
     def hooked(name: str, interval: int, **options: Any) -> Training:
@@ -147,15 +145,10 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
 
 def run_script(python: str, arguments: tuple[str, ...]) -> dict[str, float]:
     """What the script prints under an interpreter."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"SMDEBUG_LOG_LEVEL": "error", "OMP_NUM_THREADS": "1"}
+    from benchmarks import _scratch
+
     command = [python, "-W", "ignore", __file__, *arguments]
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=folder)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
-    answers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return answers
+    return _scratch.run_script(command, {"PYTHONPATH": None, "OMP_NUM_THREADS": "1"})
 
 
 def compare(ours: dict[str, float], theirs: dict[str, float]) -> Iterator[str]:

@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -84,7 +83,7 @@ def measure_here(rows: int, features: int) -> dict[str, float]:
     other = xgboost.DMatrix(values[:held_out], labels[:held_out])
     # SHAP values of a few rows already take longer than the round.
     explained = other.slice(range(100))
-    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+    folder = Path(tempfile.mkdtemp())
 
     def hook(name: str, interval: int, *collections: str) -> Any:
         return smd.Hook(
@@ -123,13 +122,9 @@ def measure_here(rows: int, features: int) -> dict[str, float]:
 
 def run_script(arguments: tuple[str, ...]) -> dict[str, float]:
     """What this file prints as a script of its own process."""
-    environment = {**os.environ, "SMDEBUG_LOG_LEVEL": "error", "PYTHONPATH": str(Path(__file__).parents[1])}
-    command = [sys.executable, __file__, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
-    answers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return answers
+    from benchmarks import _scratch
+
+    return _scratch.run_script([sys.executable, __file__, *arguments], {"PYTHONPATH": str(Path(__file__).parents[1])})
 
 
 def measure() -> Iterator[str]:

@@ -22,6 +22,7 @@ import numpy as np
 
 from benchmarks import _slow_s3
 from benchmarks._original import build_original
+from benchmarks._scratch import scratch
 from smdebug.core.collection_manager import CollectionManager
 from smdebug.core.writer import FileWriter
 
@@ -186,10 +187,7 @@ def measure_scan_on_s3() -> Iterator[str]:
 
 
 def measure() -> Iterator[str]:
-    folder = tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-    try:
-        yield from measure_long_run(folder)
-        yield from measure_large_run(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with scratch() as folder:
+        yield from measure_long_run(str(folder))
+        yield from measure_large_run(str(folder))
     yield from measure_scan_on_s3()

@@ -1,0 +1,59 @@
+"""Folders in memory for measurements, and scripts that write into them: gone with the measurement, however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_PREFIX = "smdebug-benchmark-"
+_MEMORY = Path("/dev/shm")
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """An empty folder, in memory where the machine has such a place."""
+    parent = _MEMORY if os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+    _sweep(parent)
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def run_script(command: Sequence[str], environment: Mapping[str, str | None]) -> dict[str, float]:
+    """What a measuring script prints as its last line, which is JSON; its temporary files lie in a scratch folder.
+
+    Args:
+        command: the interpreter, the script and its arguments.
+        environment: what differs from this process's environment; None for a variable that is not to be there.
+
+    Raises:
+        RuntimeError: the script failed; the text holds what it said.
+    """
+    with scratch() as folder:
+        merged = {**os.environ, "SMDEBUG_LOG_LEVEL": "error", "TMPDIR": str(folder), **environment}
+        given = {name: value for name, value in merged.items() if value is not None}
+        done = subprocess.run(command, capture_output=True, text=True, env=given, check=False, cwd=folder)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
+    answers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return answers
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what measurements that were killed have left: gigabytes of memory."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        found = re.match(rf"{_PREFIX}(\d+)-", folder.name)
+        if found is not None and not Path(f"/proc/{found.group(1)}").exists():
+            shutil.rmtree(folder)
