@@ -16,76 +16,99 @@ ROLE_ARN = "arn:aws:iam::123456789012:role/DigitsTraining"
 RULES_IMAGE = "sagemaker-debugger-rules:latest"
 
 
-def stage_digits(s3: Any) -> None:
-    """Put scikit-learn's handwritten digits (1,797 images of 8 x 8, shuffled) into S3."""
+def stage_digits(s3: Any, bucket: str = BUCKET) -> None:
+    """Put scikit-learn's handwritten digits (1,797 images of 8 x 8, shuffled) into a bucket of S3, which is made."""
     import numpy as np
     from sklearn.datasets import load_digits
 
-    s3.create_bucket(Bucket=BUCKET)
+    s3.create_bucket(Bucket=bucket)
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))
     data = io.BytesIO()
     np.savez(data, images=(digits.data[order] / 16).astype("float32"), labels=digits.target[order])
-    s3.put_object(Bucket=BUCKET, Key="data/digits.npz", Body=data.getvalue())
+    s3.put_object(Bucket=bucket, Key="data/digits.npz", Body=data.getvalue())
 
 
-def stage_source(s3: Any, name: str, files: Iterable[Path]) -> str:
-    """Put files into S3 as a source bundle and return its URI; one of them is the train.py to run."""
+def stage_source(s3: Any, name: str, files: Iterable[Path], bucket: str = BUCKET) -> str:
+    """Put files into S3 as a source bundle and return its URI."""
     bundle = io.BytesIO()
     with tarfile.open(fileobj=bundle, mode="w:gz") as tar:
         for path in files:
             tar.add(path, arcname=path.name)
-    key = f"source/{name}/sourcedir.tar.gz"
-    s3.put_object(Bucket=BUCKET, Key=key, Body=bundle.getvalue())
-    return f"s3://{BUCKET}/{key}"
+    s3.put_object(Bucket=bucket, Key=f"source/{name}/sourcedir.tar.gz", Body=bundle.getvalue())
+    return locate_source(name, bucket)
+
+
+def locate_source(name: str, bucket: str = BUCKET) -> str:
+    """The URI of a source bundle."""
+    return f"s3://{bucket}/source/{name}/sourcedir.tar.gz"
+
+
+def build_script_mode(source: str, script: str, hyperparameters: Mapping[str, Any]) -> dict[str, str]:
+    """HyperParameters that run a script of a source bundle, with the given ones as its arguments."""
+    script_mode = {
+        "sagemaker_program": script,
+        "sagemaker_submit_directory": source,
+        "sagemaker_region": "us-east-1",
+    }
+    # The toolkit reads each as JSON.
+    return {key: json.dumps(value) for key, value in {**script_mode, **hyperparameters}.items()}
+
+
+def build_channels(uris: Mapping[str, str], content_type: str | None = None) -> list[dict[str, Any]]:
+    """InputDataConfig of the prefixes of S3 that a job's channels hold, by the channels' names."""
+    typed = {} if content_type is None else {"ContentType": content_type}
+    return [
+        {"ChannelName": name, **typed, "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}}
+        for name, uri in uris.items()
+    ]
 
 
 def build_training_job(
     name: str,
     *,
     image: str,
-    source: str,
-    hyperparameters: Mapping[str, Any],
+    hyperparameters: Mapping[str, str],
+    channels: Sequence[Mapping[str, Any]],
     collections: Mapping[str, Mapping[str, str]],
-    rules: Sequence[Mapping[str, Any]],
-    seconds: int,
+    hook_parameters: Mapping[str, str] | None = None,
+    metrics: Mapping[str, str] | None = None,
+    rules: Sequence[Mapping[str, Any]] = (),
+    bucket: str = BUCKET,
+    seconds: int = 600,
 ) -> dict[str, Any]:
-    """The request that trains `train.py` of a source bundle on the digits.
+    """The request of a training on one small instance, all that it leaves in one bucket.
 
     Args:
         name: of the job.
         image: of the training container.
-        source: URI of the source bundle.
-        hyperparameters: become the script's arguments.
+        hyperparameters: HyperParameters, as `build_script_mode` makes them.
+        channels: InputDataConfig, as `build_channels` makes it.
         collections: parameters of each collection to save.
+        hook_parameters: HookParameters.
+        metrics: regexes of MetricDefinitions, by name.
         rules: DebugRuleConfigurations.
+        bucket: where tensors and output go.
         seconds: how long it may run.
     """
-    script_mode = {
-        "sagemaker_program": "train.py",
-        "sagemaker_submit_directory": source,
-        "sagemaker_region": "us-east-1",
-    }
     return {
         "TrainingJobName": name,
         "RoleArn": ROLE_ARN,
-        "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
-        # The toolkit reads each as JSON.
-        "HyperParameters": {key: json.dumps(value) for key, value in {**script_mode, **hyperparameters}.items()},
-        "InputDataConfig": [
-            {
-                "ChannelName": "training",
-                "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/data/"}},
-            }
-        ],
-        "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/output"},
+        "AlgorithmSpecification": {
+            "TrainingImage": image,
+            "TrainingInputMode": "File",
+            "MetricDefinitions": [{"Name": key, "Regex": regex} for key, regex in (metrics or {}).items()],
+        },
+        "HyperParameters": dict(hyperparameters),
+        "InputDataConfig": list(channels),
+        "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/output"},
         "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 10},
         "StoppingCondition": {"MaxRuntimeInSeconds": seconds},
         "DebugHookConfig": {
-            "S3OutputPath": f"s3://{BUCKET}/tensors",
+            "S3OutputPath": f"s3://{bucket}/tensors",
+            "HookParameters": dict(hook_parameters or {}),
             "CollectionConfigurations": [
-                {"CollectionName": collection, "CollectionParameters": given}
-                for collection, given in collections.items()
+                {"CollectionName": key, "CollectionParameters": dict(given)} for key, given in collections.items()
             ],
         },
         "DebugRuleConfigurations": list(rules),

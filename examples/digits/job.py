@@ -5,7 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from examples.training_job import BUCKET, build_rule, build_training_job, stage_digits, stage_source
+from examples.training_job import (
+    BUCKET,
+    build_channels,
+    build_rule,
+    build_script_mode,
+    build_training_job,
+    locate_source,
+    stage_digits,
+    stage_source,
+)
 
 __all__ = ["BUCKET", "HEALTHY", "SICK", "build_request", "stage_inputs"]
 
@@ -28,8 +37,8 @@ def build_request(name: str, hyperparameters: dict[str, Any]) -> dict[str, Any]:
     return build_training_job(
         name,
         image=TRAINING_IMAGE,
-        source=f"s3://{BUCKET}/source/digits/sourcedir.tar.gz",
-        hyperparameters=hyperparameters,
+        hyperparameters=build_script_mode(locate_source("digits"), "train.py", hyperparameters),
+        channels=build_channels({"training": f"s3://{BUCKET}/data/"}),
         collections={
             "weights": {"save_interval": "100"},
             "gradients": {"save_interval": "25"},

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from examples.training_job import build_rule, build_training_job, stage_source
+from examples.training_job import (
+    BUCKET,
+    build_channels,
+    build_rule,
+    build_script_mode,
+    build_training_job,
+    stage_source,
+)
 
 FOLDER = Path(__file__).parent
 # In every source bundle, beside the training's own script.
@@ -74,12 +81,12 @@ def build_request(s3: Any, example: Example, job: str, *, cured: bool, other_job
     if other_job is not None:
         parameters["other_trials"] = other_job
     is_judged = not example.compared or other_job is not None
+    source = stage_source(s3, example.name, [FOLDER / example.name / "train.py", *_SHARED])
     return build_training_job(
         job,
         image=f"{example.image}:latest",
-        source=stage_source(s3, example.name, [FOLDER / example.name / "train.py", *_SHARED]),
-        hyperparameters={"cured": "true" if cured else "false"},
+        hyperparameters=build_script_mode(source, "train.py", {"cured": "true" if cured else "false"}),
+        channels=build_channels({"training": f"s3://{BUCKET}/data/"}),
         collections=example.collections,
         rules=[build_rule(example.rule, **parameters)] if is_judged else [],
-        seconds=600,
     )

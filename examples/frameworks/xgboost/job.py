@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import io
-import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
+from examples.training_job import (
+    build_channels,
+    build_script_mode,
+    build_training_job,
+    locate_source,
+    stage_source,
+)
+
 BUCKET = "xgboost-example"
-ROLE_ARN = "arn:aws:iam::123456789012:role/XgboostTraining"
-TRAINING_IMAGE = "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1"
+TRAINING_IMAGE = "sagemaker-xgboost:1.7-1"
+SCRIPTS = ("train.py", "train_with_hook.py")
 NUMBER = r"([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)"
 
 ALGORITHM = {
@@ -36,59 +42,34 @@ def stage_inputs(s3: Any) -> None:
         file = io.StringIO()
         np.savetxt(file, rows, delimiter=",", fmt="%.8g")
         s3.put_object(Bucket=BUCKET, Key=f"data/{channel}/cancer.csv", Body=file.getvalue().encode())
-    for script in ("train.py", "train_with_hook.py"):
-        bundle = io.BytesIO()
-        with tarfile.open(fileobj=bundle, mode="w:gz") as tar:
-            tar.add(Path(__file__).with_name(script), arcname=script)
-        s3.put_object(Bucket=BUCKET, Key=f"source/{script}/sourcedir.tar.gz", Body=bundle.getvalue())
+    stage_source(s3, "xgboost", [Path(__file__).with_name(script) for script in SCRIPTS], BUCKET)
 
 
 def build_script_request(name: str, script: str, hyperparameters: dict[str, Any]) -> dict[str, Any]:
     """The request that runs a script of this folder."""
-    script_mode = {
-        "sagemaker_program": script,
-        "sagemaker_submit_directory": f"s3://{BUCKET}/source/{script}/sourcedir.tar.gz",
-        "sagemaker_region": "us-east-1",
-    }
-    given = {key: json.dumps(value) for key, value in {**script_mode, **hyperparameters}.items()}
-    return {**_build_request(name), "HyperParameters": given}
+    return _build_request(name, build_script_mode(locate_source("xgboost", BUCKET), script, hyperparameters), [])
 
 
 def build_algorithm_request(name: str, hyperparameters: dict[str, str]) -> dict[str, Any]:
     """The request that trains by hyperparameters and channels alone."""
-    channels = [
-        {
-            "ChannelName": channel,
-            "ContentType": "text/csv",
-            "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/data/{channel}/"}},
-        }
-        for channel in ("train", "validation")
-    ]
-    return {**_build_request(name), "HyperParameters": hyperparameters, "InputDataConfig": channels}
+    uris = {channel: f"s3://{BUCKET}/data/{channel}/" for channel in ("train", "validation")}
+    return _build_request(name, hyperparameters, build_channels(uris, "text/csv"))
 
 
-def _build_request(name: str) -> dict[str, Any]:
-    every_fifth = {"CollectionParameters": {"save_interval": "5"}}
+def _build_request(name: str, hyperparameters: dict[str, str], channels: list[dict[str, Any]]) -> dict[str, Any]:
     collections = ("metrics", "losses", "predictions", "labels", "feature_importance", "average_shap", "trees")
-    return {
-        "TrainingJobName": name,
-        "RoleArn": ROLE_ARN,
-        "AlgorithmSpecification": {
-            "TrainingImage": TRAINING_IMAGE,
-            "TrainingInputMode": "File",
-            "MetricDefinitions": [
-                {"Name": "validation:auc", "Regex": rf".*\[[0-9]+\].*#011validation-auc:{NUMBER}.*"},
-                {"Name": "test:accuracy", "Regex": rf"test_accuracy={NUMBER};"},
-            ],
+    return build_training_job(
+        name,
+        image=TRAINING_IMAGE,
+        hyperparameters=hyperparameters,
+        channels=channels,
+        collections={
+            "hyperparameters": {"save_interval": "1000"},
+            **{collection: {"save_interval": "5"} for collection in collections},
         },
-        "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/output"},
-        "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 10},
-        "StoppingCondition": {"MaxRuntimeInSeconds": 600},
-        "DebugHookConfig": {
-            "S3OutputPath": f"s3://{BUCKET}/tensors",
-            "CollectionConfigurations": [
-                {"CollectionName": "hyperparameters", "CollectionParameters": {"save_interval": "1000"}},
-                *({"CollectionName": collection, **every_fifth} for collection in collections),
-            ],
+        metrics={
+            "validation:auc": rf".*\[[0-9]+\].*#011validation-auc:{NUMBER}.*",
+            "test:accuracy": rf"test_accuracy={NUMBER};",
         },
-    }
+        bucket=BUCKET,
+    )
