@@ -47,6 +47,12 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         self.tape_capture = TapeCapture(self)
         self.registered = RegisteredModels()
         self._wraps_tapes = False
+        self._is_on_tensorflow = keras.config.backend() == "tensorflow"
+        if not self._is_on_tensorflow:
+            get_logger().warning(
+                "Keras runs on %s: losses, metrics and weights are saved, gradients, layers and inputs are not.",
+                keras.config.backend(),
+            )
         self._is_one_of_many = trains_with_other_processes()
         self._times_given = 0
         self._calls_a_step = 1
@@ -226,6 +232,8 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         return found
 
     def _get_wants(self, names: ModelNames | RegisteredModels, plan: StepPlan) -> Wants:
+        if not self._is_on_tensorflow:
+            return Wants()
         key = (id(names), plan)
         wants = self._wants.get(key)
         if wants is None:

@@ -183,6 +183,37 @@ def test_get_hook_knows_its_types(run):
         smd.del_hook()
 
 
+def test_keras_on_something_else_than_tensorflow(make_hook, run, said, monkeypatch):
+    monkeypatch.setattr("keras.config.backend", lambda: "jax")
+    hook = make_hook(save_all=True)
+    monkeypatch.undo()
+    fit(make_model(), hook)
+    assert {"loss", "mae", "d1/weights/net/d1/kernel:0"} <= set(run.values(1))
+    assert "gradients/net/d1/kernelGrad" not in run.values(1)
+    (warning,) = warnings_in(said)
+    assert "jax" in warning
+
+
+def test_a_tensorflow_with_an_older_keras(make_hook, said, monkeypatch):
+    monkeypatch.setattr("smdebug.tensorflow.tensorflow_hook.tf.__version__", "2.11.1")
+    make_hook()
+    (warning,) = warnings_in(said)
+    assert "2.11.1" in warning
+
+
+# Keras' own, when it saves under numpy 2.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_a_model_that_a_hook_has_seen_can_be_saved_and_loaded(make_hook, run, tmp_path):
+    hook = make_hook(include_collections=["gradients", "optimizer_variables"])
+    model = make_model(optimizer=hook.wrap_optimizer(keras.optimizers.Adam(0.01)))
+    fit(model, hook)
+    assert len([name for name in run.values(1) if name.startswith("gradients/")]) == 4
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.predict(X, verbose=0), model.predict(X, verbose=0))
+    assert int(loaded.optimizer.iterations) == int(model.optimizer.iterations)
+
+
 CRASH = """
 import os, keras, numpy as np, smdebug.tensorflow as smd
 model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])

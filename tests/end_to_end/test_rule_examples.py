@@ -1,0 +1,90 @@
+"""A real training for each built-in rule that goes wrong in the rule's own way, and the same without its mistake."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from examples.rules.__main__ import run_example
+from examples.rules.job import find_examples
+from examples.training_job import BUCKET, stage_digits
+from smdebug.rules.builtin import list_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
+
+    from tests.conftest import RunningEmulator
+
+    Runs = dict[str, Future[dict[str, Any]]]
+
+EXAMPLES = find_examples()
+# A job is a process that imports its framework, and one for its rule: more at once only wait for each other.
+AT_ONCE = 3
+SECONDS = 280
+
+
+@contextmanager
+def start_all(emulator: RunningEmulator, *, cured: bool) -> Iterator[Runs]:
+    """Run every example, a few at a time, while tests look at those that have ended."""
+    suffix = f"-{uuid.uuid4().hex[:6]}"
+    # The one that has to wait for its verdict goes first.
+    names = sorted(EXAMPLES, key=lambda name: name != "stalled_training_rule")
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {
+            name: pool.submit(run_example, emulator.client, EXAMPLES[name], cured=cured, suffix=suffix)
+            for name in names
+        }
+
+
+@pytest.fixture(scope="module")
+def sick(staged: RunningEmulator) -> Iterator[Runs]:
+    with start_all(staged, cured=False) as runs:
+        yield runs
+
+
+@pytest.fixture(scope="module")
+def cured(start_emulator: Callable[[str], RunningEmulator]) -> Iterator[Runs]:
+    """In one back end: what the rules say of tensors does not depend on where they were written."""
+    emulator = start_emulator("process")
+    stage_digits(emulator.client("s3"))
+    with start_all(emulator, cured=True) as runs:
+        yield runs
+
+
+def get_verdict(description: dict[str, Any]) -> str:
+    (rule,) = description["DebugRuleEvaluationStatuses"]
+    return f"{rule['RuleEvaluationStatus']}: {rule.get('StatusDetails', '')}"
+
+
+def test_every_built_in_rule_has_an_example() -> None:
+    assert sorted(example.rule for example in EXAMPLES.values()) == sorted(list_names())
+
+
+@pytest.mark.parametrize("name", [name for name, example in EXAMPLES.items() if example.fires])
+def test_the_mistake_is_found(sick: Runs, name: str) -> None:
+    description = sick[name].result(SECONDS)
+    assert get_verdict(description).startswith("IssuesFound: RuleEvaluationConditionMet"), description
+    # The stop handler is there, and may be quicker than a training of a second.
+    assert description["TrainingJobStatus"] in {"Completed", "Stopped"}, description
+
+
+@pytest.mark.parametrize("name", [name for name, example in EXAMPLES.items() if example.report])
+def test_what_judges_nothing_leaves_its_report(sick: Runs, name: str, emulator: RunningEmulator) -> None:
+    description = sick[name].result(SECONDS)
+    assert get_verdict(description).startswith("NoIssuesFound"), description
+    report = EXAMPLES[name].report
+    assert report is not None
+    found = emulator.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=f"output/{description['TrainingJobName']}/")
+    assert [item["Key"] for item in found["Contents"] if item["Key"].endswith(report)]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_without_the_mistake_nothing_is_found(cured: Runs, name: str) -> None:
+    description = cured[name].result(SECONDS)
+    assert get_verdict(description).startswith("NoIssuesFound"), description
+    assert description["TrainingJobStatus"] == "Completed", description
