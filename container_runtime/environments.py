@@ -1,4 +1,4 @@
-"""Virtual environments for images whose requirements cannot live in the emulator's own interpreter.
+"""Virtual environments for images whose requirements the emulator's own interpreter does not meet.
 
 ``python -m container_runtime.environments [--list] [NAME ...]`` builds them ahead; otherwise the first container of an
 image builds its own when it starts (``environment_start.py``). They are for the process back end: a Docker image has
@@ -10,13 +10,16 @@ from __future__ import annotations
 import argparse
 import fcntl
 import hashlib
+import importlib.metadata
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from container_runtime.images import DEFINITIONS_FOLDER, ImageCatalogue
@@ -35,6 +38,7 @@ _FORM = "1"
 """To be raised when environments are made in another way."""
 
 _COMPLETE = "complete"
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:==(?P<pinned>[\w.]+))?")
 
 
 class EnvironmentBuildError(ContainerRuntimeError):
@@ -77,6 +81,24 @@ class OwnEnvironment:
         if found is None:
             raise EnvironmentBuildError(f"{self.folder} is no virtual environment: it has no site-packages.")
         return found
+
+
+def needs_environment(definition: ImageDefinition) -> bool:
+    """Whether this interpreter lacks what an image requires, or has another version than the one that it pins."""
+    return not all(_is_met(requirement) for requirement in definition.requirements)
+
+
+@lru_cache(maxsize=256)
+def _is_met(requirement: str) -> bool:
+    found = _REQUIREMENT.match(requirement)
+    if found is None:
+        return False
+    try:
+        installed = importlib.metadata.version(found["name"])
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    # A wheel's variant, as in 2.13.0+cpu, is no part of what is pinned.
+    return found["pinned"] is None or installed.partition("+")[0] == found["pinned"]
 
 
 def locate_environment(definition: ImageDefinition, cache: Path = CACHE) -> OwnEnvironment:
@@ -191,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="image to build for; all when none is named")
     parser.add_argument("--list", action="store_true", help="show the environments and whether they are built")
     parsed = parser.parse_args(arguments)
-    definitions = {definition.name: definition for definition in ImageCatalogue() if definition.own_environment}
+    definitions = {definition.name: definition for definition in ImageCatalogue() if needs_environment(definition)}
     if unknown := set(parsed.names) - definitions.keys():
         parser.error(f"no such environment: {', '.join(sorted(unknown))}; there are {', '.join(sorted(definitions))}")
     try:

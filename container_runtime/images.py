@@ -75,8 +75,6 @@ class ImageDefinition:
         with_smdebug: whether our smdebug package is installed in it.
         entrypoint: what runs before a container's command.
         environment: what every container of it gets.
-        own_environment: whether its requirements cannot live beside those of the emulator, so that the process back
-            end needs a virtual environment of its own for it; see ``environments``.
         links: files in site-packages that are links to others there, by a pattern; e.g. a library under the name that
             another package looks for.
     """
@@ -89,7 +87,6 @@ class ImageDefinition:
     with_smdebug: bool = False
     entrypoint: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    own_environment: bool = False
     links: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -186,7 +183,6 @@ def _read_definition(path: Path) -> ImageDefinition:
         "with_smdebug": bool,
         "entrypoint": list,
         "environment": dict,
-        "own_environment": bool,
         "links": dict,
     }
     for key, value in table.items():
@@ -205,7 +201,6 @@ def _read_definition(path: Path) -> ImageDefinition:
         with_smdebug=table.get("with_smdebug", False),
         entrypoint=tuple(table.get("entrypoint", ())),
         environment=table.get("environment", {}),
-        own_environment=table.get("own_environment", False),
         links=table.get("links", {}),
     )
 

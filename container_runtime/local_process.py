@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from container_runtime.environment_start import find_program, wrap_start
-from container_runtime.environments import CACHE, locate_environment
+from container_runtime.environments import CACHE, locate_environment, needs_environment
 from container_runtime.images import ImageCatalogue
 from container_runtime.loopback_network import LoopbackNetworks
 from container_runtime.runtime import (
@@ -249,7 +249,7 @@ class LocalProcesses:
         self, spec: ContainerSpec, definition: ImageDefinition, scratch: Path
     ) -> tuple[list[str], dict[str, str]]:
         """Command, its program found, and environment of the process."""
-        own = locate_environment(definition, self._cache) if definition.own_environment else None
+        own = locate_environment(definition, self._cache) if needs_environment(definition) else None
         python = Path(sys.executable) if own is None else own.python
         environment = _build_environment(spec, definition, scratch, python.parent)
         argv = _build_argv(spec, definition)

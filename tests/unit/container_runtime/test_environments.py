@@ -25,6 +25,7 @@ from container_runtime.environments import (
     build_environment,
     locate_environment,
     main,
+    needs_environment,
 )
 from container_runtime.images import ImageCatalogue, ImageDefinition
 from container_runtime.local_process import LocalProcesses
@@ -39,7 +40,6 @@ IMAGE_TOML = """
 name = "tiny-training"
 requirements = ["tiny-package==1.0"]
 with_smdebug = true
-own_environment = true
 [links]
 "tiny_package/libx.so" = "tiny_package.libs/libx-*.so"
 """
@@ -318,3 +318,20 @@ def test_command_line(
     assert "no such environment: other; there are tiny-training" in capsys.readouterr().err
     assert main([]) == 0
     assert "tiny-training: built" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("requirements", "needed"),
+    [
+        ((), False),
+        (("pytest",), False),
+        (("pytest>=1,<99",), False),
+        ((f"pytest=={pytest.__version__}",), False),
+        (("pytest==0.1",), True),
+        (("pytest", "no-such-package>=1"), True),
+        (("torch==2.13.0",), False),
+    ],
+)
+def test_an_environment_is_needed_where_a_requirement_is_not_met(requirements: tuple[str, ...], needed: bool) -> None:
+    definition = ImageDefinition(name="x", folder=Path(), repositories=("x",), requirements=requirements)
+    assert needs_environment(definition) is needed

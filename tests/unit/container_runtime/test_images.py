@@ -112,7 +112,6 @@ def test_definition_is_read_whole(tmp_path: Path) -> None:
         ('name = "x"\nentrypoint = "python"', "entrypoint is 'python'"),
         ('name = "x"\nentrypoint = [1]', r"entrypoint is \[1\]"),
         ('name = "x"\nwith_smdebug = "yes"', "with_smdebug is 'yes'"),
-        ('name = "x"\nown_environment = 1', "own_environment is 1"),
         ('name = "x"\n[links]\na = 1', "links is {'a': 1}"),
         ("name =", "cannot be read"),
     ],
