@@ -100,7 +100,8 @@ def build_training_job(
             "MetricDefinitions": [{"Name": key, "Regex": regex} for key, regex in (metrics or {}).items()],
         },
         "HyperParameters": dict(hyperparameters),
-        "InputDataConfig": list(channels),
+        # The API refuses an empty list; a job without data leaves it out.
+        **({"InputDataConfig": list(channels)} if channels else {}),
         "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/output"},
         "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 10},
         "StoppingCondition": {"MaxRuntimeInSeconds": seconds},

@@ -62,3 +62,24 @@ def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 1
 def wait_for_job(emulator: RunningEmulator) -> Callable[..., dict[str, Any]]:
     """Wait until a job and its rules have ended; return its description."""
     return partial(wait_until_ended, emulator)
+
+
+def read_streams(emulator: RunningEmulator, name: str) -> dict[str, str]:
+    """What each host of a training job has printed, by the host's name."""
+    logs, group = emulator.client("logs"), "/aws/sagemaker/TrainingJobs"
+    try:
+        streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")["logStreams"]
+    except logs.exceptions.ResourceNotFoundException:
+        return {}
+    texts = {}
+    for stream in streams:
+        # A stream at a time: moto's filter_log_events takes no notice of a prefix.
+        events = logs.get_log_events(logGroupName=group, logStreamName=stream["logStreamName"], startFromHead=True)
+        host = stream["logStreamName"].removeprefix(f"{name}/").rsplit("-", 1)[0]
+        texts[host] = "\n".join(event["message"] for event in events["events"])
+    return texts
+
+
+def read_log(emulator: RunningEmulator, name: str) -> str:
+    """What a training job has printed so far."""
+    return "\n".join(read_streams(emulator, name).values())

@@ -16,8 +16,8 @@ from container_runtime.image_build import plan_builds
 from container_runtime.images import ImageCatalogue
 from container_runtime.wheelhouse import build_project_wheel, fetch_wheels
 from examples.frameworks.pytorch.job import BUCKET, build_request, stage_sources
-from tests.end_to_end.conftest import wait_until, wait_until_ended
-from tests.end_to_end.test_pytorch import Job, read_log
+from tests.end_to_end.conftest import read_log, wait_until, wait_until_ended
+from tests.end_to_end.test_pytorch import Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from examples.digits.job import BUCKET, HEALTHY, build_request
+from tests.end_to_end.conftest import read_log
 
 if TYPE_CHECKING:
     from tests.conftest import RunningEmulator
@@ -30,19 +31,6 @@ def build_script_request(emulator: RunningEmulator, name: str, script: str) -> d
     request["HyperParameters"]["sagemaker_submit_directory"] = f'"s3://{BUCKET}/{key}"'
     del request["DebugRuleConfigurations"]
     return request
-
-
-def read_log(emulator: RunningEmulator, name: str) -> str:
-    logs = emulator.client("logs")
-    group = "/aws/sagemaker/TrainingJobs"
-    try:
-        streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")["logStreams"]
-    except logs.exceptions.ResourceNotFoundException:
-        return ""
-    if not streams:
-        return ""
-    events = logs.get_log_events(logGroupName=group, logStreamName=streams[0]["logStreamName"], startFromHead=True)
-    return "\n".join(event["message"] for event in events["events"])
 
 
 def test_failing_script_says_why_and_keeps_its_tensors(

@@ -14,7 +14,7 @@ import pytest
 from examples.digits.job import BUCKET, build_request, stage_inputs
 from smdebug.trials import create_trial
 from tests.conftest import BACK_ENDS
-from tests.end_to_end.conftest import ENDED, wait_until
+from tests.end_to_end.conftest import ENDED, read_streams, wait_until
 from tests.end_to_end.test_failures import build_script_request
 from tests.end_to_end.test_restart import list_containers, list_processes_naming
 
@@ -39,21 +39,6 @@ def build_hosts_request(emulator: RunningEmulator, name: str, script: str, count
     request["ResourceConfig"]["InstanceCount"] = count
     request["DebugHookConfig"] = EVERYTHING
     return request
-
-
-def read_streams(emulator: RunningEmulator, name: str) -> dict[str, str]:
-    """What each host of a job has printed."""
-    logs, group = emulator.client("logs"), "/aws/sagemaker/TrainingJobs"
-    try:
-        streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")["logStreams"]
-    except logs.exceptions.ResourceNotFoundException:
-        return {}
-    texts = {}
-    for stream in streams:
-        events = logs.get_log_events(logGroupName=group, logStreamName=stream["logStreamName"], startFromHead=True)
-        host = stream["logStreamName"].removeprefix(f"{name}/").rsplit("-", 1)[0]
-        texts[host] = "\n".join(event["message"] for event in events["events"])
-    return texts
 
 
 def open_trial(emulator: RunningEmulator, name: str, folder: Path) -> Trial:

@@ -15,6 +15,7 @@ import pytest
 
 from smdebug import modes
 from smdebug.trials import create_trial
+from tests.end_to_end.conftest import read_log, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,13 +100,6 @@ def read_accuracy(description: dict[str, Any]) -> float:
     return float(metric["Value"])
 
 
-def read_log(emulator: RunningEmulator, name: str) -> str:
-    found = emulator.client("logs").filter_log_events(
-        logGroupName="/aws/sagemaker/TrainingJobs", logStreamNamePrefix=f"{name}/"
-    )
-    return "\n".join(event["message"] for event in found["events"])
-
-
 def test_untouched_script(train: Any, with_script: RunningEmulator) -> None:
     trial, description, model = train("train.py", epochs=4)
     assert 0.9 < read_accuracy(description) < 1
@@ -120,7 +114,9 @@ def test_untouched_script(train: Any, with_script: RunningEmulator) -> None:
     assert set(trial.tensor_names(collection="gradients")) == {f"gradient/{name}" for name in NETWORK}
     assert set(trial.tensor_names(collection="activations")) == {"dense0_relu_output_0", "dense1_relu_output_0"}
     losses = [float(np.mean(trial.tensor("softmaxcrossentropyloss0_output_0").value(step))) for step in steps]
-    log = read_log(with_script, description["TrainingJobName"])
+    name = description["TrainingJobName"]
+    wait_until(lambda: read_log(with_script, name).count("train_loss=") == 4, "the last lines of the log")
+    log = read_log(with_script, name)
     printed = [float(loss) for loss in re.findall(r"train_loss=([0-9.]+);", log)]
     assert np.mean(np.reshape(losses, (4, 22)), axis=1) == pytest.approx(printed, abs=1e-4)
     assert "The request asks for mxnet-training:1.9.0-cpu-py38" in log

@@ -15,7 +15,7 @@ import torch
 from examples.frameworks.pytorch.job import BUCKET, TRAINING_IMAGE, build_request, stage_sources
 from smdebug.pytorch import modes
 from smdebug.trials import create_trial
-from tests.end_to_end.conftest import wait_until
+from tests.end_to_end.conftest import read_log, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,15 +59,7 @@ class Job:
 
     @property
     def log(self) -> str:
-        return "\n".join(read_log(self._emulator, self.name))
-
-
-def read_log(emulator: RunningEmulator, name: str) -> list[str]:
-    group = "/aws/sagemaker/TrainingJobs"
-    logs = emulator.client("logs")
-    (stream,) = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=name)["logStreams"]
-    found = logs.filter_log_events(logGroupName=group, logStreamNames=[stream["logStreamName"]], limit=10_000)
-    return [event["message"] for event in found["events"]]
+        return read_log(self._emulator, self.name)
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +156,6 @@ def test_python_starts_without_a_framework(emulator: RunningEmulator, wait_for_j
     assert request["AlgorithmSpecification"]["TrainingImage"] == TRAINING_IMAGE
     emulator.client("sagemaker").create_training_job(**request)
     assert wait_for_job(name)["TrainingJobStatus"] == "Completed", read_log(emulator, name)
-    wait_until(lambda: sum("found" in line for line in read_log(emulator, name)) == 2, "the log")
-    found = [line.strip() for line in read_log(emulator, name) if "found" in line]
+    wait_until(lambda: read_log(emulator, name).count("found") == 2, "the log")
+    found = [line.strip() for line in read_log(emulator, name).splitlines() if "found" in line]
     assert [line.split(" ", 1)[1] for line in found] == ["'' 0 ''", "', smdebug' 0 ''"]

@@ -10,8 +10,8 @@ import pytest
 
 from examples.digits.job import BUCKET, stage_inputs
 from tests.conftest import BACK_ENDS
-from tests.end_to_end.conftest import wait_until
-from tests.end_to_end.test_failures import build_script_request, read_log
+from tests.end_to_end.conftest import read_log, wait_until
+from tests.end_to_end.test_failures import build_script_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
