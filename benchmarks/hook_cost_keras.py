@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -79,7 +78,7 @@ def measure_here(width: int, depth: int) -> dict[str, float]:
     generator = np.random.default_rng(0)
     images = generator.standard_normal((BATCH, width), np.float32)
     data = tf.data.Dataset.from_tensors((images, generator.integers(0, 10, BATCH))).repeat()
-    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+    folder = Path(tempfile.mkdtemp())
     hooks = []
 
     def hook(name: str, interval: int, *collections: str) -> Any:
@@ -128,23 +127,14 @@ def measure_here(width: int, depth: int) -> dict[str, float]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_script(arguments: tuple[str, ...]) -> dict[str, float]:
-    """What this file prints as a script of its own process."""
+def measure() -> Iterator[str]:
+    from benchmarks._scratch import run_script
     from benchmarks._tensorboard import build_tensorboard
 
     path = os.pathsep.join((str(Path(__file__).parents[1]), str(build_tensorboard())))
-    own = {"SMDEBUG_LOG_LEVEL": "error", "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "2"}
-    command = [sys.executable, __file__, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **own}, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
-    answers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return answers
-
-
-def measure() -> Iterator[str]:
     for size, arguments in SIZES.items():
-        answers = run_script(arguments)
+        given = {"PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "2"}
+        answers = run_script([sys.executable, __file__, *arguments], given)
         bare, bare_epoch = answers["bare_ms"], answers["bare_epoch_ms"]
         yield f"{size} ({' '.join(arguments)})"
         yield f"{'bare step':<46}{bare:>9.3f} ms"

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import mxnet
 
-from smdebug.core.logger import get_logger
-
-_FIRST, _END = (1, 6), (2, 0)
+from smdebug.core import framework_versions
 
 
 def is_supported() -> bool:
-    """Tell whether this MXNet names and calls its blocks as the releases from 1.6 on did; 2.0 no longer does.
-
-    Says so once where it does not.
-    """
-    return _is_supported(mxnet.__version__)
-
-
-@cache
-def _is_supported(version: str) -> bool:
-    supported = _FIRST <= tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _END
-    if not supported:
-        get_logger().warning(
-            "MXNet %s is not supported (1.6 to 1.9 are): what is missing of its tensors is not saved.", version
-        )
-    return supported
+    """Tell whether this MXNet names and calls its blocks as the releases from 1.6 on did; 2.0 no longer does."""
+    return framework_versions.is_supported(
+        "MXNet", mxnet.__version__, first=(1, 6), end=(2, 0), missing="what it names or calls in another way"
+    )

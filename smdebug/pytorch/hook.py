@@ -11,6 +11,7 @@ from smdebug.core.barrier import guarded
 from smdebug.core.collection import Collection as BaseCollection
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.collection_setup import selects_nothing
+from smdebug.core.framework_versions import is_supported
 from smdebug.core.logger import get_logger
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugError
@@ -30,7 +31,6 @@ from smdebug.pytorch.optimizer_state import OPTIMIZER_REGEX, OptimizerCapture
 from smdebug.pytorch.parameters import ParameterCapture
 from smdebug.pytorch.step_end import StepEndWatch
 from smdebug.pytorch.tensor_hook import TensorHook
-from smdebug.pytorch.version import warn_of_version
 from smdebug.pytorch.workers import get_worker, is_data_loader_worker
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from smdebug.core.run_writer import Worker
     from smdebug.core.saving_plan import StepPlan
 
+# The first with torch.compiler and with hooks of optimizers, by which a step is known to be over.
+_OLDEST = (2, 1)
 _MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
 
@@ -66,7 +68,7 @@ class Hook(TensorHook):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what BaseHook takes; see there."""
         super().__init__(*args, **kwargs)
-        warn_of_version(torch.__version__)
+        is_supported("PyTorch", torch.__version__, first=_OLDEST, missing="what it does not show")
         self._modules = ModuleCapture(self._save, self.report_loss)
         self._losses = ModuleCapture(self._save, self.report_loss)
         self._parameters = ParameterCapture(self._save, self.report_loss, self.GRADIENT_PREFIX)
@@ -148,7 +150,8 @@ class Hook(TensorHook):
     @guarded("a step")
     def begin_step(self, module: nn.Module, inputs: Any) -> None:  # noqa: ARG002 - torch's signature
         """Begin a step, as the pre-forward hook of a registered model does."""
-        if not is_training_call() or module is self._compiled.running:
+        # A copy of a registered model has its hooks, too, and is not what is trained.
+        if module not in self._modules or not is_training_call() or module is self._compiled.running:
             return
         if self._mode_from_model:
             mode = ModeKeys.TRAIN if module.training else ModeKeys.EVAL

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from smdebug.core.arrays import get_content
 from smdebug.core.collection_keys import CollectionKeys
+from smdebug.core.framework_versions import is_supported
 from smdebug.core.hook import BaseHook
-from smdebug.core.logger import get_logger
 from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name
 from smdebug.core.tfevent import DATA_TYPE_NUMBERS
 from smdebug.core.writer import write_value
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from smdebug.core.saving_plan import Selection
 
 # The first that comes with Keras 3.
-_OLDEST_VERSION = (2, 16)
+_OLDEST = (2, 16)
 
 
 class TensorflowHook(BaseHook):
@@ -63,13 +63,7 @@ class TensorflowHook(BaseHook):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what BaseHook takes; see there."""
         super().__init__(*args, **kwargs)
-        version = tuple(int(part) for part in tf.__version__.split(".")[:2])
-        if version < _OLDEST_VERSION:
-            get_logger().warning(
-                "TensorFlow %s comes with a Keras before 3, which this hook was not made for: what it shows in another "
-                "way is not saved.",
-                tf.__version__,
-            )
+        is_supported("TensorFlow", tf.__version__, first=_OLDEST, missing="what Keras before 3 shows in another way")
 
     def _get_worker(self) -> Worker:
         return get_worker()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import xgboost
 from xgboost.callback import TrainingCallback
 
 from smdebug.core.barrier import guarded
 from smdebug.core.collection import Collection
 from smdebug.core.collection_keys import CollectionKeys
 from smdebug.core.collection_manager import CollectionManager
+from smdebug.core.framework_versions import is_supported
 from smdebug.core.hook import BaseHook
 from smdebug.core.logger import get_logger
 from smdebug.core.reduction_config import ReductionConfig
@@ -28,14 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Self
 
-    import xgboost
-
     from smdebug.core.run_writer import Worker
     from smdebug.core.saving_plan import StepPlan
     from smdebug.xgboost.models import Model
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "Hook"]
 
+# The first that keeps categories and several targets in its trees as the present one does.
+_OLDEST = (2, 0)
 _BIAS = "bias"
 
 
@@ -100,6 +102,7 @@ class Hook(BaseHook, TrainingCallback):
             SMDebugTypeError: a config or data of another type.
             SMDebugValueError: a config with values that do not exist, or data that cannot be read.
         """
+        is_supported("XGBoost", xgboost.__version__, first=_OLDEST, missing="what it shows in another way")
         self.hyperparameters = hyperparameters
         self.train_data = get_matrix(train_data, "train_data")
         self.validation_data = get_matrix(validation_data, "validation_data")

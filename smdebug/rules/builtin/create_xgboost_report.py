@@ -11,6 +11,7 @@ import numpy as np
 from smdebug.core.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.classes import count_pairs, to_labels, to_predicted
+from smdebug.rules.report_notebook import render_notebook
 from smdebug.rules.report_page import render_bars, render_lines, render_page, render_points, render_table
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FOLDER = Path("CreateXgboostReport/xgboost-reports")
-_FILE = "xgboost_report.html"
+_PAGE, _NOTEBOOK = "xgboost_report.html", "xgboost_report.ipynb"
 _METRICS = r"^[\w.]+-[\w@.-]+$"
 _HYPERPARAMETERS = "hyperparameters/"
 _IMPORTANCE = "feature_importance/"
@@ -48,17 +49,17 @@ def compute_roc(labels: NDArray[Any], scores: NDArray[Any]) -> tuple[list[tuple[
 
 
 class CreateXgboostReport(BuiltInRule):
-    """Never fires; writes an HTML page about an XGBoost training.
+    """Never fires; writes an HTML page about an XGBoost training, and a notebook to go on from.
 
-    The page is <output_dir>/CreateXgboostReport/xgboost-reports/xgboost_report.html, one file without script that needs
-    no network. It is written while training goes on, some seconds apart, and once more at the end. It shows the
+    Both are in <output_dir>/CreateXgboostReport/xgboost-reports/: xgboost_report.html is one file without script that
+    needs no network, xgboost_report.ipynb reads the run by itself and computes the same from it. They are written while
+    training goes on, some seconds apart, and once more at the end. The page shows the
     hyperparameters, all metrics over the rounds, the importance of the features (the 20 largest of each type, without
     unit), and of the last predictions, for classes: the confusion matrix (samples) and, for two classes, the ROC curve
     with its area; for a regression: residual = label - prediction over the prediction (unit of the label), its mean
     square root, mean and spread.
 
-    Source: AWS's documentation of the rule CreateXgboostReport (no parameters); AWS's notebook beside the page is not
-    made.
+    Source: AWS's documentation of the rule CreateXgboostReport (no parameters), which names both files.
     """
 
     inspects: ClassVar[str] = "collections metrics, feature_importance, predictions, labels and hyperparameters"
@@ -85,7 +86,7 @@ class CreateXgboostReport(BuiltInRule):
     @property
     def path(self) -> Path:
         """Where the page is."""
-        return (self.output_dir or Path()) / _FOLDER / _FILE
+        return (self.output_dir or Path()) / _FOLDER / _PAGE
 
     def invoke_at_step(self, step: int) -> bool:
         """Takes in what this global step holds; always False."""
@@ -104,11 +105,13 @@ class CreateXgboostReport(BuiltInRule):
         return False
 
     def finish(self) -> None:
-        """Writes the page; whoever reads it meanwhile sees the one before."""
+        """Writes the page and the notebook; whoever reads one meanwhile sees the one before."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_suffix(".tmp")
-        temporary.write_text(self.render(), encoding="utf-8")
-        temporary.replace(self.path)
+        notebook = render_notebook(f"XGBoost training {self.base_trial.name}", self.base_trial.path)
+        for path, text in ((self.path, self.render()), (self.path.with_name(_NOTEBOOK), notebook)):
+            temporary = path.with_suffix(".tmp")
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(path)
         self._written_at = time.monotonic()
 
     def render(self) -> str:

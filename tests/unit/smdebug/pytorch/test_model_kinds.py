@@ -273,6 +273,19 @@ def test_a_captured_model_can_be_copied(make_hook):
     assert copied.keys() == model.state_dict().keys()
 
 
+def test_calling_a_copy_of_a_captured_model_is_no_step(make_hook, run):
+    model = Net()
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(model)
+    model(torch.zeros(1, 4))
+    # As an average of the weights over time is kept.
+    average = copy.deepcopy(model)
+    average(torch.ones(1, 4))
+    model(torch.zeros(1, 4))
+    hook.close()
+    assert run.steps == [0, 1]
+
+
 def test_each_evaluation_of_a_closure_is_a_step(make_hook, run):
     model = Net()
     hook = make_hook(include_collections=["weights", "gradients"])

@@ -59,7 +59,7 @@ def test_an_old_version_is_said(make_hook, training, run, said, monkeypatch):
     training.step()
     assert run.steps == [0]
     (message,) = get_warnings(said)
-    assert "PyTorch 1.13.1+cpu is older than 2.1" in message
+    assert "PyTorch 1.13.1+cpu is not what this hook was made for, which is 2.1 or later" in message
 
 
 def test_a_torch_that_has_nothing_of_what_is_looked_at_costs_the_capture_only(run_script, tmp_path):

@@ -26,6 +26,13 @@ def test_no_evaluation_set_and_no_data(make_hook, cancer, run, said):
     ]
 
 
+def test_an_old_version_is_said(make_hook, said, monkeypatch):
+    monkeypatch.setattr(xgboost, "__version__", "1.7.6")
+    make_hook()
+    (warning,) = get_lost(said)
+    assert "XGBoost 1.7.6 is not what this hook was made for, which is 2.0 or later" in warning
+
+
 def test_a_metric_that_is_no_number(make_hook, cancer, run):
     def metric(predictions, data):
         return "odd", float("nan")

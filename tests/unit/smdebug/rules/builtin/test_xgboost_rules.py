@@ -134,6 +134,8 @@ def test_report_of_classes(tmp_path: Path, original_run: Any) -> None:
     assert page.links == []
     assert "script" not in page.tags
     assert page.tags.count("svg") == 8
+    notebook = tmp_path / "CreateXgboostReport/xgboost-reports/xgboost_report.ipynb"
+    assert original_run("xgb_all").path in notebook.read_text(encoding="utf-8")
 
 
 def test_report_of_a_regression(tmp_path: Path) -> None:
