@@ -32,6 +32,15 @@ def check_supported(job: TrainingJob) -> None:
     check_channels(job.request)
 
 
+def note_on_profiler(job: TrainingJob) -> str | None:
+    """What to tell a job that asks for profiler rules; None when it does not."""
+    rules = job.request.get("ProfilerRuleConfigurations")
+    if not rules:
+        return None
+    names = ", ".join(rule["RuleConfigurationName"] for rule in rules)
+    return f"The profiler is not emulated: its rules ({names}) are not evaluated. DebugRuleConfigurations are."
+
+
 def name_network(job: TrainingJob) -> str:
     """The network of a job's hosts: the same after a restart."""
     return f"smdebug-{job.name}-{job.id}"

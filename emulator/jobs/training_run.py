@@ -21,7 +21,7 @@ from emulator.jobs.logs import TRAINING_GROUP, build_stream_name
 from emulator.jobs.metrics import MetricReader
 from emulator.jobs.opt_ml import OptMl, locate_opt_ml, stage_opt_ml
 from emulator.jobs.s3_paths import require_bucket
-from emulator.jobs.training_container import build_training_spec, check_supported, name_network
+from emulator.jobs.training_container import build_training_spec, check_supported, name_network, note_on_profiler
 from emulator.jobs.work_folder import find_work_folder, remove_work_folder
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ class TrainingRun:
         request, object_store = self._job.request, self._object_store
         for host, opt_ml in self._opt_mls.items():
             self._with.log_writer.ensure_stream(self.region, TRAINING_GROUP, self._name_stream(host))
-            if resolved.note:
-                self._write_line(host, LogLine(self._with.journal.now_ms(), f"smdebug-emulator: {resolved.note}"))
+            for note in filter(None, (resolved.note, note_on_profiler(self._job))):
+                self._write_line(host, LogLine(self._with.journal.now_ms(), f"smdebug-emulator: {note}"))
             download_channels(request, object_store, opt_ml.input_data, self.check_stop, host, self._hosts)
             if request.get("CheckpointConfig"):
                 restore_checkpoints(self._job, opt_ml, object_store, self.check_stop)

@@ -269,6 +269,15 @@ def test_tensorboard_output_and_uncompressed_model(room: Room) -> None:
     assert room.stored() == ["out/job/output/model/m", "tb/job/tensorboard-output/e.tfevents"]
 
 
+def test_profiler_rules_are_said_not_to_be_evaluated(room: Room) -> None:
+    rule = {"RuleConfigurationName": "ProfilerReport", "RuleEvaluatorImage": "sagemaker-debugger-rules:latest"}
+    done = room.run(room.request(script="print('trained')", ProfilerRuleConfigurations=[rule]))
+    assert done["TrainingJobStatus"] == "Completed"
+    said, printed = room.log(TRAINING_LOG, "job/")
+    assert "its rules (ProfilerReport) are not evaluated" in said
+    assert printed == "trained"
+
+
 def test_name_taken_unknown_job_and_bad_name(room: Room) -> None:
     job = room.jobs.create(REGION, room.request())
     with pytest.raises(ResourceInUse, match=rf"already exists \({job.arn}\)"):
