@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import tarfile
 import time
 import uuid
 from functools import partial
@@ -16,6 +18,7 @@ from examples.digits.job import stage_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.conftest import RunningEmulator
 
@@ -83,3 +86,23 @@ def read_streams(emulator: RunningEmulator, name: str) -> dict[str, str]:
 def read_log(emulator: RunningEmulator, name: str) -> str:
     """What a training job has printed so far."""
     return "\n".join(read_streams(emulator, name).values())
+
+
+def download_run(emulator: RunningEmulator, bucket: str, name: str, folder: Path) -> Path:
+    """The tensors of a training job, as they are in S3, in a folder on this disk, which is returned."""
+    s3, prefix = emulator.client("s3"), f"tensors/{name}/debug-output/"
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for entry in page.get("Contents", ()):
+            path = folder / entry["Key"].removeprefix(prefix)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read())
+    return folder
+
+
+def download_model(emulator: RunningEmulator, description: dict[str, Any]) -> dict[str, bytes]:
+    """The files of a training job's model artifact, by their names in it."""
+    bucket, _, key = description["ModelArtifacts"]["S3ModelArtifacts"].removeprefix("s3://").partition("/")
+    content = emulator.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        files = {member.name.removeprefix("./"): tar.extractfile(member) for member in tar if member.isfile()}
+        return {name: file.read() for name, file in files.items() if file}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from examples.digits.job import BUCKET
-from tests.end_to_end.test_many_workers import build_hosts_request, open_trial, read_streams
+from smdebug.trials import create_trial
+from tests.end_to_end.conftest import download_model, download_run, read_streams
+from tests.end_to_end.test_many_workers import build_hosts_request
 
 if TYPE_CHECKING:
     from tests.conftest import RunningEmulator
@@ -33,14 +33,11 @@ def test_two_hosts_train_one_keras_model(
     assert "rank 0 of 2" in texts["algo-1"]
     assert "rank 1 of 2" in texts["algo-2"]
 
-    model = staged.client("s3").get_object(Bucket=BUCKET, Key=f"output/{job_name}/output/model.tar.gz")["Body"].read()
-    with tarfile.open(fileobj=io.BytesIO(model)) as tar:
-        assert sorted(tar.getnames()) == ["metrics-0.json", "metrics-1.json", "model.npz"]
-        metrics = tar.extractfile("metrics-1.json")
-        assert metrics is not None
-        assert json.load(metrics)["test_accuracy"] > 0.9
+    model = download_model(staged, description)
+    assert sorted(model) == ["metrics-0.json", "metrics-1.json", "model.npz"]
+    assert json.loads(model["metrics-1.json"])["test_accuracy"] > 0.9
 
-    trial = open_trial(staged, job_name, tmp_path)
+    trial = create_trial(str(download_run(staged, BUCKET, job_name, tmp_path)))
     workers = ["worker_0", "worker_1"]
     assert trial.workers() == workers
     assert trial.steps() == [0, 50]

@@ -14,7 +14,7 @@ import pytest
 from examples.digits.job import BUCKET, build_request, stage_inputs
 from smdebug.trials import create_trial
 from tests.conftest import BACK_ENDS
-from tests.end_to_end.conftest import ENDED, read_streams, wait_until
+from tests.end_to_end.conftest import ENDED, download_model, download_run, read_streams, wait_until
 from tests.end_to_end.test_failures import build_script_request
 from tests.end_to_end.test_restart import list_containers, list_processes_naming
 
@@ -41,17 +41,6 @@ def build_hosts_request(emulator: RunningEmulator, name: str, script: str, count
     return request
 
 
-def open_trial(emulator: RunningEmulator, name: str, folder: Path) -> Trial:
-    """The run as it is in S3, in a local folder."""
-    s3, prefix = emulator.client("s3"), f"tensors/{name}/debug-output/"
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix):
-        for entry in page.get("Contents", []):
-            path = folder / entry["Key"].removeprefix(prefix)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            s3.download_file(BUCKET, entry["Key"], str(path))
-    return create_trial(str(folder))
-
-
 def list_networks() -> list[str]:
     import docker
 
@@ -76,14 +65,11 @@ def test_two_hosts_train_one_model_and_the_trial_shows_both(
     assert "rank 0 of 2" in texts["algo-1"]
     assert "rank 1 of 2" in texts["algo-2"]
 
-    model = staged.client("s3").get_object(Bucket=BUCKET, Key=f"output/{job_name}/output/model.tar.gz")["Body"].read()
-    with tarfile.open(fileobj=io.BytesIO(model)) as tar:
-        assert sorted(tar.getnames()) == ["metrics-0.json", "metrics-1.json", "model.pt"]
-        metrics = tar.extractfile("metrics-1.json")
-        assert metrics is not None
-        assert json.load(metrics)["test_accuracy"] > 0.9
+    model = download_model(staged, description)
+    assert sorted(model) == ["metrics-0.json", "metrics-1.json", "model.pt"]
+    assert json.loads(model["metrics-1.json"])["test_accuracy"] > 0.9
 
-    trial = open_trial(staged, job_name, tmp_path)
+    trial = create_trial(str(download_run(staged, BUCKET, job_name, tmp_path)))
     workers = ["worker_0", "worker_1"]
     assert trial.workers() == workers
     assert trial.loaded_all_steps
@@ -174,7 +160,7 @@ def test_slow_worker_leaves_a_step_incomplete_and_its_death_ends_the_job(
 
     wanted = {f"{step:012d}_{worker}.json" for worker in workers for step in (0, 50)} | {"000000000100_worker_0.json"}
     wait_until(lambda: list_indexes() == wanted, "the steps that the workers have saved")
-    running = open_trial(staged, job_name, tmp_path / "running")
+    running = create_trial(str(download_run(staged, BUCKET, job_name, tmp_path / "running")))
     assert running.workers() == workers
     assert running.steps() == [0, 50]
     assert running.steps(show_incomplete_steps=True) == [0, 50, 100]
@@ -187,7 +173,7 @@ def test_slow_worker_leaves_a_step_incomplete_and_its_death_ends_the_job(
     assert description["FailureReason"].startswith("AlgorithmError: algo-2: ")
     assert "the second worker is tired" in description["FailureReason"]
     assert "algo-1" not in description["FailureReason"], "it was only stopped"
-    ended = open_trial(staged, job_name, tmp_path / "ended")
+    ended = create_trial(str(download_run(staged, BUCKET, job_name, tmp_path / "ended")))
     assert ended.steps() == [0, 50, 100]
     (name,) = ended.tensor_names(collection="losses")
     assert ended.tensor(name).workers(50) == workers

@@ -15,7 +15,7 @@ import torch
 from examples.frameworks.pytorch.job import BUCKET, TRAINING_IMAGE, build_request, stage_sources
 from smdebug.pytorch import modes
 from smdebug.trials import create_trial
-from tests.end_to_end.conftest import read_log, wait_until
+from tests.end_to_end.conftest import download_model, download_run, read_log, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,13 +35,7 @@ class Job:
         self.description = description
         self._emulator = emulator
         self.name = description["TrainingJobName"]
-        self.run = folder / self.name
-        s3, prefix = emulator.client("s3"), f"tensors/{self.name}/debug-output/"
-        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix):
-            for entry in page.get("Contents", ()):
-                path = self.run / entry["Key"].removeprefix(prefix)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(s3.get_object(Bucket=BUCKET, Key=entry["Key"])["Body"].read())
+        self.run = download_run(emulator, BUCKET, self.name, folder / self.name)
 
     @property
     def trial(self) -> Trial:
@@ -49,13 +43,10 @@ class Job:
 
     @property
     def state_dict(self) -> dict[str, torch.Tensor]:
-        key = self.description["ModelArtifacts"]["S3ModelArtifacts"].removeprefix(f"s3://{BUCKET}/")
-        body = self._emulator.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read()
-        with tarfile.open(fileobj=io.BytesIO(body)) as tar:
-            (file,) = (tar.extractfile(member) for member in tar if member.name.endswith("model.pt"))
-            assert file
-            found: dict[str, torch.Tensor] = torch.load(io.BytesIO(file.read()))
-            return found
+        found: dict[str, torch.Tensor] = torch.load(
+            io.BytesIO(download_model(self._emulator, self.description)["model.pt"])
+        )
+        return found
 
     @property
     def log(self) -> str:

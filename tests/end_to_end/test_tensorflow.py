@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import tarfile
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import pytest
 from examples.frameworks.tensorflow.job import BUCKET, build_request, stage_inputs
 from smdebug import modes
 from smdebug.trials import create_trial
+from tests.end_to_end.conftest import download_model, download_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,29 +44,11 @@ def read_job(jobs: dict[str, str], emulator: RunningEmulator, wait_for_job: Any,
         assert description["TrainingJobStatus"] == "Completed", description
         return (
             description,
-            create_trial(download_tensors(emulator, jobs[kind], tmp_path)),
-            read_model(emulator, jobs[kind]),
+            create_trial(str(download_run(emulator, BUCKET, jobs[kind], tmp_path))),
+            download_model(emulator, description),
         )
 
     return read
-
-
-def download_tensors(emulator: RunningEmulator, name: str, folder: Path) -> str:
-    s3, prefix = emulator.client("s3"), f"tensors/{name}/debug-output/"
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix):
-        for key in (entry["Key"] for entry in page["Contents"]):
-            path = folder / key.removeprefix(prefix)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(s3.get_object(Bucket=BUCKET, Key=key)["Body"].read())
-    return str(folder)
-
-
-def read_model(emulator: RunningEmulator, name: str) -> dict[str, bytes]:
-    key = f"output/{name}/output/model.tar.gz"
-    content = emulator.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read()
-    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-        files = {member.name.removeprefix("./"): tar.extractfile(member) for member in tar if member.isfile()}
-        return {name: file.read() for name, file in files.items() if file}
 
 
 def test_an_untouched_keras_script_is_captured(read_job: Any) -> None:

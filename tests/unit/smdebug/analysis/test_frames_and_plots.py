@@ -23,9 +23,10 @@ mpl.use("Agg")
 
 @pytest.fixture(autouse=True)
 def _close_figures() -> Iterator[None]:
-    yield
+    # Before the test, which may hide the package.
     from matplotlib import pyplot as plt
 
+    yield
     plt.close("all")
 
 
