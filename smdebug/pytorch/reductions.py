@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from smdebug.exceptions import SMDebugValueError
+from smdebug.pytorch.large_reductions import is_large, reduce_large
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 _HALVES = frozenset({torch.float16, torch.bfloat16})
 
@@ -111,12 +112,14 @@ class Reductions:
         return self._std
 
 
-def reduce_tensor(tensor: torch.Tensor, operations: Iterable[tuple[str, bool]]) -> list[torch.Tensor]:
+def reduce_tensor(tensor: torch.Tensor, operations: Sequence[tuple[str, bool]]) -> list[torch.Tensor]:
     """Return a number for each (operation, on absolute values).
 
     Raises:
         SMDebugValueError: the tensor's numbers have no such reduction.
     """
+    if is_large(tensor, operations):
+        return reduce_large(tensor, operations)
     plain: Reductions | None = None
     absolute: Reductions | None = None
     results = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from smdebug.core import protobuf
@@ -43,6 +44,7 @@ def encode_metadata(mode: ModeKeys, mode_step: int) -> bytes:
     return protobuf.encode_bytes(9, content)
 
 
+@cache
 def encode_padding(size: int) -> bytes:
     """Encode 15 + `size` bytes, below 100, that may follow a record's metadata and mean nothing to any reader."""
     plugin = protobuf.encode_bytes(1, b"padding") + protobuf.encode_bytes(2, b" " * size)

@@ -26,6 +26,13 @@ TENSORS = {
     "bfloat16": torch.tensor([1.5, -2.0, 3.0], dtype=torch.bfloat16),
 }
 
+LARGE = {
+    "matrix": torch.linspace(-3, 2, 100_000).reshape(1000, 100),
+    "of_several_pieces": torch.linspace(-3, 2, 700_001, dtype=torch.float64),
+    "far_from_zero": torch.linspace(1000, 1001, 300_000),
+    "strided": torch.linspace(-3, 2, 100_000).reshape(1000, 100).t(),
+}
+
 
 def expect(name: str, values: np.ndarray) -> float:
     if name in ("l1", "l2"):
@@ -47,6 +54,43 @@ def test_reductions_agree_with_numpy(tensor, is_abs):
         assert number.shape == ()
         # The variance of numbers far from zero has the rounding of its input.
         np.testing.assert_allclose(number.item(), expect(operation, values), rtol=2e-4, err_msg=operation)
+
+
+@pytest.mark.parametrize("tensor", LARGE.values(), ids=LARGE)
+@pytest.mark.parametrize("is_abs", [False, True], ids=["plain", "abs"])
+def test_reductions_of_large_tensors_agree_with_numpy(tensor, is_abs):
+    # Their product is more, or less, than a number can be.
+    operations = [(operation, is_abs) for operation in OPERATIONS if operation != "prod"]
+    values = tensor.double().numpy()
+    values = np.abs(values) if is_abs else values
+    for (operation, _), number in zip(operations, reduce_tensor(tensor, operations), strict=True):
+        assert (number.shape, number.dtype) == ((), tensor.dtype)
+        np.testing.assert_allclose(number.item(), expect(operation, values), rtol=2e-4, err_msg=operation)
+
+
+def test_product_of_a_large_tensor():
+    tensor = torch.ones(600_000)
+    tensor[::200_000] = -1.5
+    plain, absolute = reduce_tensor(tensor, [("prod", False), ("prod", True)])
+    assert (plain.item(), absolute.item()) == (-(1.5**3), 1.5**3)
+
+
+@pytest.mark.parametrize("operation", sorted(OPERATIONS))
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
+def test_large_tensors_hide_no_odd_number(operation, odd):
+    tensor = torch.ones(600_000)
+    tensor[400_000] = odd
+    (number,) = reduce_tensor(tensor, [(operation, False)])
+    with np.errstate(all="ignore"):
+        assert str(number.item()) == str(float(expect(operation, tensor.numpy())))
+
+
+def test_large_tensors_within_inference_mode_and_without():
+    tensor = torch.linspace(-3, 2, 100_000)
+    with torch.inference_mode():
+        first = reduce_tensor(tensor * 1, [("l1", False)])
+    (second,) = reduce_tensor(tensor, [("l1", False)])
+    assert first[0].item() == second.item() == pytest.approx(tensor.abs().sum().item(), rel=1e-6)
 
 
 def test_complex_numbers_have_no_smallest():
