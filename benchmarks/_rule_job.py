@@ -88,10 +88,9 @@ def waiting_job(emulator: EmulatorProcess, rules: list[dict[str, Any]]) -> Itera
         found = logs.describe_log_groups(logGroupNamePrefix="/aws/sagemaker/ProcessingJobs")["logGroups"]
         if not found:
             return 0
-        events = logs.filter_log_events(
-            logGroupName="/aws/sagemaker/ProcessingJobs", logStreamNamePrefix=name, filterPattern='"waits for"'
-        )
-        return len(events["events"])
+        # Of all jobs: moto takes no notice of logStreamNamePrefix.
+        events = logs.filter_log_events(logGroupName="/aws/sagemaker/ProcessingJobs", filterPattern='"waits for"')
+        return sum(event["logStreamName"].startswith(name) for event in events["events"])
 
     try:
         wait_until(lambda: count_waiting() == len(rules), lambda: read_rules(emulator, name))
