@@ -29,7 +29,16 @@ def build_original(requirements: Path = REQUIREMENTS) -> Path:
     if not complete.exists():
         shutil.rmtree(folder, ignore_errors=True)
         venv.create(folder, with_pip=True)
-        command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", requirements]
+        command = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "-r",
+            str(requirements),
+        ]
         installed = subprocess.run(command, capture_output=True, text=True, check=False)
         if installed.returncode:
             raise RuntimeError(f"pip could not install {requirements}:\n{installed.stderr}")

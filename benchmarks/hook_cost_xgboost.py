@@ -82,7 +82,7 @@ def measure_here(rows: int, features: int) -> dict[str, float]:
     data = xgboost.DMatrix(values[held_out:], labels[held_out:])
     other = xgboost.DMatrix(values[:held_out], labels[:held_out])
     # SHAP values of a few rows already take longer than the round.
-    explained = other.slice(range(100))
+    explained = other.slice(list(range(100)))
     folder = Path(tempfile.mkdtemp())
 
     def hook(name: str, interval: int, *collections: str) -> Any:

@@ -80,7 +80,7 @@ def measure() -> Iterator[str]:
             tempfile.TemporaryDirectory() as folder,
             EmulatorProcess(Path(folder) / "state", runtime=runtime) as emulator,
         ):
-            access = {
+            access: dict[str, Any] = {
                 "endpoint_url": emulator.endpoint_url,
                 "region_name": "us-east-1",
                 "aws_access_key_id": "bench",
