@@ -21,7 +21,7 @@ _TICKS = 4
 
 
 def draw_plot(title: str, quantities: Sequence[WatchedQuantity], fired_at: int | None) -> str:
-    """One panel a quantity: its line, its threshold (dashed), and a dot where the rule fired.
+    """One panel a quantity: its line, its threshold (dashed), and a dot where it made the rule fire.
 
     Args:
         title: stands above.
@@ -30,8 +30,11 @@ def draw_plot(title: str, quantities: Sequence[WatchedQuantity], fired_at: int |
     """
     height = _TOP + _PANEL * len(quantities)
     parts = [f'<text class="t" x="{_LEFT}" y="18">{escape(title)}</text>']
+    guilty = [quantity for quantity in quantities if fired_at is not None and quantity.fires_at(fired_at)]
     for number, quantity in enumerate(quantities):
-        parts += _draw_panel(quantity, _TOP + number * _PANEL, fired_at)
+        # Where no threshold says which of them it was, the step is shown in all.
+        is_guilty = not guilty or quantity in guilty
+        parts += _draw_panel(quantity, _TOP + number * _PANEL, fired_at if is_guilty else None)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" role="img">\n'
         f'<style>{_STYLE}</style><rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
@@ -68,9 +71,11 @@ def _draw_panel(quantity: WatchedQuantity, top: int, fired_at: int | None) -> li
         parts.append(
             f'<path d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}" stroke="{_LIMIT}" stroke-dasharray="6 4" fill="none"/>'
         )
-        parts.append(
-            f'<text class="l" x="{_WIDTH - _RIGHT}" y="{y - 4:.1f}" text-anchor="end">threshold {limit:g}</text>'
-        )
+        # At the end where the line is further away from it, and within the panel.
+        is_left = bool(drawn) and abs(up.place(drawn[0][1]) - y) > abs(up.place(drawn[-1][1]) - y)
+        x, anchor = (_LEFT + 6, "start") if is_left else (_WIDTH - _RIGHT, "end")
+        text_y = y - 4 if y - 16 > top + 22 else y + 14
+        parts.append(f'<text class="l" x="{x}" y="{text_y:.1f}" text-anchor="{anchor}">threshold {limit:g}</text>')
     line = " ".join(f"{across.place(step):.1f},{up.place(value):.1f}" for step, value in drawn)
     parts.append(f'<polyline points="{line}" fill="none" stroke="{_LINE}" stroke-width="1.8"/>')
     parts += [

@@ -50,6 +50,15 @@ class WatchedQuantity:
         if len(self.steps) >= 2 * MOST_POINTS:
             self._thin()
 
+    def fires_at(self, step: int) -> bool:
+        """Tells whether the value of a step, if there is one, lies where the rule fires."""
+        if self.threshold is None or step not in self.steps:
+            return False
+        value = self.values[self.steps.index(step)]
+        if self.fires == "below":
+            return value < self.threshold
+        return value > self.threshold or (self.fires == "at or above" and value == self.threshold)
+
     def to_json(self) -> dict[str, Any]:
         """The series for a report; numbers that JSON does not have become the texts nan, inf and -inf."""
         return {

@@ -97,6 +97,27 @@ def test_plot_of_what_cannot_be_drawn_is_still_a_picture() -> None:
     assert {">1<", ">1e-06<"} <= set(re.findall(r">[^<>]+<", picture))
 
 
+@pytest.mark.parametrize(
+    ("fires", "values", "found"),
+    [("above", (3.0, 4.0), 1), ("at or above", (3.0, 4.0), 2), ("below", (3.0, 2.0), 1)],
+)
+def test_a_quantity_says_where_it_fires(fires: Any, values: tuple[float, ...], found: int) -> None:
+    quantity = WatchedQuantity("q", 3.0, fires)
+    for step, value in enumerate(values):
+        quantity.add(step, value, "t", None)
+    assert [step for step in range(3) if quantity.fires_at(step)] == [0, 1][-found:]
+
+
+def test_the_dot_is_in_the_panel_that_fired() -> None:
+    innocent, guilty = WatchedQuantity("innocent", 3.0, "above"), WatchedQuantity("guilty", 3.0, "above")
+    for step in range(2):
+        innocent.add(step, 1.0, "t", None)
+        guilty.add(step, 2.5 + step, "t", None)
+    assert draw_plot("x", [innocent, guilty], 1).count('r="5"') == 1
+    assert draw_plot("x", [innocent], 1).count('r="5"') == 1
+    assert draw_plot("x", [innocent, guilty], None).count('r="5"') == 0
+
+
 def test_a_container_leaves_both_files(tmp_path: Path, storage: Storage) -> None:
     source = """
 from smdebug.rules import Rule
