@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import shutil
 import statistics
 import sys
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 REPEATS = 7
-STEPS = 100
+# What an idle hook costs is less than what one training differs by from the next: short ones, many, in an order that
+# changes.
+IDLE_TURNS = 40
+STEPS = 50
 SIZES = {"small tensors": ("--width", "64", "--depth", "20"), "large tensors": ("--width", "512", "--depth", "6")}
 BATCH = 64
 
@@ -97,28 +101,31 @@ def measure_here(width: int, depth: int) -> dict[str, float]:
     saved = ("weights", "biases", "gradients")
     makers = {
         "bare": always(),
+        "nothing": always(keras.callbacks.Callback()),
         "idle": always(hook("idle", 10**9, *saved)),
         "save": always(hook("save", 1, *saved)),
         "weights": always(hook("weights", 1, *saved[:2])),
         "tensorboard": tensorboard,
     }
     ways = {name: (build_model(width, depth), make) for name, make in makers.items()}
-    steps: dict[str, list[float]] = {name: [] for name in ("bare", "idle")}
-    epochs: dict[str, list[float]] = {name: [] for name in ways if name != "idle"}
+    steps: dict[str, list[float]] = {name: [] for name in ("bare", "nothing", "idle")}
+    epochs: dict[str, list[float]] = {name: [] for name in ways if name not in ("nothing", "idle")}
+    order, shuffle = list(steps), random.Random(0).shuffle
     try:
         # In turn, so that what slows the machine for a while slows all of them.
-        for turn in range(REPEATS):
-            for name in sorted(steps, reverse=bool(turn % 2)):
+        for turn in range(IDLE_TURNS):
+            shuffle(order)
+            for name in order:
                 model, make = ways[name]
-                steps[name].append(time_fit(model, data, make(turn), steps=STEPS, epochs=2))
+                steps[name].append(time_fit(model, data, make(turn), steps=STEPS, epochs=1))
+        for turn in range(REPEATS):
             for name in epochs:
                 model, make = ways[name]
                 epochs[name].append(time_fit(model, data, make(turn), steps=1, epochs=8))
                 # What was written would fill the memory that it is written to.
                 for written in folder.iterdir():
                     shutil.rmtree(written)
-        # The least disturbed turn: what is to be seen is smaller than what a busy machine adds to the others.
-        answers = {f"{name}_ms": 1e3 * min(values) for name, values in steps.items()}
+        answers = {f"{name}_ms": 1e3 * statistics.median(values) for name, values in steps.items()}
         answers |= {f"{name}_epoch_ms": 1e3 * statistics.median(values) for name, values in epochs.items()}
         return {**answers, "idle_call_ms": 1e3 * time_call(hooks[0], ways["idle"][0])}
     finally:
@@ -140,8 +147,12 @@ def measure() -> Iterator[str]:
         yield f"{'bare step':<46}{bare:>9.3f} ms"
         share = 100 * answers["idle_call_ms"] / bare
         yield f"{'idle hook: its callback':<46}{answers['idle_call_ms']:>9.4f} ms{share:>9.2f} %   goal < 1 %"
-        cost = answers["idle_ms"] - bare
-        yield f"{'idle hook: the step with it':<46}{cost:>+9.3f} ms{100 * cost / bare:>+9.2f} %"
+        for way, shown in (
+            ("idle", "idle hook: the step with it"),
+            ("nothing", "a keras.callbacks.Callback, likewise"),
+        ):
+            cost = answers[f"{way}_ms"] - bare
+            yield f"{shown:<46}{cost:>+9.3f} ms{100 * cost / bare:>+9.2f} %"
         yield f"{'bare epoch of one step':<46}{bare_epoch:>9.3f} ms"
         tensorboard = answers["tensorboard_epoch_ms"] - bare_epoch
         yield f"{'... TensorBoard(histogram_freq=1)':<46}{tensorboard:>+9.3f} ms"

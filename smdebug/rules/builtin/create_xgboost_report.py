@@ -51,9 +51,9 @@ def compute_roc(labels: NDArray[Any], scores: NDArray[Any]) -> tuple[list[tuple[
 class CreateXgboostReport(BuiltInRule):
     """Never fires; writes an HTML page about an XGBoost training, and a notebook to go on from.
 
-    Both are in <output_dir>/CreateXgboostReport/xgboost-reports/: xgboost_report.html is one file without script that
-    needs no network, xgboost_report.ipynb reads the run by itself and computes the same from it. They are written while
-    training goes on, some seconds apart, and once more at the end. The page shows the
+    Both are in the folder CreateXgboostReport/xgboost-reports/ of the rule's output: xgboost_report.html is one file
+    without script that needs no network, xgboost_report.ipynb reads the run by itself and computes the same from it.
+    They are written while training goes on, some seconds apart, and once more at the end. The page shows the
     hyperparameters, all metrics over the rounds, the importance of the features (the 20 largest of each type, without
     unit), and of the last predictions, for classes: the confusion matrix (samples) and, for two classes, the ROC curve
     with its area; for a regression: residual = label - prediction over the prediction (unit of the label), its mean
