@@ -11,7 +11,7 @@ from smdebug.rules.builtin import find_built_in_rule, list_names
 if TYPE_CHECKING:
     from smdebug.rules.built_in_rule import BuiltInRule
 
-_IMAGE = "<account>.dkr.ecr.<region>.amazonaws.com/sagemaker-debugger-rules:latest"
+_IMAGE = "sagemaker-debugger-rules:latest"
 
 _INTRODUCTION = """# Built-in rules
 
