@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,10 @@ from botocore.config import Config
 
 from container_runtime.engine import describe_engine
 from sdk_compat.emulator_process import EmulatorProcess
+
+with suppress(ImportError):
+    # It comes with torch's builds for CUDA, and ends the process if it is loaded after TensorFlow.
+    import triton  # noqa: F401
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
