@@ -23,8 +23,8 @@ _NODES, _TREES = "trees/Node", "trees/Tree"
 def compute_depths(nodes: NDArray[Any], trees: NDArray[Any] | None = None) -> dict[int, int]:
     """Depth of each tree: floor(log2(its largest node number)), 0 for a root alone.
 
-    XGBoost numbers the children of node n as 2n + 1 and 2n + 2, and a split always makes both: the largest number of
-    depth d lies from 2^d to 2^(d+1) - 2.
+    Where the children of node n are 2n + 1 and 2n + 2, the largest number of depth d lies from 2^d to 2^(d+1) - 2, and
+    this is the depth. XGBoost has come to number nodes without gaps: of a lopsided tree this is less than its depth.
 
     Args:
         nodes: numbers of the nodes.
@@ -43,7 +43,8 @@ class TreeDepth(BuiltInRule):
     """Fires at a step where some tree is deeper than `depth`.
 
     depth of a tree = floor(log2(largest node number)), in levels below the root, from the tensor trees/Node (and
-    trees/Tree, where a step holds several trees). XGBoost saves the trees that a round added.
+    trees/Tree, where a step holds several trees). XGBoost saves the trees that a round added. By now it numbers nodes
+    without gaps: a lopsided tree is deeper than the formula says, which is kept, for it is what the rule is known by.
 
     Source: AWS's documentation of the rule TreeDepth (depth 4).
     """
