@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_WIDTH, _HEIGHT, _MARGIN = 560, 300, 52
+_WIDTH, _HEIGHT, _MARGIN = 560, 300, 68
 _COLOURS = ("#1f5fa8", "#c2571a", "#2c7a43", "#8b3a8f", "#7a6a1c", "#5a5a5a")
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -46,6 +46,11 @@ def render_lines(series: Mapping[str, Sequence[tuple[float, float]]], x_label: s
         colour = _COLOURS[number % len(_COLOURS)]
         path = " ".join(f"{axes.x(x):.1f},{axes.y(y):.1f}" for x, y in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        if len(points) == 1:
+            # There is no line through one point.
+            parts.append(
+                f'<circle cx="{axes.x(points[0][0]):.1f}" cy="{axes.y(points[0][1]):.1f}" r="3" fill="{colour}"/>'
+            )
         parts.append(f'<text x="{_MARGIN + 8}" y="{16 + 15 * number}" fill="{colour}">{escape(name)}</text>')
     return _svg(parts)
 

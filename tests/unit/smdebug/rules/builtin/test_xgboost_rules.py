@@ -13,6 +13,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.builtin.create_xgboost_report import CreateXgboostReport, compute_roc
 from smdebug.rules.builtin.feature_importance_overweight import FeatureImportanceOverweight
 from smdebug.rules.builtin.tree_depth import TreeDepth
+from smdebug.rules.report_page import render_lines
 from tests.unit.smdebug.rules.builtin.judging import find_firing, get_finding, write_run
 
 if TYPE_CHECKING:
@@ -136,6 +137,11 @@ def test_report_of_classes(tmp_path: Path, original_run: Any) -> None:
     assert page.tags.count("svg") == 8
     notebook = tmp_path / "CreateXgboostReport/xgboost-reports/xgboost_report.ipynb"
     assert original_run("xgb_all").path in notebook.read_text(encoding="utf-8")
+
+
+def test_a_single_round_is_seen() -> None:
+    assert render_lines({"train-auc": [(0.0, 0.7)]}, "round", "auc").count("<circle") == 1
+    assert render_lines({"train-auc": [(0.0, 0.7), (1.0, 0.8)]}, "round", "auc").count("<circle") == 0
 
 
 def test_report_of_a_regression(tmp_path: Path) -> None:
