@@ -9,10 +9,10 @@ from smdebug.core.logger import get_logger
 
 
 @cache
-def is_supported(
+def check_version(
     framework: str, version: str, *, first: tuple[int, int], end: tuple[int, int] | None = None, missing: str
 ) -> bool:
-    """Tell whether a version lies within those that a hook was made for; say so once where it does not.
+    """Say once that a version is none of those that a hook was made for; return whether it is one of them.
 
     Args:
         framework: its name, for people.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import mxnet
 
-from smdebug.core import framework_versions
+from smdebug.core.framework_versions import check_version
 
 
 def is_supported() -> bool:
     """Tell whether this MXNet names and calls its blocks as the releases from 1.6 on did; 2.0 no longer does."""
-    return framework_versions.is_supported(
+    return check_version(
         "MXNet", mxnet.__version__, first=(1, 6), end=(2, 0), missing="what it names or calls in another way"
     )

@@ -11,7 +11,7 @@ from smdebug.core.barrier import guarded
 from smdebug.core.collection import Collection as BaseCollection
 from smdebug.core.collection import CollectionKeys
 from smdebug.core.collection_setup import selects_nothing
-from smdebug.core.framework_versions import is_supported
+from smdebug.core.framework_versions import check_version
 from smdebug.core.logger import get_logger
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugError
@@ -68,7 +68,7 @@ class Hook(TensorHook):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what BaseHook takes; see there."""
         super().__init__(*args, **kwargs)
-        is_supported("PyTorch", torch.__version__, first=_OLDEST, missing="what it does not show")
+        check_version("PyTorch", torch.__version__, first=_OLDEST, missing="what it does not show")
         self._modules = ModuleCapture(self._save, self.report_loss)
         self._losses = ModuleCapture(self._save, self.report_loss)
         self._parameters = ParameterCapture(self._save, self.report_loss, self.GRADIENT_PREFIX)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from smdebug.core.arrays import get_content
 from smdebug.core.collection_keys import CollectionKeys
-from smdebug.core.framework_versions import is_supported
+from smdebug.core.framework_versions import check_version
 from smdebug.core.hook import BaseHook
 from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name
 from smdebug.core.tfevent import DATA_TYPE_NUMBERS
@@ -63,7 +63,7 @@ class TensorflowHook(BaseHook):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what BaseHook takes; see there."""
         super().__init__(*args, **kwargs)
-        is_supported("TensorFlow", tf.__version__, first=_OLDEST, missing="what Keras before 3 shows in another way")
+        check_version("TensorFlow", tf.__version__, first=_OLDEST, missing="what Keras before 3 shows in another way")
 
     def _get_worker(self) -> Worker:
         return get_worker()

@@ -12,7 +12,7 @@ from smdebug.core.barrier import guarded
 from smdebug.core.collection import Collection
 from smdebug.core.collection_keys import CollectionKeys
 from smdebug.core.collection_manager import CollectionManager
-from smdebug.core.framework_versions import is_supported
+from smdebug.core.framework_versions import check_version
 from smdebug.core.hook import BaseHook
 from smdebug.core.logger import get_logger
 from smdebug.core.reduction_config import ReductionConfig
@@ -102,7 +102,7 @@ class Hook(BaseHook, TrainingCallback):
             SMDebugTypeError: a config or data of another type.
             SMDebugValueError: a config with values that do not exist, or data that cannot be read.
         """
-        is_supported("XGBoost", xgboost.__version__, first=_OLDEST, missing="what it shows in another way")
+        check_version("XGBoost", xgboost.__version__, first=_OLDEST, missing="what it shows in another way")
         self.hyperparameters = hyperparameters
         self.train_data = get_matrix(train_data, "train_data")
         self.validation_data = get_matrix(validation_data, "validation_data")

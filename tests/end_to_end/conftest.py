@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from examples.digits.job import stage_inputs
+from tests.conftest import BACK_ENDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.conftest import RunningEmulator
@@ -65,6 +66,14 @@ def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 1
 def wait_for_job(emulator: RunningEmulator) -> Callable[..., dict[str, Any]]:
     """Wait until a job and its rules have ended; return its description."""
     return partial(wait_until_ended, emulator)
+
+
+@pytest.fixture(scope="module", params=BACK_ENDS)
+def alone(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]) -> Iterator[RunningEmulator]:
+    """A module's own emulator, without the stop handler of `staged`: only a rule's own action stops a job here."""
+    emulator = start_emulator(request.param)
+    yield emulator
+    assert emulator.stop() == 0
 
 
 def read_streams(emulator: RunningEmulator, name: str) -> dict[str, str]:

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sdk_compat.environment import prepare_environment
-from tests.conftest import BACK_ENDS
 from tests.end_to_end.conftest import ENDED, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tests.conftest import RunningEmulator
@@ -116,14 +114,12 @@ Estimator(
 """
 
 
-@pytest.fixture(scope="module", params=BACK_ENDS)
-def alone(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
-    """An emulator without the stop handler of the other tests: only a rule's own action stops a job here."""
-    emulator = start_emulator(request.param)
-    emulator.client("s3").create_bucket(Bucket=BUCKET)
-    emulator.client("s3").put_object(Bucket=BUCKET, Key="code/run.py", Body=TRAINING.encode())
-    yield emulator
-    assert emulator.stop() == 0
+@pytest.fixture(scope="module")
+def alone(alone: RunningEmulator) -> RunningEmulator:
+    """With the script that its jobs run."""
+    alone.client("s3").create_bucket(Bucket=BUCKET)
+    alone.client("s3").put_object(Bucket=BUCKET, Key="code/run.py", Body=TRAINING.encode())
+    return alone
 
 
 def describe(emulator: RunningEmulator, name: str) -> dict[str, Any]:

@@ -63,11 +63,12 @@ def run(engine: DockerEngine, image: str, source: str) -> tuple[Exit | None, lis
 @pytest.mark.docker
 @pytest.mark.parametrize("image", ["sagemaker-debugger-rules", "sagemaker-debugger-rule-evaluator"])
 def test_rule_images_hold_smdebug_and_no_framework(engine: DockerEngine, image: str) -> None:
+    """Of what is looked for only pip, which a custom rule's requirements.txt needs."""
     source = """
 import importlib.util, boto3, crc32c, numpy, smdebug
-print([name for name in ("torch", "flask", "moto", "emulator") if importlib.util.find_spec(name)])
+print([name for name in ("torch", "flask", "moto", "emulator", "pip") if importlib.util.find_spec(name)])
 """
-    assert run(engine, image, source) == (Exit(0), ["[]"])
+    assert run(engine, image, source) == (Exit(0), ["['pip']"])
 
 
 @pytest.mark.docker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smdebug.core.framework_versions import is_supported
+from smdebug.core.framework_versions import check_version
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ from smdebug.core.framework_versions import is_supported
     ],
 )
 def test_versions(version, supported, said):
-    assert is_supported("A framework", version, first=(2, 0), end=(3, 0), missing="all") is supported
+    assert check_version("A framework", version, first=(2, 0), end=(3, 0), missing="all") is supported
     assert len(said.records) == (not supported)
 
 
 def test_it_is_said_once_and_what_is_missing(said):
     for _ in range(2):
-        assert not is_supported("Another", "1.2", first=(1, 6), missing="the half of it")
+        assert not check_version("Another", "1.2", first=(1, 6), missing="the half of it")
     (record,) = said.records
     assert record.getMessage() == (
         "Another 1.2 is not what this hook was made for, which is 1.6 or later: the half of it is not saved."
