@@ -46,17 +46,18 @@ def main() -> int:
             keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
             return boto3.client(service, endpoint_url=emulator.endpoint_url, region_name="us-east-1", **keys)
 
-        stage_digits(client("s3"))
+        sagemaker, s3 = client("sagemaker"), client("s3")
+        stage_digits(s3)
         for name in arguments.names or examples:
-            surprises += not show(client, examples[name], cured=arguments.cured)
+            surprises += not show(sagemaker, s3, examples[name], cured=arguments.cured)
     return min(surprises, 1)
 
 
-def show(client: Any, example: Example, *, cured: bool) -> bool:
+def show(sagemaker: Any, s3: Any, example: Example, *, cured: bool) -> bool:
     """Run one example and print its verdict; tell whether it is the one to expect."""
     console.print(f"\n[bold]{example.name}[/bold]: {example.mistake}")
     started = time.monotonic()
-    description = run_example(client, example, cured=cured)
+    description = run_example(sagemaker, s3, example, cured=cured)
     (rule,) = description["DebugRuleEvaluationStatuses"]
     status = rule["RuleEvaluationStatus"]
     expected = "IssuesFound" if example.fires and not cured else "NoIssuesFound"
@@ -72,16 +73,16 @@ def show(client: Any, example: Example, *, cured: bool) -> bool:
     return bool(status == expected)
 
 
-def run_example(client: Any, example: Example, *, cured: bool, suffix: str = "") -> dict[str, Any]:
+def run_example(sagemaker: Any, s3: Any, example: Example, *, cured: bool, suffix: str = "") -> dict[str, Any]:
     """Train an example under its rule and return the job's description once both have ended.
 
     Args:
-        client: makes boto3's client of a service.
+        sagemaker: boto3's client of SageMaker.
+        s3: boto3's client of S3.
         example: what to train.
         cured: train without the mistake.
         suffix: of the job's name, to tell runs of one example apart.
     """
-    sagemaker, s3 = client("sagemaker"), client("s3")
     job = f"{example.name.replace('_', '-')}-{'cured' if cured else 'sick'}{suffix}"
     other_job = f"{job}-before" if example.compared else None
     if other_job:

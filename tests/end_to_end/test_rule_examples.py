@@ -34,10 +34,11 @@ def start_all(emulator: RunningEmulator, *, cured: bool) -> Iterator[Runs]:
     suffix = f"-{uuid.uuid4().hex[:6]}"
     # The one that has to wait for its verdict goes first.
     names = sorted(EXAMPLES, key=lambda name: name != "stalled_training_rule")
+    # Made here: boto3 walks through the environment, from which pytest takes a variable whenever a test ends.
+    sagemaker, s3 = emulator.client("sagemaker"), emulator.client("s3")
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {
-            name: pool.submit(run_example, emulator.client, EXAMPLES[name], cured=cured, suffix=suffix)
-            for name in names
+            name: pool.submit(run_example, sagemaker, s3, EXAMPLES[name], cured=cured, suffix=suffix) for name in names
         }
 
 
