@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from botocore.config import Config
+from hypothesis import HealthCheck, settings
 
 from container_runtime.engine import describe_engine
 from sdk_compat.emulator_process import EmulatorProcess
@@ -26,6 +27,14 @@ BACK_ENDS = [
     pytest.param("process", id="process"),
     pytest.param("docker", id="docker", marks=pytest.mark.docker),
 ]
+
+
+# The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
+# For other examples: pytest --hypothesis-profile default.
+settings.register_profile(
+    "gate", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("gate")
 
 
 @cache

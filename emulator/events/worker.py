@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 IMAGE = "smdebug-emulator/lambda"
 # Between the start of the container and its first request for work. AWS allows 10 s; a busy laptop needs more.
 START_TIMEOUT_S = 60.0
+# How long the log's tail may take: its lines are held back for a moment, and a busy machine reads them late.
+_TAIL_SECONDS = 10.0
 _MIB = 1024 * 1024
 
 
@@ -129,7 +131,7 @@ class Worker:
             payload=payload,
             function_error="Unhandled" if failed else None,
             version=self.function.version,
-            log_tail=wait_for_tail(1.0) if with_log_tail else "",
+            log_tail=wait_for_tail(_TAIL_SECONDS) if with_log_tail else "",
         )
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ENDED = {"Completed", "Failed", "Stopped"}
 
 
-def wait_until(true: Callable[[], bool], what: str, seconds: float = 90) -> None:
+def wait_until(true: Callable[[], bool], what: str, seconds: float = 180) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
@@ -48,7 +48,7 @@ def job_name(request: pytest.FixtureRequest) -> str:
     return f"{words}-{uuid.uuid4().hex[:8]}"
 
 
-def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 180) -> dict[str, Any]:
+def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 270) -> dict[str, Any]:
     """Wait until a job and its rules have ended; return its description."""
     sagemaker = emulator.client("sagemaker")
     deadline = time.monotonic() + seconds

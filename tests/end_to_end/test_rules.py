@@ -190,11 +190,15 @@ def test_sdk_rules_with_actions_and_a_rule_of_ones_own(alone: RunningEmulator, t
         group["logGroupName"]
         for group in alone.client("logs").describe_log_groups(logGroupNamePrefix="/aws/sagemaker/Proc")["logGroups"]
     }
-    found = alone.client("logs").filter_log_events(logGroupName=group, filterPattern='"Rule VanishingGradient"')
-    said = "\n".join(event["message"] for event in found["events"])
-    assert f"stops training job {job}" in said
-    assert "sent email to ops@example.com" in said
-    assert "sent sms to +15550100" in said
+    wanted = [f"stops training job {job}", "sent email to ops@example.com", "sent sms to +15550100"]
+
+    def is_said() -> bool:
+        found = alone.client("logs").filter_log_events(logGroupName=group, filterPattern='"Rule VanishingGradient"')
+        said = "\n".join(event["message"] for event in found["events"])
+        return all(text in said for text in wanted)
+
+    # The last lines of a rule's log may come after its verdict.
+    wait_until(is_said, f"{wanted} in the rule's log")
     lines = show_events(alone)
     sent = [line for line in lines if "SNS" in line]
     assert [line.partition("→ ")[2].partition("  ")[0] for line in sent] == ["email ops@example.com", "sms +15550100"]
@@ -293,6 +297,6 @@ def test_rules_that_go_wrong_harm_neither_each_other_nor_the_training(alone: Run
     began = time.monotonic()
     sagemaker.stop_processing_job(ProcessingJobName=looping["ProcessingJobName"])
     wait_until(lambda: read_rules(alone, "wrong")["Loops"][0] == "Stopped", "the rule that loops")
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 100, "it is told to end, and not killed when its 120 s of grace are over"
     described = sagemaker.describe_processing_job(ProcessingJobName=looping["ProcessingJobName"])
     assert described["ProcessingJobStatus"] == "Stopped"

@@ -6,6 +6,7 @@ import fcntl
 import subprocess
 import sys
 import threading
+import uuid
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,7 @@ def test_images_carry_what_their_definitions_say() -> None:
 
 @pytest.fixture
 def engine() -> Iterator[DockerEngine]:
-    runtime = DockerEngine("test-images")
+    runtime = DockerEngine(f"test-{uuid.uuid4().hex[:12]}")
     yield runtime
     for container in runtime.find({}):
         runtime.remove(container.id)
@@ -54,7 +55,9 @@ def engine() -> Iterator[DockerEngine]:
 
 
 def run(engine: DockerEngine, image: str, source: str) -> tuple[Exit | None, list[str]]:
-    spec = ContainerSpec(name=f"test-images-{image}", image=image, entrypoint=("python", "-c"), command=(source,))
+    spec = ContainerSpec(
+        name=f"test-{uuid.uuid4().hex[:12]}", image=image, entrypoint=("python", "-c"), command=(source,)
+    )
     container = engine.start(spec)
     lines = [line.text for line in engine.logs(container)]
     return engine.wait(container, 60), lines
@@ -114,7 +117,7 @@ def test_a_second_builder_waits_for_the_first(tmp_path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         builder = threading.Thread(target=build_ignoring_failure, args=(checkout, report))
         builder.start()
-        assert waits.wait(30)
+        assert waits.wait(60)
         assert said == ["waiting for another build of this checkout"]
     builder.join(60)
     assert not builder.is_alive()

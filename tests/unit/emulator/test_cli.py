@@ -39,7 +39,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
@@ -92,7 +92,7 @@ def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
 
     stopped = run("stop", "--state-dir", state)
     assert stopped.stdout == f"Stopped the emulator at {endpoint}.\n"
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
 
 
 def test_a_taken_port_is_one_line(start: Start) -> None:
@@ -168,7 +168,7 @@ def test_s3_and_settings_survive_a_kill(start: Start) -> None:
     s3.create_bucket(Bucket="kept")  # type: ignore[attr-defined]
     s3.put_object(Bucket="kept", Key="k", Body=b"v")  # type: ignore[attr-defined]
     process.kill()
-    process.wait(30)
+    process.wait(60)
     s3 = client(first_line(start("--port", "0")).split()[0])
     assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"v"  # type: ignore[attr-defined]
 

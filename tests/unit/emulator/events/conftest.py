@@ -1,4 +1,4 @@
-"""A small emulator: moto and Invoke behind waitress on a free port, and Lambda workers as local processes."""
+"""A small emulator: moto and Invoke behind a listener on a free port, and Lambda workers as local processes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
-from waitress.server import create_server
 
 from container_runtime.local_process import LocalProcesses
 from emulator.events.invoke_api import INVOKE_PATH, InvokeApplication
 from emulator.events.lambda_runtime import LambdaRuntime
 from emulator.events.publisher import Publisher
+from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.moto_services.wsgi import build_moto_application
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class StopCalls:
             self.names.append(name)
             self._changed.notify_all()
 
-    def wait(self, count: int, timeout: float = 30.0) -> list[str]:
+    def wait(self, count: int, timeout: float = 60.0) -> list[str]:
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.names) >= count, timeout), "no StopTrainingJob came"
             return list(self.names)
@@ -113,7 +113,7 @@ def build_zip(source: str, path: str = "index.py") -> bytes:
     return content.getvalue()
 
 
-def wait_until(condition: Callable[[], Any], what: str, timeout: float = 20.0) -> Any:
+def wait_until(condition: Callable[[], Any], what: str, timeout: float = 60.0) -> Any:
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         value = condition()
@@ -142,10 +142,9 @@ def emulator(tmp_path: Path, moto_application: Any) -> Iterator[Emulator]:
             return [b"{}"]
         return moto_application(environ, start_response)
 
-    server = create_server(application, host="127.0.0.1", port=0, threads=8)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    emulator = Emulator(f"http://127.0.0.1:{server.effective_port}", stops)
+    listener = Listener(LOOPBACK, 0)
+    listener.serve(application)
+    emulator = Emulator(f"http://{LOOPBACK}:{listener.port}", stops)
     emulator.containers = LocalProcesses(tmp_path / "containers")
     emulator.runtime = LambdaRuntime(
         emulator.containers, emulator.endpoint_url, tmp_path / "lambda", CREDENTIALS, idle_seconds=60.0
@@ -157,5 +156,4 @@ def emulator(tmp_path: Path, moto_application: Any) -> Iterator[Emulator]:
     emulator.runtime.close()
     assert emulator.containers.find({}) == []
     assert not (tmp_path / "lambda").exists()
-    server.close()
-    thread.join(1)
+    listener.close()

@@ -25,7 +25,7 @@ def api() -> Iterator[RuntimeApi]:
 
 
 def ask(api: RuntimeApi, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(api.address, timeout=10)
+    connection = http.client.HTTPConnection(api.address, timeout=60)
     connection.request(method, path, body, headers)
     answer = connection.getresponse()
     status, content = answer.status, answer.read()
@@ -33,12 +33,12 @@ def ask(api: RuntimeApi, method: str, path: str, body: bytes | None = None, **he
     return status, content
 
 
-def build_invocation(timeout_s: float = 5.0) -> Invocation:
+def build_invocation(timeout_s: float = 60.0) -> Invocation:
     return Invocation("arn:fn", b'{"a": 1}', timeout_s)
 
 
 def answer_next(api: RuntimeApi, kind: str, body: bytes) -> None:
-    connection = http.client.HTTPConnection(api.address, timeout=10)
+    connection = http.client.HTTPConnection(api.address, timeout=60)
     connection.request("GET", NEXT)
     got = connection.getresponse()
     got.read()
@@ -52,7 +52,7 @@ def answer_next(api: RuntimeApi, kind: str, body: bytes) -> None:
 def test_invocation_and_its_answer(api: RuntimeApi, kind: str, failed: bool) -> None:
     worker = threading.Thread(target=answer_next, args=(api, kind, b"[1]"))
     worker.start()
-    assert api.run(build_invocation(), 5.0) == Answer(b"[1]", failed)
+    assert api.run(build_invocation(), 60.0) == Answer(b"[1]", failed)
     worker.join()
 
 
@@ -72,7 +72,7 @@ def test_init_error_is_what_the_caller_gets(api: RuntimeApi) -> None:
     error = {"errorType": "Runtime.ImportModuleError", "errorMessage": "no"}
     assert ask(api, "POST", "/2018-06-01/runtime/init/error", json.dumps(error).encode())[0] == 202
     with pytest.raises(WorkerFailure) as failure:
-        api.run(build_invocation(), 5.0)
+        api.run(build_invocation(), 60.0)
     assert json.loads(failure.value.payload) == error
     assert not api.wait_until_ready(0)
 
@@ -89,7 +89,7 @@ def test_init_error_is_what_the_caller_gets(api: RuntimeApi) -> None:
 def test_exit_is_told(api: RuntimeApi, how: Exit, text: str) -> None:
     api.worker_exited(how)
     with pytest.raises(WorkerFailure) as failure:
-        api.run(build_invocation(), 5.0)
+        api.run(build_invocation(), 60.0)
     assert text in json.loads(failure.value.payload)["errorMessage"]
 
 

@@ -106,7 +106,7 @@ def test_a_large_body(gateway: Gateway) -> None:
 
 def test_an_empty_object(gateway: Gateway) -> None:
     """Its request says that it expects a 100 before a body of no bytes."""
-    s3 = gateway.client("s3", read_timeout=10)
+    s3 = gateway.client("s3", read_timeout=60)
     s3.create_bucket(Bucket="empty")
     s3.put_object(Bucket="empty", Key="training_job_end.ts", Body=b"")
     assert s3.head_object(Bucket="empty", Key="training_job_end.ts")["ContentLength"] == 0
@@ -134,7 +134,7 @@ def test_expect_100_continue(gateway: Gateway) -> None:
         "Authorization: AWS4-HMAC-SHA256 Credential=k/20250101/us-east-1/sagemaker/aws4_request, Signature=0\r\n"
         f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", gateway.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as connection:
         connection.sendall(head.encode())
         assert connection.recv(1024).startswith(b"HTTP/1.1 100")
         connection.sendall(body)
@@ -203,7 +203,7 @@ def test_a_request_waits_for_its_room() -> None:
         waiting = client.submit(ask, gateway, "/bucket")
         assert not waiting.done()
         moto.set_result(application)
-        assert waiting.result(10)[2] == b"ready"
+        assert waiting.result(60)[2] == b"ready"
 
 
 def test_a_room_that_raises_is_an_internal_failure(caplog: pytest.LogCaptureFixture) -> None:

@@ -21,7 +21,7 @@ def hello(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[
 
 
 def get(port: int) -> bytes:
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=10)
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=60)
     try:
         connection.request("GET", "/")
         return connection.getresponse().read()
@@ -34,7 +34,7 @@ def test_a_client_may_come_before_the_application() -> None:
     with ThreadPoolExecutor(1) as client:
         early = client.submit(get, listener.port)
         listener.serve(hello)
-        assert early.result(10) == b"hello"
+        assert early.result(60) == b"hello"
     listener.close()
 
 
@@ -55,17 +55,17 @@ def test_close_lets_running_requests_end_and_gives_the_port_back() -> None:
 
     def slow(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         inside.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return hello(environ, start_response)
 
     listener = Listener(LOOPBACK, 0)
     listener.serve(slow)
     with ThreadPoolExecutor(2) as threads:
         running = threads.submit(get, listener.port)
-        assert inside.wait(10)
+        assert inside.wait(60)
         closing = threads.submit(listener.close)
         go_on.set()
-        assert running.result(10) == b"hello"
-        closing.result(10)
+        assert running.result(60) == b"hello"
+        closing.result(60)
     listener.close()
     Listener(LOOPBACK, listener.port).close()

@@ -144,7 +144,7 @@ class Room:
 _PRELUDE = "import os, pathlib, signal, sys, time, json\nml = pathlib.Path(os.environ['SAGEMAKER_BASE_DIR'])\n"
 
 
-def wait_until(true: Callable[[], bool], state: Callable[[], Any] = lambda: None, seconds: float = 20) -> None:
+def wait_until(true: Callable[[], bool], state: Callable[[], Any] = lambda: None, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, f"waited {seconds} s: {state()}"

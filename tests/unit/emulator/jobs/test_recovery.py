@@ -53,7 +53,7 @@ def run_and_kill(
         members=members or {},
         before=before,
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == -signal.SIGKILL, done.stderr
     return done.stdout.strip()
 
@@ -95,8 +95,9 @@ def test_running_job_ends_as_its_container_exits(tmp_path: Path, end: str, statu
 
 
 def test_job_whose_container_ended_meanwhile_ends_too(tmp_path: Path) -> None:
-    bucket = run_and_kill(tmp_path, "time.sleep(0.3)\n(ml / 'model/m').touch()")
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO + "(ml / 'model/m').touch()")
     with recover(tmp_path, bucket) as room:
+        let_go(room)
         wait_until(lambda: not any(container.running for container in room.runtime.find({})))
         room.jobs.recover()
         assert room.wait()["TrainingJobStatus"] == "Completed"
@@ -138,7 +139,7 @@ def test_job_without_its_container_fails_and_says_so(tmp_path: Path) -> None:
 
 
 def test_job_killed_while_it_was_prepared_fails_and_says_so(tmp_path: Path) -> None:
-    bucket = run_and_kill(tmp_path, "", condition="True", rules=[("R", "pass")])
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO, condition="True", rules=[("R", "wait")])
     with recover(tmp_path, bucket) as room:
         for container in room.runtime.find({STORE_LABEL: room.store.id}):
             room.runtime.stop(container.id, 0)

@@ -201,16 +201,16 @@ def test_a_rule_that_never_ends_is_stopped_and_holds_up_no_training(room: Room) 
     request = room.request(
         DebugHookConfig=room.hook(),
         DebugRuleConfigurations=[room.rule("Loops", "wait")],
-        StoppingCondition={"MaxRuntimeInSeconds": 1},
+        StoppingCondition={"MaxRuntimeInSeconds": 4},
     )
-    room.jobs.create(REGION, request)
-    wait_until(lambda: room.describe()["TrainingJobStatus"] == "Completed", room.describe)
-    assert rule_statuses(room.describe()) == {"Loops": "InProgress"}
-    done = room.wait()
+    done = room.run(request)
+    assert done["TrainingJobStatus"] == "Completed"
     assert rule_statuses(done) == {"Loops": "Stopped"}
     assert details_of(done, "Loops") == (
-        "The rule still ran 1 s (MaxRuntimeInSeconds) after the training job had ended."
+        "The rule still ran 4 s (MaxRuntimeInSeconds) after the training job had ended."
     )
+    ends = [event["detail"] for event in room.publisher.events if event["detail"].get("SecondaryStatus") == "Completed"]
+    assert rule_statuses(ends[0]) == {"Loops": "InProgress"}
 
 
 def test_stopping_a_processing_job_leaves_the_training_alone(room: Room) -> None:

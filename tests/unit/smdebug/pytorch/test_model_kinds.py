@@ -244,6 +244,7 @@ def test_gradients_of_torch_func(make_hook, run, said):
 
 
 def test_vmap_is_saved_with_the_dimension_it_maps_over(make_hook, run, said):
+    torch.manual_seed(0)
     model = Net()
     x = torch.randn(3, 5, 4)
     expected = torch.stack([model(part) for part in x])
@@ -251,7 +252,8 @@ def test_vmap_is_saved_with_the_dimension_it_maps_over(make_hook, run, said):
     hook.register_module(model)
     torch.func.vmap(model)(x)
     hook.close()
-    np.testing.assert_allclose(run.values(0)["Net_output_0"], expected.detach(), rtol=1e-5)
+    # Another order of the same additions: an output near 0 has the rounding of what was added up to it.
+    np.testing.assert_allclose(run.values(0)["Net_output_0"], expected.detach(), rtol=1e-5, atol=1e-6)
     assert said.records == []
 
 

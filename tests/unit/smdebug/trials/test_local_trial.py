@@ -184,7 +184,9 @@ def test_damaged_event_file_leaves_the_rest_readable(tmp_path: Path) -> None:
     assert tensor.value(0) == 1
 
 
-def test_missing_event_file_of_a_running_job_is_waited_for(tmp_path: Path) -> None:
+def test_missing_event_file_of_a_running_job_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # By default the hundredth look would be the last: 0.2 s.
+    monkeypatch.setenv("SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT", "30000")
     run = RunMaker(tmp_path)
     run.write_steps("t", {0: 1.0})
     event_file = tmp_path / "events/000000000000/000000000000_worker_0.tfevents"
