@@ -205,18 +205,19 @@ class RefreshingRun:
     def _read_when_it_comes(self, tname: str, location: TensorLocation, step: int, mode: ModeKeys) -> NDArray[Any]:
         retries_left = int(os.environ.get(MISSING_EVENT_FILE_RETRY_LIMIT_KEY, "100"))
         while True:
-            if retries_left <= 0 or not self._may_still_come(location):
-                where = self._files.locate(location.event_file_name)
-                lost = FileNotFoundError(where)
-                raise TensorUnavailableForStep(tname, step, mode, detail=f"event file {where} is missing") from lost
-            retries_left -= 1
-            time.sleep(self.poll_interval_s)
+            # Asked before the file: it may come, and the job end, between the two.
+            is_last = retries_left <= 0 or not self._may_still_come(location)
             try:
                 return self._reader.read(location)
             except IndexReaderException as error:
                 raise TensorUnavailableForStep(tname, step, mode, detail=str(error)) from error
-            except FileNotFoundError:
-                continue
+            except FileNotFoundError as lost:
+                if is_last:
+                    where = self._files.locate(location.event_file_name)
+                    detail = f"event file {where} is missing"
+                    raise TensorUnavailableForStep(tname, step, mode, detail=detail) from lost
+            retries_left -= 1
+            time.sleep(self.poll_interval_s)
 
     def _may_still_come(self, location: TensorLocation) -> bool:
         """Whether an event file that is missing may be on its way: the newest of its worker, of a running job."""

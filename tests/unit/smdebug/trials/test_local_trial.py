@@ -208,6 +208,28 @@ def test_missing_event_file_of_an_ended_job_is_lost_at_once(tmp_path: Path) -> N
         create_trial(str(tmp_path), poll_interval_s=60).tensor("t").value(0)
 
 
+def test_event_file_that_comes_just_before_the_job_ends_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunMaker(tmp_path)
+    run.write_steps("t", {0: 1.0})
+    event_file = tmp_path / "events/000000000000/000000000000_worker_0.tfevents"
+    content = event_file.read_bytes()
+    event_file.unlink()
+    trial = open_run(tmp_path)
+    has_ended = trial._files.has_ended
+
+    def end() -> bool:
+        event_file.write_bytes(content)
+        run.end()
+        return has_ended()
+
+    tensor = trial.tensor("t")
+    monkeypatch.setattr(trial, "maybe_refresh", lambda: None)
+    monkeypatch.setattr(trial._files, "has_ended", end)
+    assert tensor.value(0) == 1
+
+
 def test_waits_for_collections(tmp_path: Path) -> None:
     thread = later(lambda: time.sleep(4 * POLL_S), lambda: RunMaker(tmp_path, workers=2) and None)
     assert open_run(tmp_path).workers() == ["worker_0", "worker_1"]
