@@ -198,7 +198,7 @@ def test_visible_in_s3_within_a_tenth_of_a_second(tmp_path: Path, store: Watched
     upload = make_upload(tmp_path, store, poll_seconds=0.05)
     upload.start()
     delays = []
-    for step in range(5):
+    for step in range(12):
         save_step(tmp_path, step)
         start = time.monotonic()
         wait_until(lambda step=step: f"run/index/000000000/{step:012d}_worker_0.json" in store.order)  # type: ignore[misc]
