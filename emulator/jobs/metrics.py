@@ -43,7 +43,7 @@ class MetricReader:
                 found = pattern.search(line.text, timeout=_TIMEOUT_SECONDS)
             except TimeoutError:
                 log.warning("The regular expression of the metric %s takes too long: it is given up.", name)
-                del self._patterns[name]
+                self._patterns.pop(name, None)  # the thread of another host may have been quicker
                 continue
             value = _read_number(found)
             if value is not None:

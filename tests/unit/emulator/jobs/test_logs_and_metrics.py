@@ -77,3 +77,18 @@ def test_pattern_without_group_or_with_endless_backtracking_finds_nothing() -> N
     assert read([{"Name": "a", "Regex": r"(x+x+)+y"}, {"Name": "b", "Regex": "b=(.)"}], "x" * 5_000, "b=1") == {"b": 1}
     with pytest.raises(RequestFailure, match="metric 'a'"):
         MetricReader([{"Name": "a", "Regex": "("}])
+
+
+def test_pattern_that_takes_too_long_on_two_hosts_at_once_is_given_up_once() -> None:
+    reader = MetricReader([{"Name": "slow", "Regex": "s"}, {"Name": "loss", "Regex": "loss=(.)"}])
+
+    class Slow:
+        """As if another host's thread had given it up while this one searched."""
+
+        def search(self, _text: str, timeout: float) -> None:
+            reader._patterns.pop("slow", None)
+            raise TimeoutError(timeout)
+
+    reader._patterns["slow"] = Slow()
+    reader.read(LogLine(0, "loss=1"))
+    assert [(metric.name, metric.value) for metric in reader.final_metrics] == [("loss", 1)]
