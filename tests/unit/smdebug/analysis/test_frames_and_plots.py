@@ -128,6 +128,8 @@ def test_missing_package_is_named_with_its_extra(
             raise ImportError(name)
         return real(name, *arguments)
 
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(SMDebugError, match=rf"{package}.*\[analysis\]"):
-        trial.to_frame() if ask == "to_frame" else trial.plot("loss")
+    # Shown again before the figures are closed, among which may be one of another module's test.
+    with monkeypatch.context() as hidden:
+        hidden.setattr(builtins, "__import__", without)
+        with pytest.raises(SMDebugError, match=rf"{package}.*\[analysis\]"):
+            trial.to_frame() if ask == "to_frame" else trial.plot("loss")
