@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 RECORD_NAME = "emulator.json"
 _LOCK_NAME = "emulator.lock"
 _POLL_SECONDS = 0.05
+_LOOKS, _LOOK_SECONDS = 10, 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Instance:
             raise StartupError(
                 f"The state folder {state_dir} cannot be written ({error.strerror}): give another with --state-dir."
             ) from error
-        if not _try_lock(self._lock):
+        if not _take_lock(self._lock):
             self._lock.close()
             raise StartupError(
                 f"Another emulator is using the state folder {state_dir}: stop it (smdebug-emulator stop --state-dir "
@@ -99,6 +100,15 @@ def is_free(state_dir: Path) -> bool:
             return _try_lock(lock)
     except OSError:
         return True
+
+
+def _take_lock(lock: TextIO) -> bool:
+    """Take the lock; who only looks whether the folder is free has it for a moment, too, and is no emulator."""
+    for _ in range(_LOOKS):
+        if _try_lock(lock):
+            return True
+        time.sleep(_LOOK_SECONDS)
+    return False
 
 
 def _try_lock(lock: TextIO) -> bool:

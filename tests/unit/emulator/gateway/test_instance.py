@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from emulator.exceptions import StartupError
+from emulator.gateway import instance as instance_module
 from emulator.gateway.instance import Instance, InstanceRecord, find_instance, is_free, wait_until_free
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import TextIO
 
 
 def test_an_instance_is_found_while_it_runs(tmp_path: Path) -> None:
@@ -31,6 +33,25 @@ def test_a_folder_has_one_instance(tmp_path: Path) -> None:
         Instance(tmp_path)
     instance.close()
     Instance(tmp_path).close()
+
+
+def test_a_look_at_the_folder_keeps_no_emulator_from_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+    real = instance_module._try_lock
+
+    def look_first(lock: TextIO) -> bool:
+        """As `is_free` of another process does: it takes the lock, and gives it back."""
+        nonlocal looks
+        looks += 1
+        if looks > 2:
+            return real(lock)
+        with (tmp_path / "emulator.lock").open("a") as other:
+            assert real(other)
+            return real(lock)
+
+    monkeypatch.setattr(instance_module, "_try_lock", look_first)
+    Instance(tmp_path).close()
+    assert looks == 3
 
 
 def test_what_a_killed_process_left_is_not_an_instance(tmp_path: Path) -> None:
