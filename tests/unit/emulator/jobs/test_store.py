@@ -156,7 +156,7 @@ inside.add_event("lost", "us-east-1", {{}})
 os.kill(os.getpid(), signal.SIGKILL)
 """
     ended = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(Path.cwd())}, check=False
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}, check=False
     )
     assert ended.returncode == -signal.SIGKILL
     store = JobStore(tmp_path / "jobs.sqlite")
