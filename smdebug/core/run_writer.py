@@ -116,7 +116,7 @@ class RunWriter:
             if not self.may_write:
                 get_logger().warning(
                     "Another process writes %s: process %d saves nothing. Processes that train together must say so "
-                    "through torch.distributed, so that each is a worker of its own.",
+                    "to their framework before the first step, so that each is a worker of its own.",
                     self.out_dir,
                     os.getpid(),
                 )

@@ -126,7 +126,8 @@ class Hook(BaseHook, TrainingCallback):
     # Called by XGBoost.
 
     def before_training(self, model: Any) -> Any:
-        """Return the model as it is."""
+        """Return the model as it is; its features need not be those of the training before."""
+        self._wishes = Wishes()
         return model
 
     def after_training(self, model: Any) -> Any:

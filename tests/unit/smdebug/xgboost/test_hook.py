@@ -171,6 +171,18 @@ def test_a_second_training_counts_on(make_hook, cancer, run):
     assert run.values(4)["train-logloss"][0] == history["train"]["logloss"][2]
 
 
+def test_a_second_training_on_other_features(make_hook, cancer, run):
+    hook = make_hook(include_collections=["average_shap"])
+    for names in (["p", "q"], ["is", "was"]):
+        hook.train_data = xgboost.DMatrix(np.arange(20.0).reshape(10, 2), np.arange(10), feature_names=names)
+        xgboost.train({"nthread": 1}, hook.train_data, 1, callbacks=[hook])
+    # The original's regex leaves out what ends in one of `abis`, the bias on purpose.
+    assert [sorted(run.values(step)) for step in (0, 1)] == [
+        ["average_shap/p", "average_shap/q"],
+        ["average_shap/is", "average_shap/was"],
+    ]
+
+
 def test_each_round_is_there_when_it_is_over(make_hook, cancer, run):
     seen = []
 
