@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xgboost
 
-from rules_images.training.xgboost.built_in_algorithm.errors import JobError
+from rules_images.training.xgboost.built_in_algorithm.errors import JobError, summarise_xgboost_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def read_channels(base: Path, *, csv_weights: bool) -> dict[str, xgboost.DMatrix
 
     Args:
         base: /opt/ml, or what stands for it.
-        csv_weights: whether the second column of a CSV weighs its rows.
+        csv_weights: whether the second column of the training channel's CSV weighs its rows.
 
     Raises:
         JobError: there is no training channel, or a channel holds what cannot be read.
@@ -42,7 +42,9 @@ def read_channels(base: Path, *, csv_weights: bool) -> dict[str, xgboost.DMatrix
     for name in (TRAIN, VALIDATION):
         if name in channels:
             columns = found[TRAIN].num_col() if found else None
-            found[name] = _read_channel(base, name, channels[name] or {}, columns, csv_weights=csv_weights)
+            # AWS's documentation gives weights to the training data alone.
+            is_weighted = csv_weights and name == TRAIN
+            found[name] = _read_channel(base, name, channels[name] or {}, columns, csv_weights=is_weighted)
     return found
 
 
@@ -54,17 +56,22 @@ def _read_channel(
             f"Channel {name} is a pipe, and this algorithm reads files: use the input mode File or FastFile."
         )
     content_type = described.get("ContentType") or _DEFAULT
-    kind = content_type.partition(";")[0].strip().lower()
+    kind, *parameters = (part.strip().lower() for part in content_type.split(";"))
     if kind not in _CSV | _LIBSVM:
         raise JobError(
             f"Channel {name} has ContentType {content_type!r}; this algorithm reads text/csv, text/libsvm and "
             "text/x-libsvm."
         )
+    if kind in _CSV and any(each.startswith("label_size=") and each != "label_size=1" for each in parameters):
+        raise JobError(f"Channel {name} has ContentType {content_type!r}; there is one label: label_size=1.")
     folder = base / "input" / "data" / name
     files = sorted(file for file in folder.rglob("*") if file.is_file() and not _is_hidden(file.relative_to(folder)))
     if not any(file.stat().st_size for file in files):
         raise JobError(f"Channel {name} holds no data: its files are missing or empty.")
-    matrix = _read_csv(files, csv_weights=csv_weights) if kind in _CSV else _read_libsvm(files, columns)
+    try:
+        matrix = _read_csv(files, csv_weights=csv_weights) if kind in _CSV else _read_libsvm(files, columns)
+    except xgboost.core.XGBoostError as error:
+        raise JobError(f"XGBoost refuses the data of channel {name}: {summarise_xgboost_error(error)}") from error
     if not matrix.num_row():
         raise JobError(f"Channel {name} holds no rows.")
     if columns is not None and matrix.num_col() != columns:
@@ -139,8 +146,10 @@ def _read_libsvm(files: list[Path], columns: int | None) -> xgboost.DMatrix:
             starts.append(len(values))
     if groups and len(groups) != len(labels):
         raise JobError("Some lines have a qid and others have none.")
-    if indices and min(indices) < 0:
+    if min(indices, default=0) < 0:
         raise JobError("A column number is below 0.")
+    if groups and not 0 <= min(groups) <= max(groups) < 2**32:
+        raise JobError("A qid is below 0, or has more than 32 bits.")
     from scipy.sparse import csr_matrix
 
     # Rows at the end of the table that a channel has no value of are features all the same.

@@ -24,7 +24,7 @@ class JobHyperparameters:
         metrics: of eval_metric those that XGBoost does not know.
         last_metric: the one that early stopping looks at, None for the objective's own.
         early_stopping_rounds: rounds without a better validation metric after which training ends, None for never.
-        csv_weights: whether the second column of a CSV weighs its rows.
+        csv_weights: whether the second column of the training channel's CSV weighs its rows.
         save_model_on_termination: whether the model is saved when the job is stopped.
     """
 
@@ -44,20 +44,24 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
         JobError: what is required is missing, a name is unknown, or a value is out of range; says all of it at once.
     """
     given = {name: text.strip() for name, text in given.items() if not name.startswith("sagemaker_")}
-    wrong = []
+    wrong, unknown = [], []
     if "num_round" not in given:
         wrong.append("num_round is missing: give the number of boosting rounds")
     values: dict[str, Any] = {}
     for name, text in given.items():
         read = _READERS.get(name)
         if read is None:
-            wrong.append(f"{name} is no hyperparameter of this algorithm; there are {', '.join(sorted(_READERS))}")
+            unknown.append(name)
             continue
         try:
             values[name] = read(text)
         except ValueError as error:
             wrong.append(f"{name} is {text!r}, expected {error}")
-    wrong += _find_contradictions(values)
+    wrong += _find_contradictions(given, values)
+    # Behind all else, and once: a FailureReason is cut where it gets too long.
+    wrong += [f"{name} is no hyperparameter of this algorithm" for name in unknown]
+    if unknown:
+        wrong.append(f"there are {', '.join(sorted(name for name in _READERS if not name.startswith('_')))}")
     if wrong:
         raise JobError(f"Hyperparameters: {'; '.join(wrong)}.")
     asked: list[str] = values.pop("eval_metric", [])
@@ -78,8 +82,8 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
     )
 
 
-def _find_contradictions(values: Mapping[str, Any]) -> list[str]:
-    objective, classes = values.get("objective"), values.get("num_class")
+def _find_contradictions(given: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
+    objective, classes = values.get("objective"), given.get("num_class")
     has_classes = isinstance(objective, str) and objective.startswith("multi:")
     if has_classes and classes is None:
         return [f"objective {objective} needs num_class"]
@@ -149,6 +153,7 @@ def _text(text: str) -> str:
 # Names and ranges: AWS's documentation of the algorithm's hyperparameters. A range that XGBoost itself checks, and
 # says so, is not repeated.
 _READERS: dict[str, Callable[[str], Any]] = {
+    "_tuning_objective_metric": _text,
     "num_round": _whole(1),
     "csv_weights": _flag,
     "early_stopping_rounds": _whole(1),
@@ -181,6 +186,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "num_parallel_tree": _whole(1),
     "objective": _text,
     "one_drop": _whole(0, 1),
+    "predictor": _one_of("auto", "cpu_predictor"),
     "process_type": _one_of("default", "update"),
     "quantile_alpha": _number(0, 1),
     "rate_drop": _number(0, 1),
@@ -188,18 +194,21 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "sample_type": _one_of("uniform", "weighted"),
     "sampling_method": _one_of("uniform", "gradient_based"),
     "scale_pos_weight": _number(0),
-    "seed": _whole(0),
+    "seed": _whole(-(2**31)),
     "single_precision_histogram": _flag,
     "sketch_eps": _number(0, 1),
     "skip_drop": _number(0, 1),
     "subsample": _number(0, 1),
     "tree_method": _one_of("auto", "exact", "approx", "hist"),
-    "tuning_objective_metric": _text,
     "tweedie_variance_power": _number(1, 2),
     "updater": _text,
+    "use_dask_gpu_training": _one_of("false"),
     "verbosity": _whole(0, 3),
 }
-# Names that older versions of XGBoost knew, or that the service's tuning reads.
+# Names that older versions of XGBoost knew, or that the service's tuning reads, or that only GPUs ask for.
 _WITHOUT_EFFECT = frozenset(
-    {"deterministic_histogram", "dsplit", "single_precision_histogram", "sketch_eps", "tuning_objective_metric"}
+    {
+        *("_tuning_objective_metric", "deterministic_histogram", "dsplit", "predictor", "single_precision_histogram"),
+        *("sketch_eps", "use_dask_gpu_training"),
+    }
 )

@@ -156,6 +156,14 @@ def test_weights(opt_ml: OptMl) -> None:
     assert matrix.get_uint_info("group_ptr").tolist() == [0, 2]
 
 
+def test_weights_are_those_of_the_training_data(opt_ml: OptMl) -> None:
+    opt_ml.add_channel("train", "text/csv", data="1,2,0.5,3\n0,1,,4\n")
+    opt_ml.add_channel("validation", "text/csv", data="1,0.5,3\n")
+    matrices = read_channels(opt_ml.root, csv_weights=True)
+    assert [matrix.get_weight().tolist() for matrix in matrices.values()] == [[2, 1], []]
+    assert [matrix.num_col() for matrix in matrices.values()] == [2, 2]
+
+
 @pytest.mark.parametrize(
     ("given", "text"),
     [
@@ -167,6 +175,8 @@ def test_weights(opt_ml: OptMl) -> None:
         ({"csv_weights": "maybe"}, "csv_weights is 'maybe', expected true or false"),
         ({"max_dept": "3"}, "max_dept is no hyperparameter of this algorithm; there are alpha,"),
         ({"objective": "multi:softmax"}, "objective multi:softmax needs num_class"),
+        ({"objective": "multi:softmax", "num_class": "3.0"}, "expected a whole number of at least 2."),
+        ({"aa": "1", "bb": "2"}, "aa is no hyperparameter of this algorithm; bb is no hyperparameter"),
         ({"num_class": "3"}, "num_class goes with the objectives"),
     ],
 )
@@ -187,6 +197,7 @@ def test_every_wrong_hyperparameter_is_said_at_once(opt_ml: OptMl, capsys: pytes
     ("content_type", "files", "text"),
     [
         ("application/json", {"a": "{}"}, "has ContentType 'application/json'; this algorithm reads text/csv"),
+        ("text/csv; label_size=2", {"a": "1,2\n"}, "there is one label: label_size=1."),
         ("text/csv", {}, "Channel train holds no data"),
         ("text/csv", {"a": ""}, "Channel train holds no data"),
         ("text/csv", {"a": "label,x\n1,2\n"}, "a is no CSV of numbers without a header"),
@@ -196,6 +207,10 @@ def test_every_wrong_hyperparameter_is_said_at_once(opt_ml: OptMl, capsys: pytes
         ("text/libsvm", {"a": "1 0:2\n1,2,3\n"}, "a, line 2 is no line of libsvm"),
         ("text/libsvm", {"a": "1 -1:2\n"}, "A column number is below 0"),
         ("text/libsvm", {"a": "# nothing\n"}, "Channel train holds no rows"),
+        ("text/libsvm", {"a": "1 qid:-1 0:1\n"}, "A qid is below 0"),
+        ("text/csv", {"a": "1,inf\n"}, "XGBoost refuses the data of channel train: Check failed: valid: Input data"),
+        ("text/libsvm", {"a": "1:-2 0:1\n"}, "channel train: Check failed: valid: Weights must be positive values."),
+        ("text/libsvm", {"a": "1 qid:2 0:1\n0 qid:1 0:1\n"}, "Check failed: non_dec: `qid` must be sorted"),
     ],
 )
 def test_wrong_channels(opt_ml: OptMl, content_type: str, files: dict[str, str], text: str) -> None:
@@ -203,6 +218,12 @@ def test_wrong_channels(opt_ml: OptMl, content_type: str, files: dict[str, str],
     opt_ml.add_channel("train", content_type, **files)
     assert main(["train"]) == 1
     assert text in opt_ml.failure
+    assert "Stack trace" not in opt_ml.failure
+
+
+def test_what_only_a_gpu_or_the_tuning_service_asks_for_changes_nothing() -> None:
+    ignored = {"predictor": "auto", "use_dask_gpu_training": "false", "_tuning_objective_metric": "validation:rmse"}
+    assert parse_hyperparameters({"num_round": "1", "seed": "-7", **ignored}).booster == {"seed": -7}
 
 
 def test_wrong_jobs(opt_ml: OptMl) -> None:
