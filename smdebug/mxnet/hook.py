@@ -169,6 +169,7 @@ class Hook(BaseHook):
         except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
             self.report_loss("the parameters of a step", error)
         finally:
+            self._parameters.return_marks()
             # Never earlier: Gluon does not bear that a hook is taken away while it calls hooks.
             if self._is_watching:
                 self._is_watching = False

@@ -31,24 +31,50 @@ class ParameterCapture:
         self._owners: dict[str, gluon.Parameter] = {}
         # Those whose gradients a trainer has used in this step: it takes the mark away that tells fresh from stale.
         self._used: set[int] = set()
+        # A trainer whose kvstore updates never takes it away. Of parameters that such a trainer has, the mark is put
+        # aside while a step is saved, so that only a backward pass of this step can set it; it is back before any
+        # trainer looks, which would refuse gradients without it.
+        self._updated_by_kvstore: set[int] = set()
+        self._put_aside: list[tuple[gluon.Parameter, list[nd.NDArray]]] = []
+        self._stale: set[int] = set()
 
     def add_block(self, block: gluon.Block) -> None:
         """Know a block's parameters, those it gets later included."""
         self._roots.append(block)
 
     def begin_step(self) -> None:
-        """Forget which gradients earlier steps have used."""
+        """Forget which gradients earlier steps have computed and used."""
+        self.return_marks()
         self._used.clear()
+        self._stale.clear()
+        for _, parameter in self._iterate() if self._updated_by_kvstore else ():
+            if id(parameter) in self._updated_by_kvstore and _has_fresh_gradient(parameter):
+                values = [value for value in _get_values(parameter) if value._fresh_grad]  # noqa: SLF001
+                for value in values:
+                    value._fresh_grad = False  # noqa: SLF001
+                self._put_aside.append((parameter, values))
+
+    def return_marks(self) -> None:
+        """Mark gradients of earlier steps as the trainer knows them; they do not count as this step's."""
+        for parameter, values in self._put_aside:
+            if not _has_fresh_gradient(parameter):
+                self._stale.add(id(parameter))
+            for value in values:
+                value._fresh_grad = True  # noqa: SLF001
+        self._put_aside.clear()
+
+    def note_kvstore(self, parameter_ids: set[int]) -> None:
+        """Remember that a kvstore updates these, and leaves their gradients marked as not used."""
+        self._updated_by_kvstore |= parameter_ids
 
     def note_fresh_gradients(self) -> None:
         """Remember which gradients are of this step, before a trainer uses them."""
-        self._used.update(id(parameter) for _, parameter in self._iterate() if _has_fresh_gradient(parameter))
+        self._used.update(id(parameter) for _, parameter in self._iterate() if self._is_fresh(parameter))
+        self.return_marks()
 
     def have_fresh_gradients_outside(self, parameter_ids: set[int]) -> bool:
         """Tell whether a parameter outside these has a gradient that waits for its trainer."""
-        return any(
-            id(parameter) not in parameter_ids and _has_fresh_gradient(parameter) for _, parameter in self._iterate()
-        )
+        return any(id(parameter) not in parameter_ids and self._is_fresh(parameter) for _, parameter in self._iterate())
 
     def owns_any(self, parameter_ids: set[int]) -> bool:
         """Tell whether one of these is a parameter of a registered block."""
@@ -63,7 +89,7 @@ class ParameterCapture:
                 continue
             if plan.select(name):
                 wanted.append((name, values[0]))
-            is_of_step = gradients and (id(parameter) in self._used or _has_fresh_gradient(parameter))
+            is_of_step = gradients and (id(parameter) in self._used or self._is_fresh(parameter))
             if is_of_step and plan.select(f"{self._gradient_prefix}{name}"):
                 wanted.append((f"{self._gradient_prefix}{name}", parameter.list_grad()[0]))
         # Trainers update in this order and in the background: once the last is there all are, and none is waited for.
@@ -71,6 +97,9 @@ class ParameterCapture:
             wait_for(array)
         for name, array in wanted:
             self._save(name, array)
+
+    def _is_fresh(self, parameter: gluon.Parameter) -> bool:
+        return id(parameter) not in self._stale and _has_fresh_gradient(parameter)
 
     def _iterate(self) -> Iterator[tuple[str, gluon.Parameter]]:
         seen: set[int] = set()

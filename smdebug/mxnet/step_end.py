@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from mxnet import gluon
 
@@ -31,6 +31,7 @@ class StepEndWatch:
         self._on_end = on_end
         self.report_loss = report
         self._is_ours: WeakKeyDictionary[gluon.Trainer, bool] = WeakKeyDictionary()
+        self._have_kvstore: WeakSet[gluon.Trainer] = WeakSet()
         self._used: set[int] = set()
         self._is_saving = False
 
@@ -42,6 +43,7 @@ class StepEndWatch:
 
     def stop(self) -> None:
         """Watch no trainer."""
+        self._parameters.return_marks()
         if self in _watches:
             _watches.remove(self)
 
@@ -60,6 +62,8 @@ class StepEndWatch:
         """Look at the gradients while it is still known which of them are fresh."""
         if self._is_saving and self._owns_part_of(trainer):
             self._parameters.note_fresh_gradients()
+        else:
+            self._parameters.return_marks()
 
     @gives_back_failures
     @guarded("the end of a step")
@@ -67,6 +71,9 @@ class StepEndWatch:
         """End the step if this trainer was the last that it waited for."""
         if not self._owns_part_of(trainer):
             return
+        if trainer._update_on_kvstore and trainer not in self._have_kvstore:  # noqa: SLF001 - settled by its first step
+            self._have_kvstore.add(trainer)
+            self._parameters.note_kvstore(_get_parameter_ids(trainer))
         if self._is_saving:
             self._used |= _get_parameter_ids(trainer)
             if self._parameters.have_fresh_gradients_outside(self._used):

@@ -179,6 +179,32 @@ def test_parameters_on_two_devices_are_saved_from_the_first(make_hook, run):
         assert (run.values(1)[name] == value.asnumpy()).all()
 
 
+def test_gradients_that_a_kvstore_has_used_are_not_those_of_the_next_step(make_hook, run):
+    network = gluon.nn.Dense(2, in_units=2)
+    devices = [mx.cpu(0), mx.cpu(1)]
+    network.initialize(ctx=devices)
+    hook = make_hook(include_collections=["weights", "gradients"])
+    hook.register_block(network)
+    trainer = gluon.Trainer(network.collect_params(), "sgd", {"learning_rate": 0.1})
+    gradients = []
+    for number in (1, 2):
+        with autograd.record():
+            losses = [network(number * nd.ones((1, 2), ctx=device)).sum() for device in devices]
+        autograd.backward(losses)
+        gradients.append(network.weight.grad(devices[0]).asnumpy().copy())
+        trainer.step(2)
+        assert trainer._update_on_kvstore
+    network(nd.ones((1, 2)))
+    # A trainer refuses gradients that are not marked as fresh: the script may use its last ones again all the same.
+    trainer.step(2)
+    hook.close()
+    trainer.step(2)
+    # The call of each device is a step, and the backward pass comes after the last of them.
+    assert ["gradient/dense0_weight" in run.values(step) for step in run.steps] == [False, True, False, True, False]
+    for step, expected in zip((1, 3), gradients, strict=True):
+        assert (run.values(step)["gradient/dense0_weight"] == expected).all()
+
+
 def test_a_resumed_job_and_save_steps(make_hook, run):
     training = Training()
     hook = make_hook(include_collections=["weights"], save_config=smd.SaveConfig(save_interval=100, save_steps=[3]))
