@@ -106,8 +106,9 @@ class LocalProcesses:
                 raise ContainerStartError(f"Container {spec.name}: the folder to mount, {mount.source}, is not there.")
         if spec.network is not None and not self._networks.exists(spec.network):
             raise ContainerStartError(f"Container {spec.name}: there is no network {spec.network}.")
-        scratch = Path(tempfile.mkdtemp(prefix="smdebug-emulator-"))
         folder = Path(tempfile.mkdtemp(prefix=_STARTING, dir=self._folder))
+        scratch = _name_scratch(folder)
+        scratch.mkdir(mode=0o700)
         try:
             argv, environment = self._build_process(spec, definition, scratch)
             process = {
@@ -307,9 +308,15 @@ class LocalProcesses:
         """Clear away what a runtime that was killed half-way through a start or a removal has left."""
         for folder in self._folder.iterdir():
             if folder.name.startswith(_STARTING) and time.time() - folder.stat().st_mtime > 60:
+                shutil.rmtree(_name_scratch(folder), ignore_errors=True)
                 shutil.rmtree(folder, ignore_errors=True)
             elif not folder.name.startswith(_STARTING) and not has_started(folder) and not is_running(folder):
                 self.remove(folder.name)
+
+
+def _name_scratch(starting: Path) -> Path:
+    """Where the home and the temporary folder of a container that is starting are; known even if it never starts."""
+    return Path(tempfile.gettempdir(), f"smdebug-emulator-{starting.name.removeprefix(_STARTING)}")
 
 
 def _build_environment(

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -784,6 +785,30 @@ def test_process_back_end_clears_a_half_started_container_away(tmp_path: Path) -
     assert LocalProcesses(tmp_path / "processes").find({}) == []
     assert not half.exists()
     assert not (tmp_path / "scratch").exists()
+
+
+def test_process_back_end_clears_away_what_a_killed_start_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, temporary = tmp_path / "processes", tmp_path / "temporary"
+    temporary.mkdir()
+    source = f"""
+import os, pathlib
+from container_runtime.local_process import LocalProcesses
+from container_runtime.spec import ContainerSpec
+LocalProcesses._build_process = lambda *_: os._exit(9)
+LocalProcesses(pathlib.Path({str(folder)!r})).start(ContainerSpec("killed", {IMAGE!r}, ("true",)))
+"""
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    assert subprocess.run([sys.executable, "-c", source], env=environment, timeout=60, check=False).returncode == 9
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    (starting,) = folder.iterdir()
+    (temporary / starting.name.replace(".starting-", "smdebug-emulator-") / "home").mkdir()
+    LocalProcesses(folder)
+    assert starting.exists(), "it may be another thread's, just now"
+    os.utime(starting, (0, 0))
+    LocalProcesses(folder)
+    assert list(folder.iterdir()) == list(temporary.iterdir()) == []
 
 
 @pytest.mark.docker
