@@ -21,7 +21,13 @@ from docker.types import Mount as EngineMount
 
 from container_runtime.docker_border import REQUEST_SECONDS, connect, is_read_timeout, raise_for_status, translated
 from container_runtime.docker_log import assemble_lines, parse_timestamp, read_frames
-from container_runtime.docker_network import create_hosts_network, ensure_network, find_networks, remove_network
+from container_runtime.docker_network import (
+    create_hosts_network,
+    ensure_network,
+    find_networks,
+    find_place,
+    remove_network,
+)
 from container_runtime.images import IMAGE_LABEL, KEY_LABEL, ImageCatalogue, local_name
 from container_runtime.runtime import (
     Container,
@@ -279,7 +285,9 @@ class DockerEngine:
         if self._uid != 0:
             # The image's password file does not know this user, and its home would be `/`.
             environment = {"HOME": "/tmp", "USER": str(self._uid), **environment}  # noqa: S108 - inside the container
+        place = find_place(self._api, spec.network, spec.hostname) if spec.network and spec.hostname else None
         host_config = self._api.create_host_config(
+            extra_hosts=place and place.neighbours,
             mounts=[
                 EngineMount(mount.target, str(mount.source), type="bind", read_only=mount.read_only)
                 for mount in spec.mounts
@@ -304,7 +312,7 @@ class DockerEngine:
             hostname=spec.hostname,
             user=f"{self._uid}:{self._gid}",
             host_config=host_config,
-            networking_config=_answer_to_hostname(spec),
+            networking_config=place and {"EndpointsConfig": {spec.network: place.endpoint}},
         )
         return str(created["Id"])
 
@@ -371,11 +379,6 @@ class DockerEngine:
             return  # removed while it was read
         with rest:
             yield from (frame for frame in read_frames(rest.raw) if frame not in seen)
-
-
-def _answer_to_hostname(spec: ContainerSpec) -> Any:
-    """The API's NetworkingConfig: on a network of its own, a container's host name is an alias for the others."""
-    return spec.network and {"EndpointsConfig": {spec.network: {"Aliases": [spec.hostname]}}}
 
 
 class _LocalImage:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from ipaddress import IPv4Network
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import docker
 import docker.errors
+from docker.types import IPAMConfig, IPAMPool
 
 from container_runtime.docker_border import translated
 from container_runtime.runtime import ContainerRuntimeError, FoundNetwork, Network, NetworkExhaustedError
@@ -18,6 +21,13 @@ _INTERFACE = "eth0"
 # Each container has ports of its own, so any will do: the sagemaker-training toolkit's.
 _RENDEZVOUS_PORT = 7777
 # How engines of different age say that their address pools (31 bridge networks by default) are used up.
+# The names of a network's hosts, in the order of their addresses, on the network itself.
+_HOSTS_LABEL = "smdebug-emulator.hosts"
+# A network's first address is the network's own, and its second the gateway's.
+_FIRST_HOST = 2
+# How engines of different age say that another network has got the range meanwhile.
+_OVERLAPS = ("overlaps with other one", "overlaps with existing")
+_CREATIONS = 5
 _EXHAUSTED = ("non-overlapping IPv4 address pool", "predefined address pools have been fully subnetted")
 
 
@@ -40,15 +50,59 @@ def ensure_network(api: docker.APIClient, name: str, labels: Mapping[str, str]) 
     return str(network["IPAM"]["Config"][0]["Gateway"])
 
 
+class Place(NamedTuple):
+    """Where a container stands on a network of hosts.
+
+    Attributes:
+        endpoint: the API's EndpointSettings.
+        neighbours: IP addresses of the other hosts by their names.
+    """
+
+    endpoint: dict[str, Any]
+    neighbours: dict[str, str]
+
+
 def create_hosts_network(api: docker.APIClient, name: str, hosts: Sequence[str], labels: Mapping[str, str]) -> Network:
-    """See ``ContainerRuntime.create_network``: the engine's own name server answers for each host's alias.
+    """See ``ContainerRuntime.create_network``: each host has its address before any of them has started.
+
+    The engine's own name server knows a host only while its container runs: the first to start would not find the
+    others. So each container gets all names in its /etc/hosts, see ``find_place``.
 
     A bridge of its own: the engine drops packets between bridges, but not those to its host's addresses, among which
     is the gateway of the back end's own network.
     """
+    labels = {**labels, _HOSTS_LABEL: json.dumps(list(hosts))}
     with translated(f"make the network {name}"):
-        _create(api, name, labels)
-    return Network(name, {host: host for host in hosts}, _INTERFACE, _RENDEZVOUS_PORT)
+        for _ in range(_CREATIONS):
+            _create(api, name, labels)
+            # An engine lets addresses be chosen only in a range that was chosen, too: take the one that it has found.
+            subnet = api.inspect_network(name)["IPAM"]["Config"][0]["Subnet"]
+            api.remove_network(name)
+            room = IPv4Network(subnet).num_addresses - _FIRST_HOST - 1
+            if len(hosts) > room:
+                raise ContainerRuntimeError(f"The network {name} cannot hold {len(hosts)} hosts: {room} fit.")
+            try:
+                _create(api, name, labels, subnet)
+            except docker.errors.APIError as exc:
+                if not any(text in str(exc.explanation) for text in _OVERLAPS):
+                    raise
+            else:
+                return Network(name, {host: host for host in hosts}, _INTERFACE, _RENDEZVOUS_PORT)
+    raise ContainerRuntimeError(f"Others took each address range that the engine had for the network {name}.")
+
+
+def find_place(api: docker.APIClient, network: str, host: str) -> Place:
+    """Where a host of a network that ``create_hosts_network`` made stands.
+
+    Raises:
+        docker.errors.NotFound: there is no such network.
+    """
+    found = api.inspect_network(network)
+    subnet = IPv4Network(found["IPAM"]["Config"][0]["Subnet"])
+    hosts = json.loads(found["Labels"][_HOSTS_LABEL])
+    addresses = {each: str(subnet[number]) for number, each in enumerate(hosts, start=_FIRST_HOST)}
+    endpoint = {"Aliases": [host], "IPAMConfig": {"IPv4Address": addresses.pop(host)}}
+    return Place(endpoint, addresses)
 
 
 def find_networks(api: docker.APIClient, labels: Mapping[str, str]) -> list[FoundNetwork]:
@@ -71,9 +125,10 @@ def remove_network(api: docker.APIClient, name: str) -> None:
             raise ContainerRuntimeError(f"The network {name} has containers on it: remove them first.") from exc
 
 
-def _create(api: docker.APIClient, name: str, labels: Mapping[str, str]) -> None:
+def _create(api: docker.APIClient, name: str, labels: Mapping[str, str], subnet: str | None = None) -> None:
+    ipam = None if subnet is None else IPAMConfig(pool_configs=[IPAMPool(subnet=subnet)])
     try:
-        api.create_network(name, driver="bridge", labels=dict(labels), check_duplicate=True)
+        api.create_network(name, driver="bridge", labels=dict(labels), ipam=ipam, check_duplicate=True)
     except docker.errors.APIError as exc:
         if any(text in str(exc.explanation) for text in _EXHAUSTED):
             raise NetworkExhaustedError(
