@@ -78,7 +78,8 @@ class HostContainers:
     def wait(self, timeout: float | None = None) -> Sequence[HostExit] | None:
         """Wait until all have ended, and return how, first to last; None when ``timeout`` seconds passed first.
 
-        The first that ends with an error has the others stopped at once: they would wait for it without end.
+        The first that ends with an error has the others stopped at once: they would wait for it without end, and
+        ``timeout`` counts no more.
 
         Raises:
             ContainerRuntimeError: the back end can no longer tell.
@@ -98,6 +99,8 @@ class HostContainers:
                     each for each, container in self._containers.items() if not container.has_ended
                 )
                 self.ask_stop(FAILURE_GRACE_SECONDS)
+                # How the job ends is settled, and when: time that is up meanwhile changes nothing.
+                deadline = None
         return self._exits
 
     def ask_stop(self, grace_seconds: float) -> None:

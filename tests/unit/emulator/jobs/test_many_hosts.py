@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from container_runtime.runtime import NetworkExhaustedError
+from emulator.jobs import host_containers
 from tests.unit.emulator.jobs.conftest import ACCOUNT, ENDED, REGION, wait_until
 from tests.unit.emulator.jobs.test_recovery import WAIT_FOR_GO, let_go, recover, run_and_kill
 
@@ -195,6 +196,17 @@ def test_time_that_is_up_ends_every_host(room: Room) -> None:
     done = room.run(request_two(room, "time.sleep(600)", StoppingCondition={"MaxRuntimeInSeconds": 1}))
     assert (done["TrainingJobStatus"], done["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
     assert_nothing_left(room)
+
+
+def test_time_that_is_up_while_the_others_are_stopped_hides_no_failure(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_containers, "FAILURE_GRACE_SECONDS", 2.0)
+    deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    end = "if rank == 1: sys.exit('out of ideas')\ntime.sleep(600)"
+    done = room.run(request_two(room, deaf + MEET + end, StoppingCondition={"MaxRuntimeInSeconds": 1}))
+    assert done["TrainingJobStatus"] == "Failed"
+    assert done["FailureReason"] == "AlgorithmError: algo-2: out of ideas, exit code: 1"
 
 
 def test_two_jobs_at_once_meet_their_own(room: Room) -> None:
