@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mxnet import gluon
 
-from smdebug.mxnet.blocks import list_blocks
+from smdebug.mxnet.blocks import is_tracing, list_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,40 +23,60 @@ class EagerForward:
         """Take what is told of a failure."""
         self._report = report
         self._suspended: list[gluon.HybridBlock] = []
-        self._handle: Any = None
+        self._handles: list[Any] = []
 
-    def begin(self, root: gluon.Block) -> None:
-        """Run the call that begins now block by block."""
+    def begin(self, root: gluon.Block, inputs: Any) -> None:
+        """Run the call that begins now, with these inputs, block by block."""
         # `hybridize(False)` would throw away what was compiled, and with it the script's settings.
-        active = [
-            block
-            for block in list_blocks(root)
-            if isinstance(block, gluon.HybridBlock) and not isinstance(block, gluon.SymbolBlock) and block._active  # noqa: SLF001
-        ]
+        active = [block for block in list_blocks(root) if _is_compiled(block)]
         if not active:
             return
+        for block in _find_outermost(root):
+            if block is root:
+                self._compile(block, inputs)
+            else:
+                self._handles.append(block.register_forward_pre_hook(self._compile))
         for block in active:
             block._active = False  # noqa: SLF001
         self._suspended = active
-        self._handle = root.register_forward_hook(self._after_call)
+        self._handles.append(root.register_forward_hook(self._after_call))
 
     def end(self) -> None:
         """Give compilation back, if a call that failed has not done so."""
         self._resume()
-        if self._handle is not None:
-            self._handle.detach()
-            self._handle = None
+        for handle in self._handles:
+            handle.detach()
+        self._handles.clear()
+
+    def _compile(self, block: gluon.HybridBlock, inputs: Any) -> None:
+        """Compile a block that its first call, had this step not been saved, would have compiled.
+
+        `export` demands it. And it gives parameters whose shape was not known their values, all of them before anything
+        is computed: block by block, other random numbers would be drawn in between.
+        """
+        if block._cached_op is not None or is_tracing(inputs):  # noqa: SLF001
+            return
+        try:
+            block._build_cache(*inputs)  # noqa: SLF001
+        except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
+            self._report("the compiled form of a hybridized block, which its next call makes", error)
 
     def _after_call(self, root: gluon.Block, inputs: Any, outputs: Any) -> None:  # noqa: ARG002 - Gluon's signature
         self._resume()
-        if getattr(root, "_active", False) and not root._cached_graph:  # noqa: SLF001
-            # `export` demands that a hybridized block was compiled by a call; had this step not been saved, it were.
-            try:
-                root._build_cache(*inputs)  # noqa: SLF001
-            except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
-                self._report("the compiled form of a hybridized block, which its next call makes", error)
 
     def _resume(self) -> None:
         for block in self._suspended:
             block._active = True  # noqa: SLF001
         self._suspended = []
+
+
+def _is_compiled(block: gluon.Block) -> bool:
+    return isinstance(block, gluon.HybridBlock) and not isinstance(block, gluon.SymbolBlock) and block._active  # noqa: SLF001
+
+
+def _find_outermost(root: gluon.Block) -> list[gluon.HybridBlock]:
+    """The compiled blocks that are in no other compiled one: those that are one operator each."""
+    if _is_compiled(root):
+        return [root]
+    children = root._children.values()  # noqa: SLF001 - there is no public way to them
+    return list(dict.fromkeys(block for child in children for block in _find_outermost(child)))

@@ -130,7 +130,7 @@ class Hook(BaseHook):
         self._blocks.activate(plan)
         self._losses.activate(plan)
         if self._wants_inside(block, plan):
-            self._eager.begin(block)
+            self._eager.begin(block, inputs)
 
     def _on_gradients_used(self) -> None:
         if self._saves_late:

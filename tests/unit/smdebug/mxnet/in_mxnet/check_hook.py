@@ -66,6 +66,31 @@ def test_a_hybridized_network_computes_the_same_with_and_without_a_hook(make_hoo
         np.testing.assert_allclose(captured.weights()[name], value, rtol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("outside", [gluon.nn.HybridSequential, gluon.nn.Sequential])
+def test_random_numbers_are_drawn_in_the_order_of_a_run_without_a_hook(make_hook, run, outside):
+    """The last layer gets its values, of which the first batch decides how many, before the dropout draws."""
+    weights = []
+    for captured in (False, True):
+        mx.random.seed(0)
+        inside, network = gluon.nn.HybridSequential(), outside()
+        inside.add(gluon.nn.Dense(8), gluon.nn.Dropout(0.5), gluon.nn.Dense(2))
+        network.add(inside)
+        network.initialize(mx.init.Xavier())
+        compiled = network if isinstance(network, gluon.HybridBlock) else inside
+        compiled.hybridize()
+        if captured:
+            make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=2)).register_block(network)
+        for _ in range(3):
+            with autograd.record():
+                network(nd.ones((4, 3)))
+        assert all(block._active for block in (inside, *inside))
+        weights.append([parameter.data().asnumpy() for parameter in network.collect_params().values()])
+    assert any("dropout" in name for name in run.values(0))
+    for bare, captured in zip(*weights, strict=True):
+        np.testing.assert_array_equal(captured, bare)
+    compiled.export(str(run.path.with_name("model")))
+
+
 def test_a_network_of_which_every_step_was_saved_can_be_exported(make_hook, tmp_path):
     training, hook = Training(hybridize=True), make_hook(save_all=True)
     hook.register_block(training.network)
