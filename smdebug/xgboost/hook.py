@@ -21,7 +21,7 @@ from smdebug.core.singleton import get_current_hook
 from smdebug.xgboost.data import get_matrix
 from smdebug.xgboost.hyperparameters import get_storable
 from smdebug.xgboost.metrics import get_newest_metrics
-from smdebug.xgboost.models import IMPORTANCE_TYPES, make_model
+from smdebug.xgboost.models import BIAS, IMPORTANCE_TYPES, make_model, name_contributions
 from smdebug.xgboost.trees import COLUMNS
 from smdebug.xgboost.wishes import Wishes
 from smdebug.xgboost.workers import get_worker
@@ -38,7 +38,6 @@ __all__ = ["Collection", "CollectionKeys", "CollectionManager", "Hook"]
 
 # The first that keeps categories and several targets in its trees as the present one does.
 _OLDEST = (2, 0)
-_BIAS = "bias"
 
 
 class Hook(BaseHook, TrainingCallback):
@@ -188,7 +187,7 @@ class Hook(BaseHook, TrainingCallback):
     @guarded("feature importances of some type")
     def _save_importance(self, model: Model, plan: StepPlan, kind: str) -> None:
         prefix = f"feature_importance/{kind}/"
-        if self._wants_features(plan, prefix, model):
+        if self._wants_features(plan, prefix, lambda: model.feature_names):
             for feature, share in model.get_importances(kind).items():
                 self._save(f"{prefix}{feature}", share.reshape(-1))
 
@@ -201,15 +200,16 @@ class Hook(BaseHook, TrainingCallback):
     @guarded("SHAP values")
     def _save_contributions(self, model: Model, plan: StepPlan) -> None:
         full, average = "full_shap/", "average_shap/"
-        wants_full = self._wants_features(plan, full, model)
-        wants_average = self._wants_features(plan, average, model)
+        wants_full = self._wants_features(plan, full, lambda: name_contributions(model.feature_names)[:-1])
+        wants_average = self._wants_features(plan, average, lambda: name_contributions(model.feature_names)[:-1])
         if not wants_full and not wants_average:
             return
         values = model.get_contributions()
         if values is None:
             self._say_missing("SHAP values", "train_data")
             return
-        features = [*model.feature_names, _BIAS]
+        features = name_contributions(model.feature_names)
+        self._say_other_names(model.feature_names, features)
         if wants_full:
             for feature in features:
                 self._save(f"{full}{feature}", values)
@@ -225,17 +225,17 @@ class Hook(BaseHook, TrainingCallback):
         else:
             self._save(name, values)
 
-    def _wants_features(self, plan: StepPlan, prefix: str, model: Model) -> bool:
+    def _wants_features(self, plan: StepPlan, prefix: str, get_features: Callable[[], list[str]]) -> bool:
         """Tell whether a tensor of any feature is wanted under that prefix."""
 
         def get_names() -> list[str]:
-            names = [f"{prefix}{feature}" for feature in model.feature_names]
+            names = [f"{prefix}{feature}" for feature in get_features()]
             collection = prefix.partition("/")[0]
             if any(due.name == collection for due in plan.due):
                 # The regexes leave out features whose name ends in one of `abis`; of those, only the bias should be.
                 for name in names:
                     self._add_name(collection, name)
-            return [*names, f"{prefix}{_BIAS}"]
+            return [*names, f"{prefix}{BIAS}"]
 
         return self._wishes.include(plan, prefix, get_names)
 
@@ -243,6 +243,14 @@ class Hook(BaseHook, TrainingCallback):
         collection = self.collection_manager.get(collection_name)
         if not collection.matches(name):
             collection.add_tensor_name(name)
+
+    def _say_other_names(self, features: list[str], names: list[str]) -> None:
+        for feature, name in zip(features, names, strict=False):
+            if feature != name and name not in self._said:
+                self._said.add(name)
+                get_logger().warning(
+                    "SHAP values of the feature %s are saved as %s: the model has a %s of its own.", feature, name, BIAS
+                )
 
     def _say_missing(self, lost: str, needed: str) -> None:
         if lost not in self._said:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Time and source line before what XGBoost's library says.
 _PLACE = re.compile(r"^\[[\d:]+\] \S+: ")
 
+# What a model answers to nothing: the last of its SHAP values, and what the original calls that.
+BIAS = "bias"
 IMPORTANCE_TYPES = ("weight", "gain", "cover", "total_gain", "total_cover")
 
 
@@ -142,6 +144,15 @@ def make_model(
     if isinstance(model, xgboost.Booster):
         return SingleModel(model, train_data, validation_data)
     return CrossValidation(model.cvfolds)
+
+
+def name_contributions(features: list[str]) -> list[str]:
+    """Names of SHAP values' columns: the features', then the bias; a feature that is called so, too, gets a number."""
+    own_name, number = BIAS, 0
+    while own_name in features:
+        number += 1
+        own_name = f"{BIAS}_{number}"
+    return [*(own_name if feature == BIAS else feature for feature in features), BIAS]
 
 
 def normalise(scores: dict[str, Any]) -> dict[str, Any]:

@@ -93,6 +93,22 @@ def test_predictions_labels_importances_and_contributions(make_full_hook, cancer
             assert saved[f"average_shap/{feature}"][0] == np.float32(contributions[:, at].mean(dtype=np.float64))
 
 
+def test_a_feature_that_is_called_bias(make_hook, run, said):
+    features = np.random.default_rng(0).random((50, 3))
+    data = xgboost.DMatrix(features, 3 * features[:, 0], feature_names=["bias", "bias_1", "x"])
+    hook = make_hook(include_collections=["average_shap", "feature_importance"], train_data=data)
+    booster = xgboost.train({"nthread": 1}, data, 1, callbacks=[hook])
+    of_features = booster.predict(data, pred_contribs=True).mean(axis=0, dtype=np.float64)
+    saved = run.values(0)
+    for name, expected in zip(("bias_2", "bias_1", "x"), of_features, strict=False):
+        assert saved[f"average_shap/{name}"][0] == np.float32(expected)
+    assert "average_shap/bias" not in saved, "the collection leaves the model's own bias out"
+    assert "feature_importance/gain/bias" in saved
+    assert [record.message for record in said.records if record.levelname == "WARNING"] == [
+        "SHAP values of the feature bias are saved as bias_2: the model has a bias of its own."
+    ]
+
+
 def get_frame(booster, numbers):
     frame = booster.trees_to_dataframe()
     return frame[frame.Tree.isin(numbers)]
