@@ -9,6 +9,9 @@ from __future__ import annotations
 import mmap
 import os
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakSet
+
+import numpy as np
 
 from smdebug.core.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF_JOB_FILE, INDEX_DIR
 
@@ -18,6 +21,10 @@ if TYPE_CHECKING:
 
 # Below this many bytes one read call is quicker than setting up a memory map.
 _MAP_FROM_BYTES = 256 * 1024
+# A map has a file descriptor of its own for as long as somebody holds an array that lies in it, and a process may have
+# 1024 of them. So many maps at a time, for all runs together; from then on large ranges are copied.
+_MOST_MAPS = 64
+_maps: WeakSet[mmap.mmap] = WeakSet()
 # Event files up to this size are kept in memory, so many bytes of them.
 _KEEP_FILE_BYTES = 2 * 1024 * 1024
 _KEEP_BYTES = 32 * 1024 * 1024
@@ -115,7 +122,7 @@ class LocalRunFiles:
         return [_read_file(self._root + name) for name in names]
 
     def read_range(self, name: str, start: int, length: int) -> memoryview:
-        """See `RunFiles`. Large ranges come as a memory map of their own, without a copy.
+        """See `RunFiles`. Large ranges come as a memory map of their own, without a copy, unless there are many maps.
 
         What is written into such a map is seen by nobody else and never reaches the file.
 
@@ -137,8 +144,12 @@ class LocalRunFiles:
             end = min(start + length, os.fstat(descriptor).st_size)
             if end <= start:
                 return memoryview(b"")
+            # Numbers lie as well aligned in what is returned as they do in the file.
             page_start = start - start % mmap.ALLOCATIONGRANULARITY
+            if len(_maps) >= _MOST_MAPS:
+                return _copy_range(descriptor, page_start, end)[start - page_start :]
             mapped = mmap.mmap(descriptor, end - page_start, access=mmap.ACCESS_COPY, offset=page_start)
+            _maps.add(mapped)
             return memoryview(mapped)[start - page_start :]
         finally:
             os.close(descriptor)
@@ -167,6 +178,16 @@ class LocalRunFiles:
         while self._kept_bytes > _KEEP_BYTES:
             self._kept_bytes -= len(self._kept.pop(next(iter(self._kept))))
         return view
+
+
+def _copy_range(descriptor: int, start: int, end: int) -> memoryview:
+    # numpy's memory is not filled with zeros first.
+    content = memoryview(np.empty(end - start, np.uint8))
+    size = 0
+    # One call reads 2 GiB at most.
+    while size < len(content) and (read := os.preadv(descriptor, [content[size:]], start + size)):
+        size += read
+    return content[:size]
 
 
 def _read_file(path: str) -> bytes:

@@ -14,7 +14,8 @@ from smdebug.core.modes import ModeKeys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# How far back files of missing workers are still looked for, in steps seen.
+# How far back, in steps seen, files of missing workers are still looked for below the last complete step: there they
+# come only where they become visible out of their order.
 _AWAITED_STEPS = 100
 
 
@@ -83,7 +84,7 @@ class StepTable:
         self._places[step] = (mode, mode_step)
 
     def settle(self) -> None:
-        """To be called once after a refresh that brought something: moves the token, and the window if it is full."""
+        """To be called once after a refresh: moves the token, and the window if it is full."""
         if self.last_complete_step >= (self.token_step or 0):
             self.token_step = self.last_complete_step
         above = bisect_right(self._steps, self.last_complete_step)
@@ -97,11 +98,22 @@ class StepTable:
             self.last_complete_step = self._steps[-1]
 
     def find_awaited_step(self) -> int | None:
-        """The lowest of the newest steps for which a worker's file may still come; None if there is none."""
+        """The lowest step for which a worker's file may still come; None if there is none.
+
+        That is a step above the last complete one, however far a slow worker is behind, or one of the newest.
+        """
+        above = bisect_right(self._steps, self.last_complete_step)
+        return self._find_incomplete(max(min(above, len(self._steps) - _AWAITED_STEPS), 0))
+
+    def find_incomplete_step(self) -> int | None:
+        """The lowest of all steps that a worker's file is missing from; None if there is none."""
+        return self._find_incomplete(0)
+
+    def _find_incomplete(self, first: int) -> int | None:
         if self._num_workers == 1:
             return None
-        newest = self._steps[-_AWAITED_STEPS:]
-        return next((step for step in newest if len(self._workers[step]) < self._num_workers), None)
+        steps = (self._steps[at] for at in range(first, len(self._steps)))
+        return next((step for step in steps if len(self._workers[step]) < self._num_workers), None)
 
     def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, *, show_incomplete: bool = False) -> list[int]:
         """Sorted steps of a mode, in that mode's numbers."""

@@ -133,10 +133,13 @@ class RefreshingRun:
 
     def refresh(self) -> bool:
         """Looks for index files that have become visible; returns whether the job has ended."""
-        new, ended = self._index_reader.find_new(self._table.find_awaited_step())
+        return self._find_new(self._table.find_awaited_step())
+
+    def _find_new(self, awaited_step: int | None) -> bool:
+        new, ended = self._index_reader.find_new(awaited_step)
         if new:
             self.run_index.add(new)
-            self._table.settle()
+        self._table.settle()
         return ended
 
     def maybe_refresh(self) -> None:
@@ -147,6 +150,8 @@ class RefreshingRun:
         while self._table.find_awaited_step() is not None and time.monotonic() < deadline:
             time.sleep(self.poll_interval_s)
             self.refresh()
+        # Also the files of a worker that was given up waiting for, because it was too far behind, are there now.
+        self._find_new(self._table.find_incomplete_step())
         self._table.close()
         self._collections.may_have_grown = True
 

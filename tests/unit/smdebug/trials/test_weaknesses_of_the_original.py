@@ -181,6 +181,42 @@ def test_23_slower_workers_are_waited_for_at_the_end(tmp_path: Path, monkeypatch
     assert trial.loaded_all_steps
 
 
+def test_23_worker_that_is_hundreds_of_steps_behind_loses_nothing(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path, workers=2)
+    for step in range(130):
+        run.write_step(step, {"t": float(step)})
+    trial = open_run(tmp_path)
+    assert trial.steps() == []
+    for step in range(130):
+        run.write_step(step, {"t": 0.5 + step}, worker="worker_1")
+    assert trial.steps() == list(range(130))
+    assert all(trial.tensor("t").value(step, worker="worker_1") == 0.5 + step for step in range(130))
+
+
+def test_23_files_of_a_worker_that_was_given_up_waiting_for_are_read_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", "10")
+    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
+    run = RunMaker(tmp_path, workers=2)
+    for step in range(120):
+        run.write_step(step, {"t": 1.0})
+    trial = open_run(tmp_path)
+    assert trial.last_complete_step == 4
+    while trial.last_complete_step < 109:
+        before = trial.last_complete_step
+        trial.maybe_refresh()
+        # As long as too many steps are above it, half a window each time.
+        assert trial.last_complete_step == before + 5
+    trial.maybe_refresh()
+    assert trial.last_complete_step == 109
+    for step in range(120):
+        run.write_step(step, {"t": 2.0}, worker="worker_1")
+    run.end()
+    assert trial.steps() == list(range(120))
+    assert all(trial.tensor("t").workers(step) == ["worker_0", "worker_1"] for step in range(120))
+
+
 class Documented(Rule):
     """As AWS's documents write one: no action_str."""
 
