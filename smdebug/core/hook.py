@@ -133,13 +133,18 @@ class BaseHook(NoProfiler, StepCapture):
 
     def _change_mode(self, mode: ModeKeys) -> None:
         if mode != self.mode:
-            self._end_step()
-            self.mode = mode
+            with self._lock:
+                self._end_step()
+                self.mode = mode
 
-    def get_collection(self, name: str) -> Collection:
-        """Return a collection to configure, made if it is missing. It is saved if include_collections names it."""
+    def get_collection(self, name: str, create: bool = True) -> Collection:
+        """Return a collection to configure, made if it is missing. It is saved if include_collections names it.
+
+        Raises:
+            SMDebugError: it is missing, and `create` is False.
+        """
         self._saving_plan = None
-        return self.collection_manager.get(name)
+        return self.collection_manager.get(name, create)
 
     def get_collections(self) -> dict[str, Collection]:
         """Return all collections by name."""
@@ -191,31 +196,35 @@ class BaseHook(NoProfiler, StepCapture):
         if timestamp is not None and not isinstance(timestamp, (int, float)):
             raise SMDebugTypeError(f"A timestamp is a number of seconds since the epoch, not {timestamp!r}.")
         scalar = Scalar(f"{self.SCALAR_PREFIX}{name}", array.copy(), sm_metric, timestamp)
-        if self._counters.step < 0:
-            self._waiting_scalars.append(scalar)
-        else:
+        if self._counters.has_begun:
             self._write_scalar(scalar)
+        elif not self._closed:
+            self._waiting_scalars.append(scalar)
 
     def save_tensor(
         self, tensor_name: str, tensor_value: Any, collections_to_write: str | Iterable[str] = CollectionKeys.DEFAULT
     ) -> None:
         """Save a value under its name, at the present step if one of the collections is due at it.
 
-        Between two steps it waits for the next one. The value is taken as it is now.
+        Between two steps it waits for the next one; of what comes again under its name until then, the last is saved.
+        The value is taken as it is now.
 
         Raises:
             SMDebugTypeError: a name that is no text, or a value that no array can be made of.
         """
         check_name(tensor_name)
         names = (collections_to_write,) if isinstance(collections_to_write, str) else tuple(collections_to_write)
-        for name in names:
-            if not self.collection_manager.get(name).has_tensor_name(tensor_name):
-                self.get_collection(name).add_tensor_name(tensor_name)
         value = self._copy_value(tensor_value)
-        if self._in_step:
-            self._write_custom_tensor(tensor_name, value, names)
-        else:
-            self._waiting_tensors.append((tensor_name, value, names))
+        if self._closed:
+            return
+        with self._lock:
+            for name in names:
+                if not self.collection_manager.get(name).has_tensor_name(tensor_name):
+                    self.get_collection(name).add_tensor_name(tensor_name)
+            if self._in_step:
+                self._write_custom_tensor(tensor_name, value, names)
+            else:
+                self._waiting_tensors[tensor_name] = (value, names)
 
     def close(self) -> None:
         """End the step in progress and the run; the hook saves nothing after that."""
@@ -247,7 +256,9 @@ class BaseHook(NoProfiler, StepCapture):
             tensor_ref: not used.
             timestamp: seconds since the epoch, None for now.
         """
-        self._write_stamped(tensor_name, self._to_array(tensor_value), timestamp)
+        if not self._closed and self._is_writing_process():
+            with self._lock:
+                self._write_stamped(tensor_name, self._to_array(tensor_value), timestamp)
 
 
 # The name of the base of hooks that are called back by their framework.

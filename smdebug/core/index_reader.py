@@ -80,7 +80,7 @@ def parse_index(content: bytes, step: int, worker: str, where: str) -> IndexFile
     try:
         parsed: dict[str, Any] = json.loads(content)
         meta = parsed["meta"]
-        event_file_name = _check_text(meta.get("event_file_name", ""))
+        event_file_name = _check_file_name(meta.get("event_file_name", ""))
         tensors = [_parse_entry(entry, event_file_name) for entry in parsed.get("tensor_payload", ())]
         shapes = [
             TensorShape(
@@ -106,7 +106,6 @@ def _parse_entry(entry: dict[str, Any], event_file_name: str) -> TensorLocation:
     # What hooks of ours write, in a third of the time: a run has a million of these.
     if (
         type(name) is str
-        and "\0" not in name
         and type(start) is type(length) is type(checksum) is int
         and 0 <= start <= _MAX_COUNT
         and 0 <= length <= _MAX_COUNT
@@ -124,9 +123,15 @@ def _parse_entry(entry: dict[str, Any], event_file_name: str) -> TensorLocation:
     )
 
 
+def _check_file_name(value: Any) -> str:
+    if "\0" in _check_text(value):
+        raise ValueError(f"{value!r} stands where the name of a file should be")
+    return str(value)
+
+
 def _check_text(value: Any) -> str:
-    if not isinstance(value, str) or "\0" in value:
-        raise ValueError(f"{value!r} stands where a name should be")
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} stands where a name should be")
     return value
 
 

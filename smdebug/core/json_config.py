@@ -115,22 +115,28 @@ def get_include_collections(params_dict: Mapping[str, Any]) -> list[str]:
 
 
 def add_collections_to_manager(
-    manager: CollectionManager, params_dict: Mapping[str, Any], hook_save_config: SaveConfig
+    collection_manager: CollectionManager, params_dict: Mapping[str, Any], hook_params: Mapping[str, Any]
 ) -> None:
     """Configure the collections of a config; what one leaves out of its numbers comes from the hook's.
+
+    Args:
+        collection_manager: holds the collections, and gets those that are new.
+        params_dict: the config.
+        hook_params: what `collect_hook_config_params` made of it.
 
     Raises:
         SMDebugValueError: an entry without CollectionName, or reductions that do not exist.
         ValueError: a number or a flag cannot be read.
     """
-    hook_values = {mode: hook_save_config.get_save_config(mode).to_json_dict() for mode in ModeKeys}
+    save_config: SaveConfig = hook_params["save_config"]
+    hook_values = {mode: save_config.get_save_config(mode).to_json_dict() for mode in ModeKeys}
     for entry in params_dict.get("CollectionConfigurations") or ():
         warn_of_unknown_keys("CollectionConfigurations", entry, COLLECTION_KEYS)
     for name, parameters in _merge_collections(params_dict).items():
         where = f"CollectionParameters of {name}"
         warn_of_unknown_keys(where, parameters, COLLECTION_PARAMETERS)
         warn_of_lonely_flags(where, parameters)
-        collection = manager.get(name)
+        collection = collection_manager.get(name)
         collection.include(parameters.get(_REGEX_KEY, []))
         collection.save_config = _parse_save_config(parameters, hook_values)
         reduction_config = _parse_reduction_config(parameters)
@@ -155,7 +161,7 @@ def create_hook_from_json_config(
     params = get_json_config_as_dict(json_config_path)
     arguments = collect_hook_config_params(params, default_values)
     hook = hook_cls(include_collections=get_include_collections(params), **arguments)
-    add_collections_to_manager(hook.collection_manager, params, hook.save_config)
+    add_collections_to_manager(hook.collection_manager, params, arguments)
     return hook
 
 

@@ -1,10 +1,11 @@
-"""Where the files of a run lie, relative to its folder. Pure text: nothing here touches a disk or a bucket."""
+"""Where the files of a run lie, relative to its folder. Pure text, but for what is listed by `get_step_dirs`."""
 
 from __future__ import annotations
 
 import os
 import re
 import socket
+from pathlib import Path
 
 from smdebug.core.modes import ModeKeys
 from smdebug.core.tensor_location import TensorLocation as TensorLocation
@@ -160,9 +161,16 @@ class TensorFileLocation:
         """Return the folder of all event files."""
         return _join(trial_dir, EVENTS_DIR)
 
-    def get_step_dir_path(self, trial_dir: str = "") -> str:
-        """Return the folder of the step's event files."""
-        return self.get_file_location(trial_dir).rpartition("/")[0]
+    @staticmethod
+    def get_step_dirs(trial_dir: str) -> list[str]:
+        """Return the names of the folders that a run has for its steps, sorted; FileNotFoundError where it has none."""
+        folder = Path(TensorFileLocation.get_dir(trial_dir))
+        return sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
+
+    @staticmethod
+    def get_step_dir_path(trial_dir: str, step_num: int) -> str:
+        """Return the folder of a step's event files."""
+        return TensorFileLocation(step_num, "").get_file_location(trial_dir).rpartition("/")[0]
 
 
 class TensorboardFileLocation:

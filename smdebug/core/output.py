@@ -150,6 +150,12 @@ def write_whole_file(path: str, buffers: Sequence[Buffer]) -> None:
     output.commit()
 
 
+def withdraw_file(path: str) -> None:
+    """Delete a local file, if it is there. An object of S3 stays: asking for it at every step would cost too much."""
+    if not is_s3_path(path):
+        _remove(path)
+
+
 def path_exists(path: str) -> bool:
     """Tell whether a file or object is there."""
     if not is_s3_path(path):

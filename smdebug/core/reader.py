@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from smdebug.core.tfevent import (
 from smdebug.exceptions import IndexReaderException, SMDebugError, SMDebugValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -150,16 +151,47 @@ class FileReader:
         Raises:
             SMDebugValueError: a record is cut or damaged, or its footer is not what was asked for.
         """
+        for event in self._read(check):
+            for value in event.values:
+                if value.tensor is not None:
+                    yield value.tag, event.step, value.tensor, value.mode, value.mode_step
+
+    def read_events(
+        self, check: bool | str = "minimal", regex_list: str | Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Return timestamp, step, name and value of each tensor, and of each number in a TensorBoard file.
+
+        Timestamps are seconds since the epoch.
+
+        Args:
+            check: as in `read_tensors`; TensorBoard's files want `full`.
+            regex_list: only names in which one of these is found.
+
+        Raises:
+            SMDebugValueError: a record is cut or damaged, or its footer is not what was asked for.
+        """
+        patterns = [regex_list] if isinstance(regex_list, str) else regex_list
+        return [
+            {
+                "timestamp": event.wall_time,
+                "step": event.step,
+                "name": value.tag,
+                "value": value.simple_value if value.tensor is None else value.tensor,
+            }
+            for event in self._read(check)
+            for value in event.values
+            if (value.tensor is not None or value.simple_value is not None)
+            and (patterns is None or any(re.search(pattern, value.tag) for pattern in patterns))
+        ]
+
+    def _read(self, check: bool | str) -> Iterator[Event]:
         content = memoryview(self._path.read_bytes())
         offset = 0
         while offset < len(content):
             payload, end = read_record(content, offset)
             if not _has_expected_footer(payload, get_footer(content, end), check):
                 raise SMDebugValueError(f"{self._path}: the record at byte {offset} does not match its checksum.")
-            event = decode_event(payload)
-            for value in event.values:
-                if value.tensor is not None:
-                    yield value.tag, event.step, value.tensor, value.mode, value.mode_step
+            yield decode_event(payload)
             offset = end
 
 

@@ -182,7 +182,7 @@ class LocalRunFiles:
 
 def _copy_range(descriptor: int, start: int, end: int) -> memoryview:
     # numpy's memory is not filled with zeros first.
-    content = memoryview(np.empty(end - start, np.uint8))
+    content = np.empty(end - start, np.uint8).data
     size = 0
     # One call reads 2 GiB at most.
     while size < len(content) and (read := os.preadv(descriptor, [content[size:]], start + size)):

@@ -145,6 +145,12 @@ class RunWriter:
                 self._given_up = last.step
             last.abort()
 
+    def leave_to_parent(self) -> None:
+        """Forget, in a forked child, the step that the parent has open, and the claim, which ends with the parent."""
+        self._last = None
+        if self._claim:
+            self._claim.forget()
+
     @property
     def has_collections_file(self) -> bool:
         """Whether a worker of this name has written its collections file, in this process or another."""

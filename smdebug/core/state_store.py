@@ -31,8 +31,8 @@ class StateStore:
         self._seen: dict[str, int] = self._get_checkpoint_files() if self._folder else {}
 
     def get_last_saved_state(self) -> dict[str, Any] | None:
-        """Return the state of the highest step seen, None for a first run."""
-        return max(self._states, key=lambda state: int(state[LATEST_GLOBAL_STEP_SEEN]), default=None)
+        """Return the state of the highest step seen, of several the newest; None for a first run."""
+        return max(reversed(self._states), key=lambda state: int(state[LATEST_GLOBAL_STEP_SEEN]), default=None)
 
     def is_checkpoint_updated(self) -> bool:
         """Tell whether the checkpoint files changed in name, number or size since this was last asked."""
@@ -86,7 +86,8 @@ def _is_state(state: object) -> bool:
         return False
     saved, modes = state.get(LATEST_GLOBAL_STEP_SAVED), state.get(LATEST_MODE_STEP)
     return (
-        isinstance(state.get(LATEST_GLOBAL_STEP_SEEN), int)
+        LATEST_GLOBAL_STEP_SAVED in state
+        and isinstance(state.get(LATEST_GLOBAL_STEP_SEEN), int)
         and isinstance(state.get(TRAINING_RUN), int)
         and (saved is None or isinstance(saved, int))
         and isinstance(modes, dict)

@@ -10,6 +10,7 @@ from smdebug.core.arrays import make_numpy_array
 from smdebug.core.barrier import LossReport, guarded
 from smdebug.core.collection_keys import CollectionKeys
 from smdebug.core.collection_setup import fill_in, selects_nothing
+from smdebug.core.forks import watch_forks
 from smdebug.core.logger import get_logger
 from smdebug.core.modes import ModeKeys
 from smdebug.core.output import get_outage
@@ -63,14 +64,17 @@ class StepCapture:
         self._idle_steps = 0
         self._idle_mode = self.mode
         self._idle_plan: SavingPlan | None = None
+        # Backward passes call from a thread of each device, and scripts from threads of their own.
         self._lock = threading.RLock()
         # Scripts that save after the optimizer's step end their steps at the next forward pass.
         self._saves_late = False
         self._waiting_scalars: list[Scalar] = []
-        self._waiting_tensors: list[tuple[str, Any, tuple[str, ...]]] = []
+        # By name: of what comes again before the step that it waits for, the last counts, as it would within a step.
+        self._waiting_tensors: dict[str, tuple[Any, tuple[str, ...]]] = {}
         self._told_not_due: set[str] = set()
         self._described_extent = (0, 0)
         self._closed = False
+        watch_forks(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return the hook itself: a copy of a model is not captured, but must be possible."""
@@ -132,9 +136,12 @@ class StepCapture:
             self._in_step = True
             self._counters.increment(self.mode)
             return None
-        self._end_step()
-        if self._closed:
-            return None
+        # The one ends and the other begins as one: what another thread saves in between belongs to neither.
+        with self._lock:
+            self._end_step()
+            return None if self._closed else self._begin_next_step()
+
+    def _begin_next_step(self) -> StepPlan | None:
         saving_plan = self._get_saving_plan()
         mode_step = self._counters.increment(self.mode)
         self._in_step = True
@@ -152,15 +159,21 @@ class StepCapture:
     @guarded("what was left of the step that ended")
     def _end_step(self) -> None:
         """Make the step in progress visible, whole."""
-        self._in_step = False
-        self._plan = None
-        if self._writer is None:
-            return
-        self._flush_step()
-        writer, self._writer = self._writer, None
-        if writer.is_empty:
-            return
+        with self._lock:
+            self._in_step = False
+            self._plan = None
+            if self._writer is not None:
+                self._close_step(self._writer)
+
+    def _close_step(self, writer: StepWriter) -> None:
         try:
+            try:
+                self._flush_step()
+            finally:
+                # What comes after a failure is of another step.
+                self._writer = None
+            if writer.is_empty:
+                return
             if not writer.closed:
                 # Whoever sees an index must find the collections that its tensors are in.
                 self._describe_collections()
@@ -184,7 +197,7 @@ class StepCapture:
         """Return the writer of the present step, reopened where the step was over already."""
         if self._writer is None:
             self._saves_late = self._saves_late or not self._in_step
-            self._writer = self._runs.open_step(max(self._counters.step, 0), self.mode, self._get_mode_step())
+            self._writer = self._runs.open_step(self._counters.step_to_write, self.mode, self._get_mode_step())
         return self._writer
 
     def _save(self, name: str, value: Any) -> None:
@@ -192,13 +205,13 @@ class StepCapture:
         plan = self._plan
         if plan is None:
             return
-        selection = plan.select(name)
+        with self._lock:
+            selection = plan.select(name)
         if selection is not None:
             self._save_selected(name, value, selection)
 
     def _save_selected(self, name: str, value: Any, selection: Selection) -> None:
         try:
-            # Backward passes call from a thread of each device.
             with self._lock:
                 self._write_value(name, value, selection)
         except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
@@ -207,25 +220,27 @@ class StepCapture:
     def report_loss(self, lost: str, error: Exception) -> None:
         """Say once what was lost; a step whose file could not be written is given up."""
         if isinstance(error, OSError):
-            self._runs.drop_step()
-            self._writer = None
-            self._plan = None
+            with self._lock:
+                self._runs.drop_step()
+                self._writer = None
+                self._plan = None
         self._losses_of_capture.say(lost, error)
 
     def _write_waiting(self) -> None:
         scalars, self._waiting_scalars = self._waiting_scalars, []
-        tensors, self._waiting_tensors = self._waiting_tensors, []
+        tensors, self._waiting_tensors = self._waiting_tensors, {}
         for scalar in scalars:
             self._write_scalar(scalar)
-        for tensor_name, value, names in tensors:
+        for tensor_name, (value, names) in tensors.items():
             self._write_custom_tensor(tensor_name, value, names)
 
     @guarded("a scalar")
     def _write_scalar(self, scalar: Scalar) -> None:
         if self._closed or not self._is_writing_process():
             return
-        writer = self._write_stamped(scalar.name, scalar.array, scalar.timestamp)
-        self._summaries.add_scalar(scalar, writer.mode, writer.step, writer.mode_step)
+        with self._lock:
+            writer = self._write_stamped(scalar.name, scalar.array, scalar.timestamp)
+            self._summaries.add_scalar(scalar, writer.mode, writer.step, writer.mode_step)
 
     def _write_stamped(self, name: str, array: np.ndarray[Any, Any], timestamp: float | None) -> StepWriter:
         writer = self._get_step_writer()
@@ -268,7 +283,7 @@ class StepCapture:
     # Collections and processes.
 
     def _get_mode_step(self) -> int:
-        return max(self._counters.mode_steps.get(self.mode, self._counters.init_step), 0)
+        return self._counters.get_mode_step_to_write(self.mode)
 
     def _get_saving_plan(self) -> SavingPlan:
         if self._saving_plan is None:
@@ -315,8 +330,19 @@ class StepCapture:
         if self._runs.was_deleted:
             self._runs.drop_step()
             return
-        self._write_waiting()
-        self._end_step()
-        if self._counters.step >= 0 or not self._runs.has_collections_file:
-            self._prepare_collections(check=False)
-            self._runs.export_collections(self.collection_manager)
+        with self._lock:
+            self._write_waiting()
+            self._end_step()
+            if self._counters.step >= 0 or not self._runs.has_collections_file:
+                self._prepare_collections(check=False)
+                self._runs.export_collections(self.collection_manager)
+
+    def leave_to_parent(self) -> None:
+        """Forget, in a child just forked, the step in progress: its files are open in the parent, which goes on."""
+        # Another thread of the parent may have held it, and there is no such thread here.
+        self._lock = threading.RLock()
+        self._writer = None
+        self._plan = None
+        self._in_step = False
+        self._summaries.leave_to_parent()
+        self._runs.leave_to_parent()

@@ -29,6 +29,24 @@ class StepCounters:
         for name, step in (state[LATEST_MODE_STEP] if state else {}).items():
             self.mode_steps[ModeKeys[name]] = int(step)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether this process has made a step."""
+        return self.step != self.init_step
+
+    @property
+    def step_to_write(self) -> int:
+        """The global step that what is saved now belongs to: before the first of this process, that one.
+
+        The step that a restarted job goes on from is not its own: its files are there already.
+        """
+        return self.step if self.has_begun else self.init_step + 1
+
+    def get_mode_step_to_write(self, mode: ModeKeys) -> int:
+        """Return the step of a mode that belongs to `step_to_write`."""
+        newest = self.mode_steps.get(mode, self.init_step)
+        return max(newest, 0) if self.has_begun else newest + 1
+
     def increment(self, mode: ModeKeys) -> int:
         """Begin the next step in `mode` and return the step of that mode."""
         if self._store.is_checkpoint_updated():

@@ -172,6 +172,11 @@ class StepTable:
         self.read_places(step)
         return self._places.get(step, (None, None))
 
+    def get_places(self) -> dict[int, tuple[ModeKeys, int]]:
+        """(mode, mode step) of each global step seen, by that step."""
+        self.read_places(None)
+        return dict(sorted(self._places.items()))
+
     def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
         """The global step of a mode's step; None if it was not seen. GLOBAL's steps are returned as they are."""
         if mode is ModeKeys.GLOBAL:

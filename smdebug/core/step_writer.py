@@ -10,7 +10,7 @@ from crc32c import crc32c
 
 from smdebug.core.locations import get_event_path, get_index_path
 from smdebug.core.modes import ModeKeys
-from smdebug.core.output import open_output, write_whole_file
+from smdebug.core.output import open_output, withdraw_file, write_whole_file
 from smdebug.core.tfevent import (
     CONSTANT_FOOTER,
     FOOTER_BYTES,
@@ -227,9 +227,13 @@ class StepWriter:
         self.closed = True
         if self.is_empty:
             return
+        index_path = f"{self._run_dir}/{get_index_path(self.step, self._worker)}"
         if self._output or self._pending:
             self._flush()
             assert self._output
+            if not self._committed:
+                # Left by an earlier job that was killed: it must never be seen beside what this one writes.
+                withdraw_file(index_path)
             output, self._output = self._output, None
             output.commit()
             self._committed = True
@@ -240,7 +244,7 @@ class StepWriter:
             f'{{"meta": {json.dumps(meta)}, "tensor_payload": [{", ".join(self._tensors)}], '
             f'"shape_payload": {json.dumps(self._shapes)}}}'
         )
-        write_whole_file(f"{self._run_dir}/{get_index_path(self.step, self._worker)}", [index.encode()])
+        write_whole_file(index_path, [index.encode()])
         self._indexed = True
 
     def abort(self) -> None:

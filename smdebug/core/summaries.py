@@ -94,6 +94,11 @@ class Summaries:
         if self._metrics and scalar.is_metric:
             self._metrics.add(scalar.name, number, mode, mode_step, scalar.timestamp)
 
+    def leave_to_parent(self) -> None:
+        """Forget, in a forked child, what the parent has begun to write."""
+        if self._tensorboard:
+            self._tensorboard.leave_to_parent()
+
     @guarded("a step's TensorBoard file")
     def close_step(self) -> None:
         """Make the step's summaries visible."""

@@ -17,7 +17,7 @@ from smdebug.core.output import open_output
 from smdebug.core.tfevent import encode_event_fields, encode_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,13 +51,23 @@ def clean_tag(tag: str) -> str:
     return _UNCLEAN.sub("_", tag).lstrip("/")
 
 
-def encode_histogram(array: NDArray[Any]) -> bytes:
-    """Encode the HistogramProto of all finite elements."""
+def encode_histogram(array: NDArray[Any], bins: str | int | Sequence[float] = "default") -> bytes:
+    """Encode the HistogramProto of all finite elements.
+
+    Args:
+        array: of numbers.
+        bins: `default` for TensorBoard's own; else how many, their edges, or the name of a way to choose them, as
+            `numpy.histogram` takes them.
+
+    Raises:
+        ValueError: numpy knows no such bins.
+    """
     values = array.astype(np.float64).reshape(-1)
     values = values[np.isfinite(values)]
-    counts, edges = np.histogram(values, bins=_BIN_EDGES)
+    is_default = isinstance(bins, str) and bins == "default"
+    counts, edges = np.histogram(values, bins=_BIN_EDGES if is_default else bins)
     filled = np.flatnonzero(counts)
-    limits, numbers = [_BIN_EDGES[-1]], [0.0]
+    limits, numbers = [edges[-1]], [0.0]
     if filled.size:
         kept = slice(filled[0], filled[-1] + 1)
         limits, numbers = edges[1:][kept].tolist(), counts[kept].astype(np.float64).tolist()
@@ -104,6 +114,10 @@ class TensorboardWriter:
             output, self._output = self._output, None
             self._last_target, self._target = self._target, None
             output.commit()
+
+    def leave_to_parent(self) -> None:
+        """Forget, in a forked child, the file that the parent has open."""
+        self._output = self._target = None
 
     def _write(self, value: bytes, mode: ModeKeys, step: int) -> None:
         target = (mode.name, step)

@@ -120,6 +120,12 @@ class Trial(RefreshingRun):
         self.maybe_refresh()
         return self._table.place(global_step)
 
+    @property
+    def _global_to_mode(self) -> dict[int, tuple[ModeKeys, int]]:
+        """Mode and mode step of every global step seen, under the name that tests written for smdebug look into."""
+        self.maybe_refresh()
+        return self._table.get_places()
+
     def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
         """The global step of a mode's step; None if it was not seen. GLOBAL's steps are returned as they are."""
         if mode is not ModeKeys.GLOBAL:

@@ -130,6 +130,25 @@ HOOK_MEMBERS = [
     "_prepare_collections",
 ]
 
+# Members of other classes that the original's tests, documents and examples use.
+MEMBERS = {
+    "smdebug.core.writer.FileWriter": "close flush name write_graph write_histogram_summary write_scalar_summary "
+    "write_shape write_summary write_tensor",
+    "smdebug.core.reader.FileReader": "read_events read_tensors",
+    "smdebug.core.locations.TensorFileLocation": "get_dir get_file_location get_filename get_step_dir_path "
+    "get_step_dirs load_filename",
+    "smdebug.core.collection.Collection": "add_tensor_name from_dict from_json has_tensor_name include "
+    "remove_tensor_name to_json to_json_dict",
+    "smdebug.core.collection_manager.CollectionManager": "add create_collection export get get_collections "
+    "get_num_workers load load_from_string set_num_workers to_json_dict update_meta",
+    "smdebug.core.state_store.StateStore": "get_last_saved_state is_checkpoint_updated update_state",
+    "smdebug.core.tensor.Tensor": "prev_steps reduction_value reduction_values shape shapes steps value values workers",
+    "smdebug.trials.Trial": "_global_to_mode collection collections global_step has_passed_step has_tensor inputs "
+    "labels last_complete_step last_index_token loaded_all_steps mode mode_step modes num_workers predictions steps "
+    "tensor tensor_names wait_for_steps workers",
+}
+MEMBER_PAIRS = [(owner, name) for owner, names in MEMBERS.items() for name in names.split()]
+
 # Modules whose `__all__` is the whole of what they offer.
 DOORS = [
     "smdebug",
@@ -170,6 +189,13 @@ def test_hook_has_member(member, tmp_path):
     assert hasattr(hook, member)
     hook.close()
     del_hook()
+
+
+@pytest.mark.parametrize(("owner", "member"), MEMBER_PAIRS, ids=[f"{owner}.{member}" for owner, member in MEMBER_PAIRS])
+def test_member_is_there_and_says_what_it_is(owner, member):
+    module, _, name = owner.rpartition(".")
+    found = getattr(getattr(importlib.import_module(module), name), member)
+    assert (inspect.getdoc(found) or "").strip()
 
 
 @pytest.mark.parametrize("module", DOORS)

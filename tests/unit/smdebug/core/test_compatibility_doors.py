@@ -20,6 +20,7 @@ from smdebug.core import (
     tfrecord,
     utils,
 )
+from smdebug.core.collection_manager import CollectionManager
 from smdebug.core.error_handling_agent import BASE_ERROR_MESSAGE, error_handling_agent
 from smdebug.core.locations import (
     IndexFileLocationUtils,
@@ -48,11 +49,14 @@ def test_index_file_locations():
         IndexFileLocationUtils.get_prefix_from_index_file("/run/events/x")
 
 
-def test_event_file_locations():
+def test_event_file_locations(tmp_path):
     location = TensorFileLocation(3, "/job:worker/task:1")
     assert location.get_filename() == "000000000003__job-worker_task-1.tfevents"
     path = location.get_file_location("/run")
-    assert path.startswith(location.get_step_dir_path("/run") + "/")
+    assert path.startswith(TensorFileLocation.get_step_dir_path("/run", 3) + "/")
+    for step in (3, 12):
+        Path(TensorFileLocation.get_step_dir_path(str(tmp_path), step)).mkdir(parents=True)
+    assert TensorFileLocation.get_step_dirs(str(tmp_path)) == ["000000000003", "000000000012"]
     assert path.startswith(TensorFileLocation.get_dir("/run") + "/")
     assert TensorFileLocation.load_filename(path).worker_name == "/job:worker/task:1"
     board = TensorboardFileLocation(3, "worker_0", ModeKeys.EVAL).get_file_location("/board")
@@ -260,3 +264,16 @@ def test_node_of_a_job(tmp_path, monkeypatch):
     assert json_config.get_node_id_from_resource_config() is None
     (tmp_path / "resourceconfig.json").write_text('{"current_host": "algo-1"}')
     assert json_config.get_node_id_from_resource_config() == "algo-1"
+
+
+def test_collections_are_configured_as_the_hooks_parameters_say():
+    config = {
+        "HookParameters": {"save_interval": "7", "eval.end_step": "3"},
+        "CollectionConfigurations": [{"CollectionName": "mine", "CollectionParameters": {"include_regex": "relu"}}],
+    }
+    manager = CollectionManager()
+    json_config.add_collections_to_manager(manager, config, json_config.collect_hook_config_params(config))
+    mine = manager.get("mine", create=False)
+    assert mine.include_regex == ["relu"]
+    assert mine.save_config.get_save_config(ModeKeys.TRAIN).save_interval == 7
+    assert mine.save_config.get_save_config(ModeKeys.EVAL).end_step == 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +14,6 @@ from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from smdebug.core.tensor import Tensor
 
 # Just above the size from which on a record is mapped.
@@ -30,7 +28,7 @@ def open_tensor(path: Path, steps: int) -> Tensor:
 
 
 def count_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_values_of_many_steps_do_not_take_a_file_descriptor_each(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from moto import mock_aws
 
-from smdebug.core import output
+from smdebug.core import output, step_writer
 from smdebug.core.claim import Claim
 from smdebug.core.collection_manager import CollectionManager
 from smdebug.core.locations import (
@@ -23,12 +23,15 @@ from smdebug.core.locations import (
 )
 from smdebug.core.modes import ModeKeys
 from smdebug.core.output import LocalOutput, split_s3_path
+from smdebug.core.protobuf import decode_fields, encode_bytes, encode_float
+from smdebug.core.reader import FileReader
 from smdebug.core.run_writer import RunWriter, Worker, check_out_dir
 from smdebug.core.step_counters import StepCounters
 from smdebug.core.step_writer import StepWriter
 from smdebug.core.tfevent import read_events
 from smdebug.core.writer import FileWriter, write_value
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
+from smdebug.trials import create_trial
 
 
 def test_locations():
@@ -64,6 +67,74 @@ def test_file_writer(tmp_path):
     first, second, _ = read_events((tmp_path / index["meta"]["event_file_name"]).read_bytes())
     assert (first.wall_time, first.step, first.values[0].mode_step) == (2.0, 7, 5)
     assert second.values[0].tensor.tolist() == ["x", "é"]
+
+
+def test_file_writer_of_a_device(tmp_path):
+    device = "/job:worker/replica:0/task:1/device:GPU:0"
+    with FileWriter(str(tmp_path), device) as writer:
+        writer.write_tensor(1.5, "t")
+    manager = CollectionManager()
+    manager.export(str(tmp_path), f"{serialize_tf_device(device)}_collections.json")
+    (tmp_path / "training_job_end.ts").touch()
+    trial = create_trial(str(tmp_path))
+    assert trial.workers() == [device]
+    assert trial.tensor("t").value(0, worker=device) == 1.5
+
+
+def test_step_that_a_killed_job_left_is_never_seen_with_the_next_jobs_numbers(tmp_path, monkeypatch):
+    """Killed between event file and index, the second job leaves no step, where the first one's was."""
+    with FileWriter(str(tmp_path), "worker_0") as writer:
+        writer.write_tensor(np.zeros(5), "t")
+    second = FileWriter(str(tmp_path), "worker_0")
+    second.write_tensor(np.ones(5), "t")
+
+    def be_killed(path, buffers):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(step_writer, "write_whole_file", be_killed)
+    with pytest.raises(KeyboardInterrupt):
+        second.close()
+    assert list(tmp_path.rglob("*.tfevents"))
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_summaries_of_a_file_writer(tmp_path):
+    with FileWriter(str(tmp_path), "worker_0", step=3, wtype="tensorboard", mode=ModeKeys.EVAL) as writer:
+        with pytest.raises(SMDebugRuntimeError):
+            writer.name()
+        writer.write_scalar_summary("a loss", 0.5, 3, timestamp=2.0)
+        writer.write_histogram_summary([1.0, 1.0, 5.0], "w", 4)
+        writer.write_histogram_summary([1.0, 1.0, 5.0], "w2", 4, bins=2)
+        writer.write_histogram_summary([1.0], "refused", 4, bins="none of numpy's")
+        writer.write_summary(encode_bytes(1, encode_bytes(1, b"by hand") + encode_float(2, 7.0)), 5)
+        writer.write_graph(b"graph")
+        with pytest.raises(SMDebugValueError, match="wtype='events'"):
+            writer.write_tensor(1, "t")
+        with pytest.raises(SMDebugValueError, match="wtype='events'"):
+            writer.write_shape("t", (1,))
+    (path,) = tmp_path.rglob("*.tfevents")
+    assert str(path) == writer.name()
+    assert path.relative_to(tmp_path).parts[0] == "EVAL"
+    assert path.name.startswith("000000000003_")
+    number, histogram, two_bins, by_hand, graph = read_events(path.read_bytes())
+    assert (number.wall_time, number.step) == (2.0, 3)
+    assert (number.values[0].tag, number.values[0].simple_value) == ("a_loss", 0.5)
+    assert (histogram.values[0].tag, histogram.step) == ("w", 4)
+    bins = dict(decode_fields(two_bins.values[0].histogram))
+    assert np.frombuffer(bins[7]).tolist() == [2.0, 1.0]
+    assert np.frombuffer(bins[6]).tolist() == [3.0, 5.0]
+    assert (by_hand.values[0].tag, by_hand.values[0].simple_value, by_hand.step) == ("by hand", 7.0, 5)
+    assert graph.values == []
+    shown = FileReader(path).read_events(check="full", regex_list="loss")
+    assert shown == [{"timestamp": 2.0, "step": 3, "name": "a_loss", "value": 0.5}]
+
+
+def test_file_writer_of_events_takes_no_summaries(tmp_path):
+    writer = FileWriter(str(tmp_path), "worker_0")
+    with pytest.raises(SMDebugValueError, match="wtype='tensorboard'"):
+        writer.write_scalar_summary("a", 1.0, 0)
+    with pytest.raises(SMDebugValueError, match="wtype='tensorboard'"):
+        writer.write_graph(b"")
 
 
 def test_file_writer_refuses_other_kinds(tmp_path):
@@ -178,6 +249,19 @@ def test_steps_go_on_after_a_restart(tmp_path, monkeypatch):
     # A mode that the saved state does not know counts on from the global step.
     assert restarted.increment(ModeKeys.EVAL) == 3
     assert restarted.step == 4
+
+
+@pytest.mark.parametrize("kept", ["newest", "no_saved_step"])
+def test_of_states_at_one_step_the_newest_counts_and_one_without_a_saved_step_does_not(tmp_path, monkeypatch, kept):
+    state = {"training-run": 0, "latest-global-step-saved": 2, "latest-global-step-seen": 5, "latest-mode-step": {}}
+    newer = {**state, "training-run": 1}
+    if kept == "no_saved_step":
+        del newer["latest-global-step-saved"]
+    (tmp_path / "metadata.json").write_text(json.dumps([state, newer]))
+    (tmp_path / "config.json").write_text(json.dumps({"LocalPath": str(tmp_path)}))
+    monkeypatch.setenv("CHECKPOINT_CONFIG_FILE_PATH", str(tmp_path / "config.json"))
+    counters = StepCounters()
+    assert (counters.step, counters.training_run) == (5, 2 if kept == "newest" else 1)
 
 
 def test_no_writer_thread(tmp_path):

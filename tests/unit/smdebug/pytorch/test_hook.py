@@ -437,5 +437,5 @@ def test_a_worker_that_writes_nothing_keeps_nothing(make_hook, training, run, mo
         training.step()
         hook.save_tensor("mine", np.ones(2))
     training.step()
-    assert hook._waiting_tensors == []
+    assert not hook._waiting_tensors
     assert not run.path.exists()

@@ -369,3 +369,36 @@ def test_writer_of_another_thread_is_followed(tmp_path: Path) -> None:
         step = trial.wait_for_next_step(step + 1)
     thread.join()
     assert seen == list(steps)
+
+
+@pytest.mark.parametrize("text", ["many", "", "1,5"])
+def test_variable_that_is_no_number_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"loss": 1.0})
+    run.end()
+    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", text)
+    with pytest.raises(SMDebugValueError, match="SMDEBUG_TRAINING_END_DELAY_REFRESH must be a number"):
+        open_run(tmp_path).steps()
+    monkeypatch.setenv("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", text)
+    with pytest.raises(SMDebugValueError, match="SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW must be a number"):
+        open_run(tmp_path)
+
+
+def test_any_text_may_be_a_tensors_name(tmp_path: Path) -> None:
+    names = ["a\0b", "ключ/值 😀", "../../etc/passwd", "a\nb", " ", "smdebug", "x:0"]
+    run = RunMaker(tmp_path)
+    run.write_step(0, {name: float(number) for number, name in enumerate(names)})
+    run.end()
+    trial = open_run(tmp_path)
+    assert trial.tensor_names() == sorted(names)
+    assert [float(trial.tensor(name).value(0)[0]) for name in names] == list(range(len(names)))
+
+
+def test_modes_of_all_global_steps(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"loss": 1.0}, ModeKeys.TRAIN, 0)
+    run.write_step(1, {"loss": 1.0}, ModeKeys.EVAL, 0)
+    trial = open_run(tmp_path)
+    assert trial._global_to_mode == {0: (ModeKeys.TRAIN, 0), 1: (ModeKeys.EVAL, 0)}
+    run.write_step(4, {"loss": 1.0})
+    assert trial._global_to_mode[4] == (ModeKeys.GLOBAL, 4)

@@ -1,0 +1,81 @@
+"""A TensorBoard file written by hand: numbers, histograms, and messages that others have encoded."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+from smdebug.core import protobuf
+from smdebug.core.locations import get_tensorboard_path
+from smdebug.core.output import open_output
+from smdebug.core.tensorboard import clean_tag, encode_histogram
+from smdebug.core.tfevent import encode_event_fields, encode_record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from smdebug.core.output import Output
+
+# Fields of Event and of a summary's value.
+_GRAPH, _SUMMARY = 4, 5
+_TAG, _NUMBER, _HISTOGRAM = 1, 2, 5
+
+
+class SummaryFile:
+    """One file `<folder>/<MODE>/<step>_<pid>_<host>.tfevents`, with true checksums; there once it is closed.
+
+    Attributes:
+        path: where it is, or will be.
+        is_empty: whether nothing was written to it.
+    """
+
+    def __init__(self, folder: str, mode_name: str, step: int) -> None:
+        """Take the TensorBoard folder or `s3://` prefix, and the mode and global step in the file's name."""
+        self.path = f"{folder.rstrip('/')}/{get_tensorboard_path(mode_name, step, os.getpid(), socket.gethostname())}"
+        self.is_empty = True
+        self._output: Output | None = None
+
+    def add_number(self, name: str, number: float, step: int, timestamp: float | None = None) -> None:
+        """Write one number; `timestamp` in seconds since the epoch, None for now."""
+        self._add_value(
+            protobuf.encode_bytes(_TAG, _tag(name)) + protobuf.encode_float(_NUMBER, number), step, timestamp
+        )
+
+    def add_histogram(
+        self, name: str, array: NDArray[Any], step: int, bins: str | int | Sequence[float] = "default"
+    ) -> None:
+        """Write how the finite numbers of an array are spread; `bins` as `encode_histogram` takes them."""
+        histogram = protobuf.encode_bytes(_HISTOGRAM, encode_histogram(array, bins))
+        self._add_value(protobuf.encode_bytes(_TAG, _tag(name)) + histogram, step, None)
+
+    def add_summary(self, summary: bytes, step: int, timestamp: float | None = None) -> None:
+        """Write an encoded Summary."""
+        self._add(protobuf.encode_bytes(_SUMMARY, summary), step, timestamp)
+
+    def add_graph(self, graph: bytes) -> None:
+        """Write an encoded GraphDef."""
+        self._add(protobuf.encode_bytes(_GRAPH, graph), 0, None)
+
+    def close(self) -> None:
+        """Make what was written visible."""
+        if self._output:
+            output, self._output = self._output, None
+            output.commit()
+
+    def _add_value(self, value: bytes, step: int, timestamp: float | None) -> None:
+        self.add_summary(protobuf.encode_bytes(1, value), step, timestamp)
+
+    def _add(self, content: bytes, step: int, timestamp: float | None) -> None:
+        if self._output is None:
+            self._output = open_output(self.path, append=not self.is_empty)
+            self.is_empty = False
+        fields = encode_event_fields(time.time() if timestamp is None else timestamp, step)
+        self._output.write([encode_record(fields + content, real_checksum=True)])
+
+
+def _tag(name: str) -> bytes:
+    return clean_tag(name).encode()
