@@ -23,7 +23,10 @@ def make_numpy_array(value: object) -> NDArray[Any]:
     if isinstance(value, (bool, int, float, complex, str, np.generic)):
         return np.array([value])
     if isinstance(value, (list, tuple)):
-        return np.asarray(value)
+        try:
+            return np.asarray(value)
+        except ValueError as error:
+            raise SMDebugTypeError(f"A list whose parts differ in length cannot be saved: {error}") from error
     kind = type(value).__name__
     raise SMDebugTypeError(f"A value of type {kind} cannot be saved: pass a number, a list or an array.")
 

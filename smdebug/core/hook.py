@@ -207,7 +207,7 @@ class BaseHook(NoProfiler, StepCapture):
         """Save a value under its name, at the present step if one of the collections is due at it.
 
         Between two steps it waits for the next one; of what comes again under its name until then, the last is saved.
-        The value is taken as it is now.
+        The value is taken as it is now. One without elements is not saved: the original could not read it.
 
         Raises:
             SMDebugTypeError: a name that is no text, or a value that no array can be made of.

@@ -64,7 +64,13 @@ class LocalOutput:
         return os.open(self._temp_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
 
     def write(self, buffers: Sequence[Buffer]) -> None:
-        """Append the buffers without joining them first."""
+        """Append the buffers without joining them first; OSError names the file."""
+        try:
+            self._write(buffers)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._temp_path) from error
+
+    def _write(self, buffers: Sequence[Buffer]) -> None:
         for start in range(0, len(buffers), _MAX_BUFFERS):
             part = buffers[start : start + _MAX_BUFFERS]
             size = sum(len(buffer) for buffer in part)

@@ -13,7 +13,7 @@ from smdebug.core.modes import ModeKeys
 from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name
 from smdebug.core.step_writer import StepWriter
 from smdebug.core.summary_file import SummaryFile
-from smdebug.core.tfevent import DATA_TYPE_NUMBERS, get_dtype_name, get_storable_array
+from smdebug.core.tfevent import DATA_TYPE_NUMBERS, get_dtype_name, get_plain_array, get_storable_array
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
 
 if TYPE_CHECKING:
@@ -44,9 +44,10 @@ def write_selected(writer: StepWriter, name: str, array: NDArray[Any], selection
         write_value(writer, name, array)
     if selection.shape:
         writer.add_shape(name, array.shape)
-    if array.dtype.kind in "biufc":
+    numbers = get_plain_array(array)
+    if numbers.dtype.kind in "biufc":
         for operation, is_abs in selection.operations:
-            number = np.asarray(get_numpy_reduction(operation, array, is_abs))
+            number = np.asarray(get_numpy_reduction(operation, numbers, is_abs))
             write_value(writer, get_reduction_tensor_name(name, operation, is_abs), number)
 
 

@@ -14,6 +14,7 @@ from smdebug.core.tfevent.data_types import (
     STRING_DATA_TYPE,
     WIDENED,
     get_dtype_name,
+    get_plain_array,
     get_storable_array,
 )
 from smdebug.core.tfevent.decoding import Event, SummaryValue, decode_event, read_events
@@ -62,6 +63,7 @@ __all__ = [
     "encode_string_heads",
     "get_dtype_name",
     "get_footer",
+    "get_plain_array",
     "get_storable_array",
     "mask_crc",
     "masked_crc32c",

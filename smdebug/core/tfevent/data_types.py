@@ -48,6 +48,16 @@ def get_dtype_name(dtype: np.dtype[Any]) -> str:
     return dtype.name
 
 
+@lru_cache(maxsize=256)
+def _is_foreign(dtype: np.dtype[Any]) -> bool:
+    return dtype.name.startswith(("bfloat16", "float8"))
+
+
+def get_plain_array(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array as one of numpy's own types: bfloat16 and the kinds of float8, of ml_dtypes, become float32."""
+    return array.astype(np.float32) if _is_foreign(array.dtype) else array
+
+
 def get_storable_array(array: NDArray[Any]) -> tuple[NDArray[Any], str | None]:
     """Return a C-ordered little-endian array of a type that the format holds, and the true dtype if that was widened.
 
@@ -55,6 +65,9 @@ def get_storable_array(array: NDArray[Any]) -> tuple[NDArray[Any], str | None]:
         SMDebugTypeError: the array holds neither numbers nor truth values.
     """
     name = get_dtype_name(array.dtype)
+    plain = get_plain_array(array)
+    if plain is not array:
+        return np.ascontiguousarray(plain).reshape(array.shape), name
     target = WIDENED.get(name)
     if target and not (name == "uint64" and array.size and int(array.max()) > np.iinfo(np.int64).max):
         # A signalling NaN becomes a quiet one, which numpy warns of and nobody can do anything about.

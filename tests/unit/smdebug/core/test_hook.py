@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -9,14 +10,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from smdebug import SaveConfig, modes
-from smdebug.core import singleton
+from smdebug import ReductionConfig, SaveConfig, modes
+from smdebug.core import output, singleton
 from smdebug.core.hook import BaseHook
 from smdebug.core.run_writer import Worker
-from smdebug.exceptions import SMDebugError
+from smdebug.exceptions import SMDebugError, SMDebugTypeError
 from smdebug.trials import create_trial
 
 if TYPE_CHECKING:
@@ -211,3 +213,36 @@ def test_collection_that_is_not_to_be_made_is_missing(make_hook):
     with pytest.raises(SMDebugError, match="nothing_like_it"):
         hook.get_collection("nothing_like_it", create=False)
     assert hook.get_collection("mine") is hook.get_collection("mine", create=False)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_types_of_ml_dtypes_are_saved_as_float32(make_hook, tmp_path, dtype):
+    hook = make_hook(reduction_config=ReductionConfig(["max"], save_raw_tensor=True))
+    hook._increment_step()
+    hook.save_tensor("t", np.arange(6).reshape(2, 3).astype(getattr(ml_dtypes, dtype)).T)
+    hook.close()
+    tensor = create_trial(str(tmp_path / "run")).tensor("t")
+    assert tensor.value(0).dtype == np.float32
+    assert tensor.value(0).tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert tensor.reduction_values(0)["max", False] == 5
+    index = json.loads(next((tmp_path / "run").rglob("index/*/*.json")).read_text())
+    assert index["tensor_payload"][0]["dtype"] == dtype
+
+
+def test_list_of_uneven_parts_is_refused_with_the_reason(make_hook):
+    with pytest.raises(SMDebugTypeError, match="differ in length"):
+        make_hook().save_tensor("t", [[1], [1, 2]])
+
+
+def test_full_disk_is_said_with_the_name_of_the_file(make_hook, tmp_path, monkeypatch, said):
+    hook = make_hook()
+    hook._increment_step()
+
+    def be_full(descriptor: int, buffers: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(output.os, "writev", be_full)
+    hook._save("t", np.ones(30_000))
+    monkeypatch.undo()
+    assert f"No space left on device: '{tmp_path}/run/events/000000000000/" in said.text
+    assert not list(tmp_path.rglob("*.tmp"))

@@ -34,6 +34,35 @@ def test_norms_of_other_types(dtype: type) -> None:
     assert get_numpy_reduction("l2", np.ones((2, 2), dtype)) == pytest.approx(2)
 
 
+def test_half_precision_is_reduced_as_single_precision() -> None:
+    values = np.full(3000, 300, np.float16)
+    for name, expected in {"sum": 900_000, "l1": 900_000, "mean": 300, "max": 300}.items():
+        assert get_numpy_reduction(name, values) == expected
+    assert get_numpy_reduction("variance", np.array([-600, 600], np.float16)) == 360_000
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+def test_absolute_value_of_the_lowest_integer_is_positive(dtype: type[np.signedinteger]) -> None:
+    lowest = int(np.iinfo(dtype).min)
+    values = np.array([lowest, 1], dtype)
+    assert int(get_numpy_reduction("max", values, abs=True)) == -lowest
+    assert int(get_numpy_reduction("min", values, abs=True)) == 1
+    assert get_numpy_reduction("l1", values, abs=True) == pytest.approx(-lowest + 1)
+
+
+@pytest.mark.parametrize("values", [np.array(["a", "b"]), np.array([], "U1")])
+def test_text_has_no_reductions(values: np.ndarray) -> None:
+    for name in ("min", "mean", "l1"):
+        with pytest.raises(SMDebugValueError, match=f"no {name} of values of type"):
+            get_numpy_reduction(name, values)
+
+
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_no_elements_have_no_extremes(name: str) -> None:
+    with pytest.raises(SMDebugValueError, match="without elements"):
+        get_numpy_reduction(name, np.zeros((0, 3)))
+
+
 def test_unknown_reduction_lists_the_known() -> None:
     with pytest.raises(SMDebugValueError, match=r"'median' is not a reduction.*min, max.*l2"):
         get_numpy_reduction("median", np.ones(2))
