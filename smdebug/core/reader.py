@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from crc32c import crc32c
 
 from smdebug.core.record_form import RecordForm, learn_form
 from smdebug.core.tfevent import (
     CHECKSUM_MAGIC_BYTES,
+    WIDENED,
     Event,
     decode_event,
     get_footer,
@@ -99,8 +99,8 @@ def _has_true_length(record: memoryview) -> bool:
 
 
 def _narrow(tensor: NDArray[Any], true_dtype: str) -> NDArray[Any]:
-    # ml_dtypes, which TensorFlow imports, adds bfloat16 to numpy: what is read must not depend on who was imported.
-    if true_dtype in np.sctypeDict and np.dtype(true_dtype).kind in "biufc":
+    # ml_dtypes, which TensorFlow imports, adds types to numpy: what is read must not depend on who was imported.
+    if true_dtype in WIDENED:
         # With the copy that makes the array the caller's own, whatever the types.
         return tensor.astype(true_dtype)
     return tensor.copy()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
@@ -89,6 +90,8 @@ class LocalRunFiles:
         self._kept: dict[str, memoryview] = {}
         self._kept_bytes = 0
         self._touched: dict[str, None] = {}
+        # Several threads may read a run.
+        self._lock = threading.Lock()
 
     def list_collections_files(self) -> list[str]:
         """See `RunFiles`."""
@@ -167,16 +170,19 @@ class LocalRunFiles:
         return False
 
     def _touch(self, name: str) -> None:
-        if len(self._touched) >= _TOUCHED_FILES:
-            del self._touched[next(iter(self._touched))]
-        self._touched[name] = None
+        with self._lock:
+            if len(self._touched) >= _TOUCHED_FILES:
+                del self._touched[next(iter(self._touched))]
+            self._touched[name] = None
 
     def _keep(self, name: str, content: bytes) -> memoryview:
-        dropped = self._kept.pop(name, None)
-        self._kept_bytes += len(content) - (0 if dropped is None else len(dropped))
-        view = self._kept[name] = memoryview(content)
-        while self._kept_bytes > _KEEP_BYTES:
-            self._kept_bytes -= len(self._kept.pop(next(iter(self._kept))))
+        view = memoryview(content)
+        with self._lock:
+            dropped = self._kept.pop(name, None)
+            self._kept_bytes += len(content) - (0 if dropped is None else len(dropped))
+            self._kept[name] = view
+            while self._kept_bytes > _KEEP_BYTES:
+                self._kept_bytes -= len(self._kept.pop(next(iter(self._kept))))
         return view
 
 

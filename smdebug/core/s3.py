@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -163,6 +164,8 @@ class S3RunFiles:
         # Of each event file what was fetched, by its first byte; oldest file first.
         self._kept: OrderedDict[str, dict[int, bytes]] = OrderedDict()
         self._kept_bytes = 0
+        # Several threads may read a run.
+        self._lock = threading.Lock()
         self._has_other_keys = False
 
     def list_collections_files(self) -> list[str]:
@@ -238,21 +241,23 @@ class S3RunFiles:
         return self._objects.locate(f"/{name}")
 
     def _find_kept(self, name: str, start: int, length: int) -> memoryview | None:
-        for kept_start, content in self._kept.get(name, {}).items():
-            if kept_start <= start and start + length <= kept_start + len(content):
-                self._kept.move_to_end(name)
-                return memoryview(content)[start - kept_start : start - kept_start + length]
+        with self._lock:
+            for kept_start, content in self._kept.get(name, {}).items():
+                if kept_start <= start and start + length <= kept_start + len(content):
+                    self._kept.move_to_end(name)
+                    return memoryview(content)[start - kept_start : start - kept_start + length]
         return None
 
     def _keep(self, name: str, start: int, content: bytes) -> None:
         if len(content) > _KEEP_BYTES:
             return
-        parts = self._kept.setdefault(name, {})
-        self._kept_bytes += len(content) - len(parts.get(start, b""))
-        parts[start] = content
-        while self._kept_bytes > _KEEP_BYTES:
-            _, dropped = self._kept.popitem(last=False)
-            self._kept_bytes -= sum(map(len, dropped.values()))
+        with self._lock:
+            parts = self._kept.setdefault(name, {})
+            self._kept_bytes += len(content) - len(parts.get(start, b""))
+            parts[start] = content
+            while self._kept_bytes > _KEEP_BYTES:
+                _, dropped = self._kept.popitem(last=False)
+                self._kept_bytes -= sum(map(len, dropped.values()))
 
     def _list(self, under: str, start_after: str) -> list[str]:
         # With the slash, so that run1 does not pick up run10.

@@ -137,10 +137,11 @@ class RefreshingRun:
         return self._find_new(self._table.find_awaited_step())
 
     def _find_new(self, awaited_step: int | None) -> bool:
-        new, ended = self._index_reader.find_new(awaited_step)
-        if new:
-            self.run_index.add(new)
-        self._table.settle()
+        with self.run_index.lock:
+            new, ended = self._index_reader.find_new(awaited_step)
+            if new:
+                self.run_index.add(new)
+            self._table.settle()
         return ended
 
     def maybe_refresh(self) -> None:

@@ -6,6 +6,7 @@ the whole run (all tensor names, the steps of a mode) reads what is left, severa
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from smdebug.core.index_reader import parse_index
@@ -37,11 +38,13 @@ class RunIndex:
         layouts: which tensors there are, as far as index files were read.
         damage: why what a worker saved at a step is lost, by (step, worker).
         newest_steps: the highest step of which each worker has written something.
+        lock: held by whoever looks for new files or reads them, so that a trial may be asked from several threads.
     """
 
     def __init__(self, files: RunFiles, table: StepTable) -> None:
         self._files = files
         self._table = table
+        self.lock = threading.RLock()
         self._unread: dict[int, list[IndexName]] = {}
         self._steps: dict[int, dict[str, StepIndex]] = {}
         self.layouts = Layouts()
@@ -113,12 +116,17 @@ class RunIndex:
 
     def read(self, steps: Iterable[int]) -> None:
         """Reads the index files of these steps. A damaged one is logged, and the rest of the run stays readable."""
-        wanted = [each for step in steps for each in self._unread.get(step, ())]
-        for start in range(0, len(wanted), _READ_TOGETHER):
-            part = wanted[start : start + _READ_TOGETHER]
-            for each, content in zip(part, self._read_files(part), strict=True):
-                self._enter(each, content)
-                self._unread.pop(each.step, None)
+        with self.lock:
+            # Another thread may have read some of them in the meantime.
+            unread = [step for step in steps if step in self._unread]
+            wanted = [each for step in unread for each in self._unread[step]]
+            for start in range(0, len(wanted), _READ_TOGETHER):
+                part = wanted[start : start + _READ_TOGETHER]
+                for each, content in zip(part, self._read_files(part), strict=True):
+                    self._enter(each, content)
+            # Last, so that no thread takes a step for read of which only some workers' files are.
+            for step in unread:
+                self._unread.pop(step, None)
 
     def _read_for_table(self, step: int | None) -> None:
         if step is None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -402,3 +403,35 @@ def test_modes_of_all_global_steps(tmp_path: Path) -> None:
     assert trial._global_to_mode == {0: (ModeKeys.TRAIN, 0), 1: (ModeKeys.EVAL, 0)}
     run.write_step(4, {"loss": 1.0})
     assert trial._global_to_mode[4] == (ModeKeys.GLOBAL, 4)
+
+
+def test_a_trial_is_asked_from_several_threads(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path, workers=2)
+    for step in range(60):
+        for worker in run.workers:
+            run.write_step(step, {"t": float(step)}, ModeKeys.TRAIN, step, worker)
+    run.end()
+    problems: list[object] = []
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(5):
+            trial = open_run(tmp_path)
+            start = threading.Barrier(4)
+
+            def ask(trial: Trial = trial, start: threading.Barrier = start) -> None:
+                start.wait()
+                for step in range(60):
+                    tensor = trial.tensor("t")
+                    found = tensor.workers(step), tensor.steps(ModeKeys.TRAIN), float(tensor.value(step)[0])
+                    if found != (["worker_0", "worker_1"], list(range(60)), step):
+                        problems.append((step, found))
+
+            threads = [threading.Thread(target=ask) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert problems == []
