@@ -57,7 +57,7 @@ class Collection:
         """Build a collection; its configs stay None until set, and are then filled from the hook's.
 
         Raises:
-            SMDebugTypeError: a regex that is no text, or configs of other types.
+            SMDebugTypeError: a regex that is no text, names that are one, or configs of other types.
             SMDebugValueError: an empty name, or values that the configs refuse.
         """
         if not isinstance(name, str) or not name:
@@ -66,6 +66,8 @@ class Collection:
         self.include_regex: list[str] = []
         if include_regex is not None:
             self.include(include_regex)
+        if isinstance(tensor_names, str):
+            raise SMDebugTypeError(f"tensor_names takes a list or a set of names, not {tensor_names!r}.")
         self._tensor_names: set[str] = set(tensor_names or ())
         self._reduction_config: ReductionConfig | None = None
         self._save_config: SaveConfig | None = None

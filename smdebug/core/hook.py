@@ -6,11 +6,12 @@ import atexit
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.core.arrays import check_name
+from smdebug.core.barrier import guarded
 from smdebug.core.collection import Collection, CollectionKeys
 from smdebug.core.collection_manager import CollectionManager
 from smdebug.core.collection_setup import include_tensors
 from smdebug.core.json_config import create_hook_from_json_config
-from smdebug.core.modes import ModeKeys
+from smdebug.core.modes import ModeKeys, check_mode
 from smdebug.core.no_profiler import NoProfiler
 from smdebug.core.reduction_config import ReductionConfig
 from smdebug.core.run_writer import check_out_dir
@@ -19,7 +20,7 @@ from smdebug.core.singleton import set_hook
 from smdebug.core.step_capture import StepCapture
 from smdebug.core.summaries import Scalar
 from smdebug.core.tensorboard import get_tensorboard_dir
-from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.exceptions import SMDebugTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +49,7 @@ class BaseHook(NoProfiler, StepCapture):
         reduction_config: ReductionConfig | dict[str, Any] | None = None,
         save_config: SaveConfig | object | None = None,
         include_regex: str | list[str] | None = None,
-        include_collections: Iterable[str] | None = None,
+        include_collections: str | Iterable[str] | None = None,
         save_all: bool = False,
         include_workers: str = "one",
     ) -> None:
@@ -68,7 +69,7 @@ class BaseHook(NoProfiler, StepCapture):
 
         Raises:
             SMDebugRuntimeError: no out_dir, or one whose run has ended.
-            SMDebugTypeError: a config of another type.
+            SMDebugTypeError: a config of another type, or collections that are not given by name.
             SMDebugValueError: a config with values that do not exist.
         """
         self.out_dir = check_out_dir(out_dir)
@@ -79,12 +80,15 @@ class BaseHook(NoProfiler, StepCapture):
         self.include_regex = [include_regex] if isinstance(include_regex, str) else include_regex
         self.save_all = save_all
         self.save_all_workers = include_workers == "all"
+        names = [include_collections] if isinstance(include_collections, str) else list(include_collections or ())
+        if not all(isinstance(name, str) for name in names):
+            raise SMDebugTypeError(f"include_collections takes names of collections, not {include_collections!r}.")
         self.collection_manager = self.manager_class()
         for name, patterns in self.default_collections.items():
             self.collection_manager.get(name).include(patterns)
         self.include_collections = include_tensors(
             self.collection_manager,
-            include_collections or (),
+            names,
             self.always_saved,
             save_all=save_all,
             include_regex=self.include_regex or (),
@@ -126,10 +130,7 @@ class BaseHook(NoProfiler, StepCapture):
 
         A change ends the step in progress.
         """
-        if not isinstance(mode, ModeKeys):
-            names = ", ".join(f"modes.{known.name}" for known in ModeKeys)
-            raise SMDebugValueError(f"{mode!r} is no mode: use one of {names}.")
-        self._change_mode(mode)
+        self._change_mode(check_mode(mode))
 
     def _change_mode(self, mode: ModeKeys) -> None:
         if mode != self.mode:
@@ -237,6 +238,7 @@ class BaseHook(NoProfiler, StepCapture):
         """Return the name of this process among those that train together, e.g. `worker_0`."""
         return self._get_worker().name
 
+    @guarded("the beginning of a step")
     def _increment_step(self) -> None:
         """Begin the next step by hand, where no framework's callback does."""
         self._begin_step()

@@ -23,3 +23,14 @@ def str_to_mode_keys(mode_str: str) -> ModeKeys:
     if mode_str not in {name.lower() for name in ALLOWED_MODE_NAMES}:
         raise ValueError(f"Unknown mode {mode_str!r}: use train, eval, predict or global.")
     return ModeKeys[mode_str.upper()]
+
+
+def check_mode(mode: object) -> ModeKeys:
+    """Return a mode as it is; for anything else SMDebugValueError names those there are."""
+    if not isinstance(mode, ModeKeys):
+        # Errors know modes, so modes come first.
+        from smdebug.exceptions import SMDebugValueError
+
+        names = ", ".join(f"modes.{known.name}" for known in ModeKeys)
+        raise SMDebugValueError(f"{mode!r} is no mode: use one of {names}.")
+    return mode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import TYPE_CHECKING
 
@@ -40,8 +41,12 @@ def encode_double(field: int, number: float) -> bytes:
 
 
 def encode_float(field: int, number: float) -> bytes:
-    """Encode a float field."""
-    return encode_varint(field << 3 | _FIXED32) + struct.pack("<f", number)
+    """Encode a float field; infinity for a number that single precision does not hold."""
+    try:
+        content = struct.pack("<f", number)
+    except OverflowError:
+        content = struct.pack("<f", math.copysign(math.inf, number))
+    return encode_varint(field << 3 | _FIXED32) + content
 
 
 def encode_doubles(field: int, numbers: list[float]) -> bytes:

@@ -32,7 +32,8 @@ class ReductionConfig:
         """Take operations by name; the `abs_` ones work on absolute values.
 
         Raises:
-            SMDebugValueError: an operation outside ALLOWED_REDUCTIONS or ALLOWED_NORMS, or a flag that is no bool.
+            SMDebugValueError: an operation outside ALLOWED_REDUCTIONS or ALLOWED_NORMS, a text where a list of them
+            belongs, or a flag that is no bool.
         """
         self.reductions = _allowed(reductions, ALLOWED_REDUCTIONS, "reductions")
         self.abs_reductions = _allowed(abs_reductions, ALLOWED_REDUCTIONS, "abs_reductions")
@@ -125,6 +126,8 @@ class ReductionConfig:
 
 
 def _allowed(names: Iterable[str] | None, allowed: list[str], parameter: str) -> list[str]:
+    if isinstance(names, str):
+        raise SMDebugValueError(f"{parameter} is a list of names, not the text {names!r}.")
     found = list(names or ())
     for name in found:
         if name not in allowed:

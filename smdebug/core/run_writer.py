@@ -13,7 +13,7 @@ from smdebug.core.config_constants import TRAINING_JOB_NAME_ENV_STR
 from smdebug.core.locations import END_OF_JOB_FILE, get_collections_path, serialize_tf_device
 from smdebug.core.logger import get_logger
 from smdebug.core.outage import ObjectStoreError
-from smdebug.core.output import is_s3_path, path_exists, write_whole_file
+from smdebug.core.output import is_s3_path, path_exists, split_s3_path, write_whole_file
 from smdebug.core.step_writer import HeadCache, StepWriter
 from smdebug.exceptions import SMDebugRuntimeError
 
@@ -45,11 +45,13 @@ def check_out_dir(out_dir: str | None) -> str:
     """Return the folder of a new run, `~` expanded.
 
     Raises:
-        SMDebugRuntimeError: there is none, or it holds a run that has ended.
+        SMDebugRuntimeError: there is none, it is no place for a run, or it holds one that has ended.
     """
     if not out_dir:
         raise SMDebugRuntimeError("A hook needs out_dir: the folder or s3:// prefix that the run is written to.")
     expanded = str(out_dir) if is_s3_path(str(out_dir)) else os.path.expanduser(out_dir)  # noqa: PTH111 - keeps `//`
+    if is_s3_path(expanded) and not split_s3_path(expanded)[0]:
+        raise SMDebugRuntimeError(f"{expanded!r} names no bucket: give one of the form s3://bucket/prefix.")
     if not is_s3_path(expanded) and Path(expanded).exists() and not Path(expanded).is_dir():
         raise SMDebugRuntimeError(f"{expanded} is a file: out_dir names the folder that the run is written to.")
     if _has_ended_run(expanded):

@@ -94,6 +94,12 @@ def _parse_number(name: str, value: Any) -> int | None:
         raise ValueError(f"{name} must be a whole number, not {value!r}.") from error
 
 
+def _parse_mode(name: Any) -> ModeKeys:
+    if name not in ModeKeys.__members__:
+        raise KeyError(f"{name!r} is no mode: a save config by mode knows {', '.join(ModeKeys.__members__)}.")
+    return ModeKeys[name]
+
+
 class SaveConfig:
     """Which steps are saved, for every mode."""
 
@@ -175,7 +181,7 @@ class SaveConfig:
         """
         confs: dict[ModeKeys, SaveConfigMode | None] = {}
         for key, value in params.items():
-            mode = key if isinstance(key, ModeKeys) else ModeKeys[key]
+            mode = key if isinstance(key, ModeKeys) else _parse_mode(key)
             if value is None or isinstance(value, SaveConfigMode):
                 confs[mode] = value
             elif hasattr(value, "items"):

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right, insort
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from smdebug.core.modes import ModeKeys
+from smdebug.core.modes import ModeKeys, check_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -181,12 +181,14 @@ class StepTable:
         """The global step of a mode's step; None if it was not seen. GLOBAL's steps are returned as they are."""
         if mode is ModeKeys.GLOBAL:
             return mode_step
+        check_mode(mode)
         self.read_places(None)
         return self._global_steps.get((mode, mode_step))
 
     def _known(self, mode: ModeKeys) -> list[int]:
         if mode is ModeKeys.GLOBAL:
             return self._steps
+        check_mode(mode)
         self.read_places(None)
         return self._mode_steps.get(mode, [])
 

@@ -42,7 +42,7 @@ _BIN_EDGES = _make_bin_edges()
 def get_tensorboard_dir(out_dir: str, export_tensorboard: bool, tensorboard_dir: str | None) -> str | None:
     """Return where TensorBoard files go; None for nowhere."""
     if tensorboard_dir:
-        return tensorboard_dir
+        return str(tensorboard_dir)
     return f"{out_dir.rstrip('/')}/{TENSORBOARD_DIR}" if export_tensorboard else None
 
 
@@ -71,13 +71,15 @@ def encode_histogram(array: NDArray[Any], bins: str | int | Sequence[float] = "d
     if filled.size:
         kept = slice(filled[0], filled[-1] + 1)
         limits, numbers = edges[1:][kept].tolist(), counts[kept].astype(np.float64).tolist()
-    facts = (
-        values.min() if values.size else 0.0,
-        values.max() if values.size else 0.0,
-        values.size,
-        values.sum(),
-        np.square(values).sum(),
-    )
+    # Sums of very large numbers are infinite, and the training need not be warned of that.
+    with np.errstate(over="ignore"):
+        facts = (
+            values.min() if values.size else 0.0,
+            values.max() if values.size else 0.0,
+            values.size,
+            values.sum(),
+            np.square(values).sum(),
+        )
     head = b"".join(protobuf.encode_double(field, float(fact)) for field, fact in enumerate(facts, start=1))
     return head + protobuf.encode_doubles(6, limits) + protobuf.encode_doubles(7, numbers)
 

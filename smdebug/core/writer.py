@@ -9,7 +9,7 @@ import numpy as np
 from smdebug.core.arrays import get_content, get_texts, make_numpy_array
 from smdebug.core.locations import serialize_tf_device
 from smdebug.core.logger import get_logger
-from smdebug.core.modes import ModeKeys
+from smdebug.core.modes import ModeKeys, check_mode
 from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name
 from smdebug.core.step_writer import StepWriter
 from smdebug.core.summary_file import SummaryFile
@@ -76,7 +76,7 @@ class FileWriter:
         if wtype not in ("events", "tensorboard"):
             raise SMDebugValueError(f"A FileWriter writes events or tensorboard, not {wtype!r}.")
         self._step = step
-        self._mode = _check_mode(mode)
+        self._mode = check_mode(mode)
         self._is_of_run = wtype == "events"
         self._writer = StepWriter(str(trial_dir), serialize_tf_device(worker), step, self._mode)
         self._summaries = SummaryFile(str(trial_dir), self._mode.name, step)
@@ -158,7 +158,7 @@ class FileWriter:
             raise SMDebugValueError(f"For {kinds[0]} make a FileWriter with wtype={kinds[1]!r}.")
 
     def _stamp(self, mode: ModeKeys | None, mode_step: int | None) -> tuple[ModeKeys, int]:
-        checked = _check_mode(ModeKeys.GLOBAL if mode is None else mode)
+        checked = check_mode(ModeKeys.GLOBAL if mode is None else mode)
         number = self._step if mode_step is None else mode_step
         # A file has one mode: that of what was written to it first.
         if self._writer.is_empty:
@@ -191,9 +191,3 @@ class FileWriter:
 
 def _encode(message: Any) -> bytes:
     return bytes(message) if isinstance(message, (bytes, bytearray, memoryview)) else message.SerializeToString()
-
-
-def _check_mode(mode: object) -> ModeKeys:
-    if not isinstance(mode, ModeKeys):
-        raise SMDebugValueError(f"A mode is one of ModeKeys, not {mode!r}.")
-    return mode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def create_trial(
-    path: str,
+    path: str | os.PathLike[str],
     name: str | None = None,
     profiler: bool = False,
     output_dir: str = "/opt/ml/processing/outputs/",  # noqa: ARG001 -- smdebug's signature; only profiler trials use it
@@ -52,7 +53,7 @@ def create_trial(
         SMDebugNotImplementedError: a profiler trial is asked for.
         SMDebugError: S3 cannot be read.
     """
-    path = path.strip()
+    path = os.fspath(path).strip()
     if not path:
         raise SMDebugValueError("create_trial needs the path of a run: a folder, or s3://bucket/prefix.")
     if profiler:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from smdebug.core.collection import Collection
-from smdebug.core.modes import ModeKeys
+from smdebug.core.modes import ModeKeys, check_mode
 from smdebug.core.step_table import StepState
 from smdebug.exceptions import NoMoreData, SMDebugValueError, StepUnavailable, TensorUnavailable
 from smdebug.trials.refreshing_run import DEFAULT_POLL_INTERVAL_S, RefreshingRun
@@ -53,7 +53,7 @@ class Trial(RefreshingRun):
             ValueError: both regex and collection are given.
             KeyError: the mode has not been seen, or not this step of it.
             TypeError: collection is neither a name nor a Collection.
-            SMDebugValueError: a regex is none.
+            SMDebugValueError: a regex is none, or a mode.
         """
         self.maybe_refresh()
         if regex is not None and collection is not None:
@@ -272,6 +272,7 @@ class Trial(RefreshingRun):
         index.read_all()
         if mode is ModeKeys.GLOBAL:
             return list(index.layouts.names)
+        check_mode(mode)
         if mode not in table.modes():
             raise KeyError(f"No step of mode {mode.name} was saved so far; trial.modes() lists those that were.")
         wanted = table.steps(mode, show_incomplete=True) if step is None else [step]

@@ -74,3 +74,10 @@ def test_manager_makes_what_is_missing_unless_told_not_to():
     assert manager.get("it") is manager.get_collections()["it"]
     with pytest.raises(SMDebugTypeError):
         manager.add(5)
+
+
+def test_a_text_is_no_list_of_names():
+    with pytest.raises(SMDebugTypeError, match="not 'loss'"):
+        Collection("mine", tensor_names="loss")
+    with pytest.raises(SMDebugValueError, match="reductions is a list of names, not the text 'min'"):
+        ReductionConfig(reductions="min")

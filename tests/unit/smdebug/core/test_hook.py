@@ -17,8 +17,9 @@ import pytest
 from smdebug import ReductionConfig, SaveConfig, modes
 from smdebug.core import output, singleton
 from smdebug.core.hook import BaseHook
+from smdebug.core.reader import FileReader
 from smdebug.core.run_writer import Worker
-from smdebug.exceptions import SMDebugError, SMDebugTypeError
+from smdebug.exceptions import SMDebugError, SMDebugRuntimeError, SMDebugTypeError
 from smdebug.trials import create_trial
 
 if TYPE_CHECKING:
@@ -246,3 +247,39 @@ def test_full_disk_is_said_with_the_name_of_the_file(make_hook, tmp_path, monkey
     monkeypatch.undo()
     assert f"No space left on device: '{tmp_path}/run/events/000000000000/" in said.text
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_one_collection_may_be_included_by_its_name_alone(make_hook):
+    assert make_hook(include_collections="weights").include_collections == ["weights", "default"]
+
+
+@pytest.mark.parametrize("wrong", [[["weights"]], [5], 5.0])
+def test_collections_that_are_not_names_are_refused_when_the_hook_is_made(make_hook, wrong):
+    with pytest.raises((SMDebugTypeError, TypeError)):
+        make_hook(include_collections=wrong)
+
+
+@pytest.mark.parametrize("out_dir", ["s3://", "s3:///run"])
+def test_out_dir_without_a_bucket_is_refused(out_dir):
+    with pytest.raises(SMDebugRuntimeError, match="names no bucket"):
+        PlainHook(out_dir=out_dir)
+
+
+def test_step_begun_by_hand_where_nothing_can_be_written_ends_no_training(make_hook, tmp_path, said):
+    (tmp_path / "file").touch()
+    hook = make_hook("file/below")
+    hook._increment_step()
+    hook.close()
+    assert "Not saved: the beginning of a step" in said.text
+
+
+def test_numbers_that_tensorboard_cannot_hold_are_infinite_there(make_hook, tmp_path, said):
+    hook = make_hook(export_tensorboard=True)
+    hook._increment_step()
+    hook.save_scalar("large", -1e300)
+    hook._save("t", np.array([1e300, -1e300, 1.0]))
+    hook.close()
+    (path,) = (tmp_path / "run" / "tensorboard").rglob("*.tfevents")
+    shown = FileReader(path).read_events(check="full")
+    assert [(each["name"], each["value"]) for each in shown] == [("scalar/large", -np.inf)]
+    assert not said.text

@@ -87,3 +87,8 @@ def test_the_next_saved_step_is_the_first_that_is_to_be_saved(interval, start, e
     config = SaveConfigMode(interval, start, end, single)
     expected = next((later for later in range(step, 100) if config.should_save_step(later)), None)
     assert config.get_next_step(step) == expected
+
+
+def test_unknown_mode_is_named_with_the_known():
+    with pytest.raises(KeyError, match=r"'train' is no mode.*TRAIN, EVAL, PREDICT, GLOBAL"):
+        SaveConfig.parse({"train": {"save_interval": 3}})

@@ -3,7 +3,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -435,3 +435,27 @@ def test_a_trial_is_asked_from_several_threads(tmp_path: Path) -> None:
     finally:
         sys.setswitchinterval(before)
     assert problems == []
+
+
+@pytest.mark.parametrize("ask", ["tensor_names", "steps", "tensor_steps", "value", "has_passed_step", "global_step"])
+def test_what_is_no_mode_is_refused(tmp_path: Path, ask: str) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"loss": 1.0}, ModeKeys.TRAIN, 0)
+    trial = open_run(tmp_path)
+    mode: Any = "TRAIN"
+    questions: dict[str, Callable[[], object]] = {
+        "tensor_names": lambda: trial.tensor_names(mode=mode),
+        "steps": lambda: trial.steps(mode),
+        "tensor_steps": lambda: trial.tensor("loss").steps(mode),
+        "value": lambda: trial.tensor("loss").value(0, mode),
+        "has_passed_step": lambda: trial.has_passed_step(0, mode),
+        "global_step": lambda: trial.global_step(mode, 0),
+    }
+    with pytest.raises(SMDebugValueError, match=r"'TRAIN' is no mode: use one of modes\.TRAIN, modes\.EVAL"):
+        questions[ask]()
+
+
+def test_path_may_be_a_path_object(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"loss": 1.0})
+    assert create_trial(tmp_path).steps() == [0]
