@@ -157,9 +157,11 @@ class IndexReader:
         self._start = f"{INDEX_DIR}/" if self._begin is None else get_index_path(self._begin, "")
         self._found: set[tuple[int, str]] = set()
         self._newest: deque[str] = deque(maxlen=_LOOK_BACK_FILES)
+        # By worker, with its size: the one file that a hook may still write again.
+        self._newest_of: dict[str, tuple[IndexName, int | None]] = {}
 
     def find_new(self, oldest_incomplete_step: int | None) -> tuple[list[IndexName], bool]:
-        """Lists the index files that have become visible since the last call.
+        """Lists the index files that have become visible since the last call, or were written again with more in them.
 
         Args:
             oldest_incomplete_step: lowest step for which some worker's file is still awaited.
@@ -178,10 +180,34 @@ class IndexReader:
                 continue
             self._found.add(place)
             new.append(IndexName(name, *place))
+        grown = self._find_grown()
         if new:
+            self._note_newest(new)
             newest = sorted({*self._newest, *(each.name for each in new[-_LOOK_BACK_FILES:])})
             self._newest.extend(newest[-_LOOK_BACK_FILES:])
-        return new, ended
+        return grown + new, ended
+
+    def _find_grown(self) -> list[IndexName]:
+        known = list(self._newest_of.items())
+        sizes = self._files.measure_index_files([found.name for _, (found, _) in known])
+        grown = []
+        for (worker, (found, before)), size in zip(known, sizes, strict=True):
+            if size is not None and size != before:
+                self._newest_of[worker] = (found, size)
+                grown.append(found)
+        return grown
+
+    def _note_newest(self, new: list[IndexName]) -> None:
+        # In the order of their names, and so of their steps: of each worker the last is the newest.
+        latest = {each.worker: each for each in new}
+        newest = [
+            each
+            for worker, each in latest.items()
+            if worker not in self._newest_of or self._newest_of[worker][0].step < each.step
+        ]
+        sizes = self._files.measure_index_files([each.name for each in newest])
+        for each, size in zip(newest, sizes, strict=True):
+            self._newest_of[each.worker] = (each, size)
 
     def _is_in_range(self, step: int) -> bool:
         return (self._begin is None or step >= self._begin) and (self._end is None or step < self._end)

@@ -50,6 +50,13 @@ class RunFiles(Protocol):
         """
         ...
 
+    def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
+        """The sizes in bytes that some index files had when they were listed last; None for those not listed then.
+
+        A hook adds to its newest step what is saved after that was over, and its index file grows.
+        """
+        ...
+
     def has_ended(self) -> bool:
         """Whether the end-of-job file is there."""
         ...
@@ -115,6 +122,10 @@ class LocalRunFiles:
             listed = _list_folder(self._folder / prefix)
             names += [prefix + name for name in listed if name > after and name.endswith(".json")]
         return names, ended
+
+    def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
+        """See `RunFiles`. What they have now, which is no less."""
+        return [_measure_file(self._root + name) for name in names]
 
     def has_ended(self) -> bool:
         """See `RunFiles`."""
@@ -184,6 +195,13 @@ class LocalRunFiles:
             while self._kept_bytes > _KEEP_BYTES:
                 self._kept_bytes -= len(self._kept.pop(next(iter(self._kept))))
         return view
+
+
+def _measure_file(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 -- asked at every refresh
+    except FileNotFoundError:
+        return None
 
 
 def _copy_range(descriptor: int, start: int, end: int) -> memoryview:

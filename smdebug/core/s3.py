@@ -90,22 +90,28 @@ class S3Objects:
 
     def list_keys(self, under: str, start_after: str = "") -> list[str]:
         """Keys that begin with the prefix and `under` and sort after `start_after`, both relative to the prefix."""
+        return list(self.list_sizes(under, start_after))
+
+    def list_sizes(self, under: str, start_after: str = "") -> dict[str, int]:
+        """The same keys, sorted, with the sizes of their objects in bytes."""
         from botocore.exceptions import BotoCoreError, ClientError
 
-        keys: list[str] = []
+        sizes: dict[str, int] = {}
         request: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self.locate(under)}
         if start_after:
             request["StartAfter"] = self.locate(start_after)
         try:
             while True:
                 page = self._client.list_objects_v2(**request)
-                keys += [item["Key"] for item in page.get("Contents", ())]
+                sizes.update(
+                    (item["Key"].removeprefix(self._prefix), item["Size"]) for item in page.get("Contents", ())
+                )
                 if not page.get("IsTruncated"):
                     break
                 request["ContinuationToken"] = page["NextContinuationToken"]
         except (BotoCoreError, ClientError) as error:
             raise self._explain("list", under, error) from error
-        return [key.removeprefix(self._prefix) for key in keys]
+        return sizes
 
     def get(self, name: str, start: int | None = None, length: int = 0) -> bytes:
         """An object, or its bytes start to start + length; fewer, or none, where it ends earlier.
@@ -167,6 +173,8 @@ class S3RunFiles:
         # Several threads may read a run.
         self._lock = threading.Lock()
         self._has_other_keys = False
+        # What was listed last when index files were looked for, with sizes.
+        self._listed: dict[str, int] = {}
 
     def list_collections_files(self) -> list[str]:
         """See `RunFiles`."""
@@ -183,9 +191,11 @@ class S3RunFiles:
 
     def _list_once(self, start_after: str) -> tuple[list[str], bool]:
         if self._has_other_keys:
-            return self._list(f"{INDEX_DIR}/", start_after), self.has_ended()
+            self._listed = self._list(f"{INDEX_DIR}/", start_after)
+            return list(self._listed), self.has_ended()
         names = []
-        for name in self._list("", max(start_after, f"{INDEX_DIR}/")):
+        self._listed = self._list("", max(start_after, f"{INDEX_DIR}/"))
+        for name in self._listed:
             if name.startswith(f"{INDEX_DIR}/"):
                 names.append(name)
             elif name == END_OF_JOB_FILE:
@@ -194,6 +204,10 @@ class S3RunFiles:
                 # Tensorboard's files would be listed at every refresh: from now on ask for the two apart.
                 self._has_other_keys = True
         return names, False
+
+    def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
+        """See `RunFiles`. No request is made."""
+        return [self._listed.get(name) for name in names]
 
     def has_ended(self) -> bool:
         """See `RunFiles`."""
@@ -259,10 +273,11 @@ class S3RunFiles:
                 _, dropped = self._kept.popitem(last=False)
                 self._kept_bytes -= sum(map(len, dropped.values()))
 
-    def _list(self, under: str, start_after: str) -> list[str]:
+    def _list(self, under: str, start_after: str) -> dict[str, int]:
         # With the slash, so that run1 does not pick up run10.
         after = f"/{start_after}" if start_after else ""
-        return [key.removeprefix("/") for key in self._objects.list_keys(f"/{under}", after)]
+        sizes = self._objects.list_sizes(f"/{under}", after)
+        return {key.removeprefix("/"): size for key, size in sizes.items()}
 
     def _get(self, name: str, start: int | None = None, length: int = 0) -> bytes:
         return self._objects.get(f"/{name}", start, length)

@@ -53,11 +53,13 @@ class RunIndex:
         table.read_places = self._read_for_table
 
     def add(self, found: Iterable[IndexName]) -> None:
-        """Enters index files that have become visible."""
+        """Enters index files that have become visible, or were written again: those are read again."""
         for each in found:
             _, step, worker = each
             self._table.add(step, worker)
-            self._unread.setdefault(step, []).append(each)
+            unread = self._unread.setdefault(step, [])
+            if each not in unread:
+                unread.append(each)
             if self.newest_steps.get(worker, -1) < step:
                 self.newest_steps[worker] = step
 
@@ -160,5 +162,6 @@ class RunIndex:
             get_logger().error("%s", error)
             self.damage[step, worker] = str(error)
             return
+        self.damage.pop((step, worker), None)
         self._table.enter_place(step, index.mode, index.mode_step)
         self._steps.setdefault(step, {})[worker] = self.layouts.pack(index)

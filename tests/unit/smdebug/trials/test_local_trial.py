@@ -11,7 +11,8 @@ import pytest
 from smdebug.analysis.utils import no_refresh, refresh
 from smdebug.core.modes import ModeKeys
 from smdebug.core.step_table import StepState
-from smdebug.core.writer import FileWriter
+from smdebug.core.step_writer import StepWriter
+from smdebug.core.writer import FileWriter, write_value
 from smdebug.exceptions import (
     MissingCollectionFiles,
     NoMoreData,
@@ -459,3 +460,42 @@ def test_path_may_be_a_path_object(tmp_path: Path) -> None:
     run = RunMaker(tmp_path)
     run.write_step(0, {"loss": 1.0})
     assert create_trial(tmp_path).steps() == [0]
+
+
+@pytest.mark.parametrize("comes", ["before the next step", "with the next step", "before the end"])
+def test_what_a_hook_adds_to_its_newest_step_is_seen(tmp_path: Path, comes: str) -> None:
+    """Scripts save the accuracy of an epoch when its last step is over, and visible."""
+    run = RunMaker(tmp_path, workers=2)
+    run.write_step(0, {"loss": 1.0}, worker="worker_1")
+    writer = StepWriter(str(tmp_path), "worker_0", 0)
+    write_value(writer, "loss", 1.0)
+    writer.close()
+    trial = open_run(tmp_path)
+    assert trial.tensor_names(step=0) == ["loss"]
+    assert trial.tensor("loss").value(0).tolist() == [1]
+    write_value(writer, "accuracy", 0.5)
+    writer.close()
+    if comes == "with the next step":
+        for worker in run.workers:
+            run.write_step(1, {"loss": 2.0}, worker=worker)
+    elif comes == "before the end":
+        run.end()
+    assert trial.tensor("accuracy").steps() == [0]
+    assert trial.tensor("accuracy").value(0).tolist() == [0.5]
+    assert trial.tensor("accuracy").workers(0) == ["worker_0"]
+    assert trial.tensor("loss").workers(0) == ["worker_0", "worker_1"]
+    assert trial.tensor_names(step=0) == ["accuracy", "loss"]
+
+
+def test_index_file_that_was_damaged_and_is_written_again_is_read(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"loss": 1.0})
+    (path,) = tmp_path.glob("index/*/*.json")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+    trial = open_run(tmp_path)
+    assert trial.tensor_names() == []
+    path.write_bytes(whole)
+    assert trial.tensor_names() == ["loss"]
+    assert trial.tensor("loss").value(0) == 1
+    assert not trial.run_index.damage

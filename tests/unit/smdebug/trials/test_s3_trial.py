@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from smdebug.core.s3 import S3Objects, S3RunFiles
+from smdebug.core.step_writer import StepWriter
+from smdebug.core.writer import write_value
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError, TensorUnavailableForStep
 from smdebug.trials import S3Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
@@ -138,7 +140,7 @@ class PagingClient:
 
     def list_objects_v2(self, **request: Any) -> dict[str, Any]:
         start = int(request.get("ContinuationToken", 0))
-        page = [{"Key": key} for key in self.keys if key.startswith(request["Prefix"])][start : start + 2]
+        page = [{"Key": key, "Size": 0} for key in self.keys if key.startswith(request["Prefix"])][start : start + 2]
         more = start + 2 < len(self.keys)
         return {"Contents": page, "IsTruncated": more, **({"NextContinuationToken": str(start + 2)} if more else {})}
 
@@ -164,3 +166,18 @@ def test_run_at_the_root_of_a_bucket(storage: Storage) -> None:
     run.write_step(0, {"t": 1.0})
     run.end()
     assert create_trial("s3://runs").tensor("t").value(0) == 1
+
+
+def test_what_a_hook_adds_to_its_newest_step_is_seen_and_costs_no_request_more(storage: Storage) -> None:
+    RunMaker(RUN)
+    writer = StepWriter(RUN, "worker_0", 0)
+    write_value(writer, "loss", 1.0)
+    writer.close()
+    trial = create_trial(RUN)
+    assert trial.tensor_names() == ["loss"]
+    write_value(writer, "accuracy", 0.5)
+    writer.close()
+    storage.requests.clear()
+    assert trial.tensor_names() == ["accuracy", "loss"]
+    assert storage.requests == {"ListObjectsV2": 1, "GetObject": 1}
+    assert trial.tensor("accuracy").value(0).tolist() == [0.5]
