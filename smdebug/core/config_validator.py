@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from smdebug.core.config_constants import USE_SMDEBUG_ENV_STR
-from smdebug.core.json_config import parse_switch
+from smdebug.core.singleton import is_switched_on
 
 __all__ = ["ConfigValidator", "get_config_validator", "reset_config_validator"]
 
@@ -19,7 +16,7 @@ class ConfigValidator:
 
     def validate_training_job(self) -> bool:
         """Tell whether hooks may be made; ValueError for a USE_SMDEBUG that is neither on nor off."""
-        return parse_switch(os.environ.get(USE_SMDEBUG_ENV_STR, "true"))
+        return is_switched_on()
 
 
 _validator: ConfigValidator | None = None

@@ -73,7 +73,7 @@ def get_json_config_as_dict(json_config_path: str | None) -> dict[str, Any]:
         SMDebugValueError: it is no JSON object.
     """
     path = Path(json_config_path or get_config_file_path())
-    config = json.loads(path.read_text(encoding="utf-8"))
+    config = _read_json(path)
     if not isinstance(config, dict):
         raise SMDebugValueError(f"{path} must hold a JSON object, not {type(config).__name__}.")
     return config
@@ -150,7 +150,7 @@ def get_node_id_from_resource_config() -> str | None:
     path = Path(DEFAULT_RESOURCE_CONFIG_FILE)
     if not path.is_file():
         return None
-    host = json.loads(path.read_text(encoding="utf-8")).get("current_host")
+    host = _read_json(path).get("current_host")
     return None if host is None else str(host)
 
 
@@ -163,6 +163,13 @@ def create_hook_from_json_config(
     hook = hook_cls(include_collections=get_include_collections(params), **arguments)
     add_collections_to_manager(hook.collection_manager, params, arguments)
     return hook
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise json.JSONDecodeError(f"{path} is no JSON: {error.msg}", error.doc, error.pos) from error
 
 
 def _get_parameters(holder: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -253,7 +260,7 @@ def _get_sagemaker_tensorboard_dir() -> str | None:
     path = Path(os.environ.get(TENSORBOARD_CONFIG_FILE_PATH_ENV_STR, DEFAULT_SAGEMAKER_TENSORBOARD_CONFIG_FILE))
     if not path.is_file():
         return None
-    return str(json.loads(path.read_text(encoding="utf-8")).get("LocalPath", DEFAULT_SAGEMAKER_TENSORBOARD_PATH))
+    return str(_read_json(path).get("LocalPath", DEFAULT_SAGEMAKER_TENSORBOARD_PATH))
 
 
 def parse_switch(text: str) -> bool:

@@ -71,8 +71,15 @@ def _set_up(logger: logging.Logger) -> None:
         errors.setLevel(logging.ERROR)
         handlers.append(errors)
     path = os.environ.get(LOG_PATH_ENV_STR)
+    problem = None
     if path:
-        handlers.append(logging.FileHandler(path))
+        try:
+            handlers.append(logging.FileHandler(path))
+        except OSError as error:
+            # Whoever logs first may be in the midst of a training.
+            problem = error
     for handler in handlers:
         handler.setFormatter(layout)
         logger.addHandler(handler)
+    if problem:
+        logger.warning("%s: no log can be written to %s (%s).", LOG_PATH_ENV_STR, path, problem.strerror)

@@ -33,8 +33,15 @@ def del_hook() -> None:
 
 
 def is_switched_on() -> bool:
-    """Tell whether USE_SMDEBUG leaves smdebug on, as it does where it is not set."""
-    return parse_switch(os.environ.get(USE_SMDEBUG_ENV_STR, "true"))
+    """Tell whether USE_SMDEBUG leaves smdebug on, as it does where it is not set.
+
+    Raises:
+        ValueError: it is neither on nor off.
+    """
+    try:
+        return parse_switch(os.environ.get(USE_SMDEBUG_ENV_STR, "true"))
+    except ValueError as error:
+        raise ValueError(f"{USE_SMDEBUG_ENV_STR}: {error}") from error
 
 
 def find_hook(hook_class: type[HookT], json_config_path: str | None, create_if_not_exists: bool) -> HookT | None:

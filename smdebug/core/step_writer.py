@@ -40,6 +40,10 @@ _ALIGNMENT = 64
 _FLUSH_BYTES = 1024 * 1024
 
 
+# So many heads are kept, of half a kilobyte each: a tensor may have a shape of its own at every step.
+_MOST_HEADS = 65536
+
+
 class HeadCache:
     """Heads of records already encoded: names, types and shapes hardly ever change from step to step."""
 
@@ -67,6 +71,8 @@ class HeadCache:
         key = (name, data_type, shape, event_bytes, metadata_bytes)
         heads = self._heads.get(key)
         if heads is None:
+            if len(self._heads) >= _MOST_HEADS:
+                self._heads.clear()
             heads = encode_heads(name, data_type, shape, content_bytes, event_bytes, metadata_bytes)
             self._heads[key] = heads
         return heads

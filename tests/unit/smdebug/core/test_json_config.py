@@ -139,3 +139,25 @@ def test_switches():
     assert not parse_switch("0")
     with pytest.raises(ValueError, match="neither on nor off"):
         parse_switch("maybe")
+
+
+def test_file_that_is_no_json_is_named(tmp_path):
+    path = tmp_path / "debughookconfig.json"
+    path.write_text("{")
+    with pytest.raises(json.JSONDecodeError, match=r"debughookconfig.json is no JSON: Expecting property name"):
+        create_hook_from_json_config(PlainHook, str(path))
+
+
+def test_switch_that_is_neither_on_nor_off_is_named(monkeypatch):
+    monkeypatch.setenv("USE_SMDEBUG", "perhaps")
+    with pytest.raises(ValueError, match="USE_SMDEBUG: 'perhaps' is neither on nor off"):
+        singleton.is_switched_on()
+
+
+def test_log_file_that_cannot_be_written_ends_nothing(run_script):
+    script = "from smdebug.core.logger import get_logger; get_logger().error('what matters')"
+    ran = run_script(script, SMDEBUG_LOG_PATH="/proc/none/x.log")
+    assert ran.returncode == 0
+    first, second = ran.stdout.splitlines()
+    assert "SMDEBUG_LOG_PATH: no log can be written to /proc/none/x.log (No such file or directory)" in first
+    assert second.endswith("what matters")

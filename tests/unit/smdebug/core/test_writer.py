@@ -27,7 +27,7 @@ from smdebug.core.protobuf import decode_fields, encode_bytes, encode_float
 from smdebug.core.reader import FileReader
 from smdebug.core.run_writer import RunWriter, Worker, check_out_dir
 from smdebug.core.step_counters import StepCounters
-from smdebug.core.step_writer import StepWriter
+from smdebug.core.step_writer import HeadCache, StepWriter
 from smdebug.core.tfevent import read_events
 from smdebug.core.writer import FileWriter, write_value
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
@@ -307,3 +307,15 @@ def test_a_run_on_s3(monkeypatch):
         assert [event.values[0].tag for event in read_events(event)] == ["a", "b"]
         with pytest.raises(SMDebugRuntimeError, match="has ended"):
             check_out_dir("s3://bucket/run")
+
+
+def test_shapes_that_differ_at_every_step_do_not_pile_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(step_writer, "_MOST_HEADS", 4)
+    heads = HeadCache()
+    for step in range(20):
+        writer = StepWriter(str(tmp_path), "worker_0", step, heads=heads)
+        write_value(writer, "t", np.full((1, step), step))
+        writer.close()
+    assert len(heads._heads) <= 4
+    (event,) = read_events((tmp_path / get_event_path(17, "worker_0")).read_bytes())
+    assert event.values[0].tensor.tolist() == [[17] * 17]
