@@ -67,8 +67,8 @@ def get_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any], abs: bool
     std and variance divide by the number of elements n, numpy's default (torch divides by n-1). The norms l1 and l2
     are those of the flattened array, whatever its shape: the sum of absolute values, and the square root of the sum
     of squares, as PyTorch and MXNet hooks save them. (smdebug 1.0.34 computed matrix norms for two dimensions, and
-    failed for none and for more than two.) Half precision is reduced as single precision, as PyTorch hooks do it: a
-    sum of it would soon be infinite. Absolute values of signed integers are unsigned: that of int8's -128 is 128.
+    failed for none and for more than two.) What half precision cannot hold, as the sum of many numbers, comes in
+    single precision, and norms always do. Absolute values of signed integers are unsigned: that of int8's -128 is 128.
 
     Raises:
         SMDebugValueError: the reduction is not one of the nine, the array is not one of numbers, or min or max is
@@ -80,16 +80,21 @@ def get_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any], abs: bool
         raise SMDebugValueError(f"There is no {reduction_name} of values of type {data.dtype}: they are no numbers.")
     if not data.size and reduction_name in ("min", "max"):
         raise SMDebugValueError(f"There is no {reduction_name} of an array without elements.")
-    if data.dtype == np.float16:
-        data = data.astype(np.float32)
     if abs:
         data = np.absolute(data)
         if data.dtype.kind == "i":
             data = data.view(f"u{data.itemsize}")
     if reduction_name in ALLOWED_NORMS:
         flat = data.reshape(-1)
-        if flat.dtype.kind in "biu":
+        if flat.dtype == np.float16:
+            flat = flat.astype(np.float32)
+        elif flat.dtype.kind in "biu":
             flat = flat.astype(np.float64)
         return np.linalg.norm(flat, ord=int(reduction_name[1]))
     operation = "var" if reduction_name == "variance" else reduction_name
-    return getattr(np, operation)(data)
+    reduce = getattr(np, operation)
+    if data.dtype != np.float16:
+        return reduce(data)
+    with np.errstate(over="ignore", invalid="ignore"):
+        reduced = reduce(data)
+    return reduced if np.isfinite(reduced) else reduce(data.astype(np.float32))

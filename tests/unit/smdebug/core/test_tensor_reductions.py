@@ -34,11 +34,14 @@ def test_norms_of_other_types(dtype: type) -> None:
     assert get_numpy_reduction("l2", np.ones((2, 2), dtype)) == pytest.approx(2)
 
 
-def test_half_precision_is_reduced_as_single_precision() -> None:
+def test_what_half_precision_cannot_hold_comes_in_single_precision() -> None:
     values = np.full(3000, 300, np.float16)
     for name, expected in {"sum": 900_000, "l1": 900_000, "mean": 300, "max": 300}.items():
         assert get_numpy_reduction(name, values) == expected
     assert get_numpy_reduction("variance", np.array([-600, 600], np.float16)) == 360_000
+    assert get_numpy_reduction("prod", np.array([300, 300], np.float16), abs=True) == 90_000
+    assert np.isnan(get_numpy_reduction("sum", np.array([1, np.nan], np.float16)))
+    assert get_numpy_reduction("sum", np.array([1, 2], np.float16)).dtype == np.float16
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
