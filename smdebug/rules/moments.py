@@ -20,9 +20,15 @@ def compute_abs_mean(values: NDArray[Any]) -> float:
     """mean(|x|) over all elements, in single precision at least; NaN if empty."""
     if not values.size:
         return math.nan
-    flat = values.reshape(-1)
-    wide = flat if flat.dtype.itemsize >= 4 and flat.dtype.kind in "fc" else flat.astype(np.float64)
-    return float(np.add.reduce(np.abs(wide)) / values.size)
+    absolute = np.abs(widen(values.reshape(-1)))
+    total = float(np.add.reduce(absolute))
+    # Sums of numbers near the end of single precision's range leave it.
+    return (total if math.isfinite(total) else float(np.add.reduce(absolute, dtype=np.float64))) / values.size
+
+
+def widen(values: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in single precision at least: what is made of them neither wraps nor overflows a small type."""
+    return values if values.dtype.itemsize >= 4 and values.dtype.kind in "fc" else values.astype(np.float64)
 
 
 def compute_variance(values: NDArray[Any]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import finalize
 
 from smdebug.rules.record_reader import RecordReader
 from smdebug.rules.step_batch import Batch, BatchPlan, Selection, SelectionParts, read_batch
@@ -140,7 +140,9 @@ class StepValues:
         key = id(index.layout), tuple(names), unless
         for batch in self._batches.get(step, ()):
             if batch.plan.covers(names):
-                return Selection(batch, self._find_parts(batch, key))
+                # Another rule's batch: it may hold none of these as rows.
+                parts = self._find_parts(batch, key)
+                return Selection(batch, parts) if parts.rows else None
         plan = self._find_plan(index.layout, key)
         read = None if plan is None else read_batch(plan, worker, index, self._records)
         if read is None:
@@ -216,14 +218,16 @@ def _place_of(location: TensorLocation) -> tuple[str, int]:
     return location.event_file_name, location.start_idx
 
 
-_shared: WeakKeyDictionary[Trial, StepValues] = WeakKeyDictionary()
+# By the trial itself: two of one path are equal, although a training may have written its run anew between them.
+_shared: dict[int, StepValues] = {}
 
 
 def share_values(trial: Trial) -> StepValues:
-    """What the rules on this run share; it lives as long as the trial."""
-    found = _shared.get(trial)
+    """What the rules on this trial share; it lives as long as the trial."""
+    found = _shared.get(id(trial))
     if found is None:
-        found = _shared[trial] = StepValues(RecordReader(trial.files))
+        found = _shared[id(trial)] = StepValues(RecordReader(trial.files))
+        finalize(trial, _shared.pop, id(trial), None).atexit = False
     return found
 
 

@@ -105,7 +105,8 @@ class CheckInputImages(BuiltInRule):
             new = ChannelSums(seen.images + new.images, seen.values + new.values, seen.sums + new.sums)
         self._sums[key] = new
         limit: float = self.values["threshold_mean"]
-        worst = int(np.abs(new.means).argmax())
+        # A channel with NaN has no mean; the others have theirs.
+        worst = int(np.nan_to_num(np.abs(new.means), nan=-1.0, posinf=np.inf).argmax())
         mean = float(new.means[worst])
         if new.images < self.values["threshold_samples"]:
             return False

@@ -24,8 +24,8 @@ def compute_fall_percent(before: float, now: float) -> float:
 
     From a loss of 0 no percentage can be taken: the fall is then 0, or infinite with the sign of the change.
     """
-    if before == 0 and not math.isnan(now):
-        return 0.0 if now == 0 else math.copysign(math.inf, -now)
+    if before == 0:
+        return now if now == 0 or math.isnan(now) else math.copysign(math.inf, -now)
     return (before - now) / abs(before) * 100.0
 
 

@@ -18,7 +18,7 @@ def compute_overfit_ratio(training: list[float], validation: list[float]) -> flo
     """(mean(validation) - mean(training)) / |mean(training)|; infinite above a mean training loss of 0."""
     train, valid = math.fsum(training) / len(training), math.fsum(validation) / len(validation)
     if train == 0:
-        return 0.0 if valid == 0 else math.copysign(math.inf, valid)
+        return valid if valid == 0 or math.isnan(valid) else math.copysign(math.inf, valid)
     return (valid - train) / abs(train)
 
 

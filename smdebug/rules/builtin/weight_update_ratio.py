@@ -9,7 +9,7 @@ import numpy as np
 
 from smdebug.core.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import INEXACT, BuiltInRule
-from smdebug.rules.moments import compute_abs_mean
+from smdebug.rules.moments import compute_abs_mean, widen
 from smdebug.rules.parameters import integer, number
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _NAMES = r"^(?!gradient).*(weight|kernel)"
 def compute_update_ratio(before: NDArray[Any], now: NDArray[Any], epsilon: float) -> float:
     """mean(|now - before|) / (mean(|before|) + epsilon), both over all elements; NaN where values are none."""
     with np.errstate(invalid="ignore", over="ignore"):
-        update = compute_abs_mean(now - before)
+        update = compute_abs_mean(widen(now) - widen(before))
         weight = compute_abs_mean(before) + epsilon
     return update / weight if weight else math.inf if update else 0.0
 

@@ -164,6 +164,24 @@ def test_what_was_read_together_is_read_once(tmp_path: Path, monkeypatch: pytest
         assert not found.flags.writeable
 
 
+def test_a_batch_that_holds_none_of_the_names_is_no_selection(tmp_path: Path) -> None:
+    trial = write_run(tmp_path)
+    values = share_values(trial)
+    learn(trial, values, 1)
+    assert values.select(trial, values.names(trial, 2), 2) is not None
+    assert values.select(trial, [], 2) is None
+    for step in trial.steps():
+        # Neither rule's tensors are there, while the first one's batch of all tensors is.
+        for name, parameters in (
+            ("AllZero", {"tensor_regex": "."}),
+            ("VanishingGradient", {}),
+            ("WeightUpdateRatio", {}),
+        ):
+            assert find_built_in_rule(name)(trial, **parameters).invoke_at_step(step) is (
+                name == "AllZero" and step == 0
+            )
+
+
 def test_on_s3(storage: Storage) -> None:
     trial = write_run(f"s3://{BUCKET}/run")
     values = share_values(trial)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gc
+import shutil
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +116,23 @@ def test_choice_follows_names_and_collections(tmp_path: Path) -> None:
     assert values.choose(trial, 0, ["mine"], ["^a$"]) == ["a", "b"]
     trial.collection("mine").include("c")
     assert values.choose(trial, 1, ["mine"], ["^a$"]) == ["a", "b", "c"]
+
+
+def test_a_run_written_anew_is_read_anew(tmp_path: Path) -> None:
+    old, again = write_run(tmp_path), write_run(tmp_path / "other")
+    assert share_values(old).read(old, "a", locate(old, "a", 1), 1)[0, 0] == 1
+    shutil.rmtree(tmp_path)
+    run = RunMaker(tmp_path)
+    run.write_step(1, {"a": TENSORS["a"] - 7})
+    run.end()
+    new = create_trial(str(tmp_path))
+    assert new == old, "one path, one name"
+    assert share_values(new).read(new, "a", locate(new, "a", 1), 1)[0, 0] == -7
+    # What is shared goes with its trial.
+    shared = weakref.ref(share_values(again))
+    del again
+    gc.collect()
+    assert shared() is None
 
 
 def test_steps_before(tmp_path: Path) -> None:

@@ -68,6 +68,19 @@ def test_ratio_agrees_with_numpy() -> None:
     assert compute_update_ratio(np.zeros(2), np.zeros(2), 0) == 0
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        (np.array([200], np.uint8), np.array([100], np.uint8), 0.5),
+        (np.array([True, True]), np.array([True, False]), 0.5),
+        (np.array([60000], np.float16), np.array([-60000], np.float16), 2),
+        (np.full(4, 2e38, np.float32), np.full(4, 1e38, np.float32), 0.5),
+    ],
+)
+def test_update_ratio_of_small_types(before: Any, now: Any, expected: float) -> None:
+    assert compute_update_ratio(before, now, 0) == pytest.approx(expected, rel=1e-3)
+
+
 @pytest.mark.parametrize("name", WEIGHTS)
 @pytest.mark.parametrize(("factor", "fires"), [(1.5, []), (10.9, []), (11.1, [1]), (1 + 2e-8, []), (1 + 0.5e-8, [1])])
 def test_update_ratio(tmp_path: Path, name: str, factor: float, fires: list[int]) -> None:

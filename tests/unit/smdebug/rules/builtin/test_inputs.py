@@ -41,6 +41,14 @@ def test_images_agree_with_numpy(tmp_path: Path) -> None:
     assert get_finding(rule).value == pytest.approx(means[np.abs(means).argmax()])
 
 
+def test_a_channel_of_nan_hides_no_other(tmp_path: Path) -> None:
+    images = make_images(500, 1.0)
+    images[3, 0] = np.nan
+    rule = CheckInputImages(write_run(tmp_path, [{"Net_input_0": images}]))
+    assert find_firing(rule) == [0]
+    assert get_finding(rule).value == pytest.approx(1)
+
+
 def test_images_of_modes_are_not_mixed(tmp_path: Path) -> None:
     trial = write_run(tmp_path, [{"Net_input_0": make_images(300, 1.0)}] * 4, [TRAIN, EVAL, TRAIN, EVAL])
     assert find_firing(CheckInputImages(trial)) == [2, 3]

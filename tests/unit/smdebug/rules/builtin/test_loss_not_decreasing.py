@@ -29,6 +29,7 @@ def test_fall(before: float, now: float, percent: float) -> None:
 @pytest.mark.parametrize(
     ("before", "now", "problem"),
     [
+        (0.0, math.nan, "no decrease"),
         (1.0, 0.998, None),
         (1.0, 0.9995, "fell by 0.05 %, and should have fallen by diff_percent 0.1"),
         (1.0, 1.0, "fell by 0 %"),

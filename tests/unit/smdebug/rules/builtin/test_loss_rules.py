@@ -47,6 +47,7 @@ def test_whose_loss_it_is(names: list[str], mode: Any, expected: Any) -> None:
 def test_ratio() -> None:
     assert compute_overfit_ratio([1.0, 3.0], [2.5, 1.9]) == pytest.approx((np.mean([2.5, 1.9]) - 2) / 2)
     assert compute_overfit_ratio([0.0], [1.0]) == np.inf
+    assert np.isnan(compute_overfit_ratio([0.0], [np.nan]))
 
 
 @pytest.mark.parametrize("framework", PAIRS)
