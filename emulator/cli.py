@@ -171,7 +171,13 @@ def rules(arguments: tuple[str, ...]) -> None:
     """
     # Rules are smdebug's, and nothing of it is imported here.
     command = [sys.executable, "-m", "smdebug.rules", *arguments]
-    sys.exit(subprocess.run(command, check=False).returncode)
+    with subprocess.Popen(command) as process:
+        try:
+            process.wait()
+        except KeyboardInterrupt:
+            # It was interrupted too, and says how it ends.
+            process.wait()
+    sys.exit(process.returncode)
 
 
 @main.group("stop-handler")

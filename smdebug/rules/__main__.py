@@ -3,7 +3,7 @@
 python -m smdebug.rules list | show NAME | run NAME --trial PATH_OR_S3 [--param NAME=VALUE …] | docs
 
 `run` judges a run step by step, as a rule container does, and ends with exit code 0 for NoIssuesFound, 2 for
-IssuesFound and 1 for Error.
+IssuesFound and 1 for Error, which a command line that cannot be understood is too.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from smdebug.core.output import is_s3_path
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.rules.builtin import find_built_in_rule, list_names
 from smdebug.rules.evaluator import evaluate_to_end
 from smdebug.rules.rule_pages import build_page, describe_rule, get_summary
+from smdebug.rules.rule_preparation import check_other_trials, split_steps
 from smdebug.rules.rule_report import RuleReport
 from smdebug.rules.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict
+from smdebug.rules.watched_quantity import to_json_number
 from smdebug.trials import create_trial
+from smdebug.trials.create import open_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,18 +56,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def judge_trial(options: argparse.Namespace) -> tuple[Verdict, BuiltInRule | None]:
-    """Evaluates the rule that the options name; every error that smdebug raises on purpose becomes a verdict."""
+    """Evaluates the rule that the options name; errors of files and those raised on purpose become a verdict."""
     rule: BuiltInRule | None = None
     try:
-        rule_class = _show_progress(find_built_in_rule(options.name))
-        trial = _open(options.trial)
-        others = [_open(path) for path in options.other_trial] or None
-        rule = rule_class(trial, others, **_parse_parameters(options.param))
+        rule_class = find_built_in_rule(options.name)
+        given, start, end = split_steps(rule_class, _parse_parameters(options.param))
+        check_other_trials(rule_class, options.other_trial)
+        others = [_open(path, may_begin=False) for path in options.other_trial] or None
+        trial = _open(options.trial, may_begin=not options.no_wait)
+        rule = _show_progress(rule_class)(trial, others, **given)
         report = RuleReport(options.name, options.name, options.trial, rule.values, rule)
-        verdict = evaluate_to_end(rule, options.start_step, _choose_end(options, trial), options.output, report)
+        start = start if options.start_step is None else options.start_step
+        end = end if options.end_step is None else options.end_step
+        if end is None and options.no_wait:
+            end = _end_of_known(trial)
+        verdict = evaluate_to_end(rule, start, end, options.output, report)
         if options.output is not None:
             report.write(verdict, options.output)
-    except SMDebugError as error:
+    except (SMDebugError, OSError) as error:
         return Verdict(ERROR, f"{type(error).__name__}: {error}"), rule
     return verdict, rule
 
@@ -84,23 +93,27 @@ def _run(options: argparse.Namespace) -> int:
         }
         if finding is not None:
             mode = None if finding.mode is None else finding.mode.name
-            content["Finding"] = {**asdict(finding), "mode": mode}
+            numbers = {name: to_json_number(getattr(finding, name)) for name in ("value", "threshold")}
+            content["Finding"] = {**asdict(finding), **numbers, "mode": mode}
         _write(json.dumps(content) + "\n")
     else:
         _write(f"{verdict.status}: {verdict.details}\n")
     return EXIT_CODES[verdict.status]
 
 
-def _open(path: str) -> Trial:
+def _open(path: str, *, may_begin: bool) -> Trial:
     # A folder that is not there would be waited for, as that of a training that has not begun.
     if not is_s3_path(path) and not Path(path).expanduser().is_dir():
         raise SMDebugValueError(f"There is no folder {path}: --trial is a run's folder, or s3://bucket/prefix.")
+    if not open_files(path).list_collections_files():
+        if not may_begin:
+            raise SMDebugValueError(f"Nothing was saved at {path}.")
+        sys.stderr.write(f"Nothing was saved at {path} yet: waiting for the run to begin.\n")
+        sys.stderr.flush()
     return create_trial(path)
 
 
-def _choose_end(options: argparse.Namespace, trial: Trial) -> int | None:
-    if options.end_step is not None or not options.no_wait:
-        return None if options.end_step is None else int(options.end_step)
+def _end_of_known(trial: Trial) -> int:
     known = trial.steps()
     return known[-1] + 1 if known else 0
 
@@ -143,8 +156,15 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """As argparse has it, but not with the exit code of IssuesFound."""
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_CODES[ERROR], f"{self.prog}: error: {message}\n")
+
+
 def _build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="smdebug rules", description=(__doc__ or "").splitlines()[0])
+    parser = _Parser(prog="smdebug-emulator rules", description=(__doc__ or "").splitlines()[0])
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("list", help="all built-in rules, one a line")
     show = actions.add_parser("show", help="formula, parameters and example configuration of a rule")
@@ -155,7 +175,7 @@ def _build_parser() -> argparse.ArgumentParser:
     run.add_argument("--trial", required=True, metavar="PATH_OR_S3", help="the run: a folder, or s3://bucket/prefix")
     run.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the rule")
     run.add_argument("--other-trial", action="append", default=[], metavar="PATH_OR_S3", help="a run to compare with")
-    run.add_argument("--start-step", type=int, default=0, metavar="N", help="first global step to judge")
+    run.add_argument("--start-step", type=int, metavar="N", help="first global step to judge")
     run.add_argument("--end-step", type=int, metavar="N", help="global step to stop before")
     run.add_argument("--no-wait", action="store_true", help="judge the steps that are there; do not follow the job")
     run.add_argument("--output", type=Path, metavar="FOLDER", help="where the rule's files go (default: here)")

@@ -115,7 +115,9 @@ class _Axes:
 
 def _widen(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values, default=0.0), max(values, default=1.0)
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+    # A half more or less is nothing to a large number.
+    margin = max(0.5, abs(low) / 1e9)
+    return (low, high) if high > low else (low - margin, high + margin)
 
 
 def _format(value: object, digits: int = 6) -> str:

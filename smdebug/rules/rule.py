@@ -50,6 +50,11 @@ class Finding:
         return f"{self.tensor} at {place}{worker}: {self.text}"
 
 
+def _to_number(value: Any) -> float:
+    """A plain number, which the report can hold, of what a rule measured: numpy has numbers and arrays of its own."""
+    return value if type(value) is float else float(value.item() if hasattr(value, "item") else value)
+
+
 class Rule(ABC):
     """What judges a run. Override `invoke_at_step`, and `set_required_tensors` to have tensors fetched together.
 
@@ -126,11 +131,15 @@ class Rule(ABC):
             fires: on which side of the threshold the rule fires.
             tensor: whose value it is.
             worker: the worker whose tensor that is.
+
+        Raises:
+            TypeError, ValueError: value or threshold is not one number; arrays of one element are.
         """
         watched = self.watched_quantities.get(quantity)
         if watched is None:
-            watched = self.watched_quantities[quantity] = WatchedQuantity(quantity, threshold, fires)
-        watched.add(step, value, tensor, worker)
+            limit = None if threshold is None else _to_number(threshold)
+            watched = self.watched_quantities[quantity] = WatchedQuantity(quantity, limit, fires)
+        watched.add(step, _to_number(value), tensor, worker)
 
     def set_required_tensors(self, step: int) -> None:  # noqa: B027 -- a rule may require nothing
         """Adds to `req_tensors` what `invoke_at_step` will read at a global step."""

@@ -17,6 +17,8 @@ _STYLE = "text{font:12px system-ui,sans-serif;fill:#333}.t{font-weight:600}.l{fi
 # Values further apart than this, all above 0, are drawn on a logarithmic scale.
 _LOGARITHMIC_FROM = 1000.0
 _MOST_DRAWN = 800
+# Numbers beyond are drawn here: the distance of two of them is still a number.
+_FURTHEST = 1e300
 _TICKS = 4
 
 
@@ -43,12 +45,15 @@ def draw_plot(title: str, quantities: Sequence[WatchedQuantity], fired_at: int |
 
 def _draw_panel(quantity: WatchedQuantity, top: int, fired_at: int | None) -> list[str]:
     points = [
-        (step, value) for step, value in zip(quantity.steps, quantity.values, strict=True) if math.isfinite(value)
+        (step, _bound(value))
+        for step, value in zip(quantity.steps, quantity.values, strict=True)
+        if math.isfinite(value)
     ]
     every = -(-len(points) // _MOST_DRAWN) or 1
     drawn = [point for at, point in enumerate(points) if at % every == 0 or point[0] == fired_at]
     limit = quantity.threshold if quantity.threshold is not None and math.isfinite(quantity.threshold) else None
-    values = [value for _, value in drawn] + ([] if limit is None else [limit])
+    limits = [] if limit is None else [_bound(limit)]
+    values = [value for _, value in drawn] + limits
     across = _Scale([step for step, _ in drawn], _LEFT, _WIDTH - _RIGHT, logarithmic=False)
     bottom = top + _PANEL - _BOTTOM
     up = _Scale(values, bottom, top + 22, logarithmic=_spans_decades(values))
@@ -66,8 +71,8 @@ def _draw_panel(quantity: WatchedQuantity, top: int, fired_at: int | None) -> li
         for value in across.ticks()
         if value == int(value)
     ]
-    if limit is not None:
-        y = up.place(limit)
+    for bounded in limits:
+        y = up.place(bounded)
         parts.append(
             f'<path d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}" stroke="{_LIMIT}" stroke-dasharray="6 4" fill="none"/>'
         )
@@ -87,6 +92,10 @@ def _draw_panel(quantity: WatchedQuantity, top: int, fired_at: int | None) -> li
     return parts
 
 
+def _bound(value: float) -> float:
+    return max(-_FURTHEST, min(_FURTHEST, value))
+
+
 def _spans_decades(values: Sequence[float]) -> bool:
     return bool(values) and min(values) > 0 and max(values) / min(values) >= _LOGARITHMIC_FROM
 
@@ -98,8 +107,10 @@ class _Scale:
         self._logarithmic = logarithmic
         seen = [math.log10(value) if logarithmic else value for value in values] or [0.0, 1.0]
         low, high = min(seen), max(seen)
-        if high == low:
-            low, high = low - 0.5, high + 0.5
+        if high - low < 1 / _FURTHEST:
+            # A half more or less is nothing to a large number.
+            margin = max(0.5, abs(low) / 1e9)
+            low, high = low - margin, high + margin
         self._low, self._high = low, high
         self._start, self._end = start, end
 

@@ -15,6 +15,7 @@ from smdebug.rules.requirements import install_requirements
 from smdebug.rules.run_opening import open_other_trials
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from smdebug.rules.rule import Rule
@@ -77,23 +78,44 @@ def prepare_rule(config: RuleConfig, source_folder: Path) -> PreparedRule:
     config = replace(config, parameters=given)
     rule_class: type[Rule]
     if config.source_s3_uri is None:
-        rule_class = built_in = find_built_in_rule(config.rule_to_invoke)
-        own = {parameter.name for parameter in built_in.parameters}
+        rule_class = find_built_in_rule(config.rule_to_invoke)
     else:
         sources = download_source(config.source_s3_uri, source_folder)
         install_requirements(sources, source_folder)
         rule_class = import_rule(sources, source_folder, config.rule_to_invoke)
-        own = set(list_arguments(rule_class))
-    declared = [parameter for parameter in _STEPS if parameter.name not in own]
-    outer = {name: given[name] for name in given if name in {each.name for each in declared}}
-    steps = convert_parameters(rule_class.__name__, declared, outer)
-    inner: dict[str, Any] = {name: text for name, text in given.items() if name not in outer}
+    arguments, start_step, end_step = split_steps(rule_class, given)
     if issubclass(rule_class, BuiltInRule):
-        convert_parameters(rule_class.__name__, (*rule_class.parameters, *declared), given)
-        if config.other_trials and not rule_class.compares_runs:
-            raise SMDebugValueError(f"Rule {rule_class.__name__} compares with no other trial: leave them out.")
+        check_other_trials(rule_class, config.other_trials)
     else:
-        check_arguments(rule_class, {**inner, **({"other_trials": None} if config.other_trials else {})})
-        inner = convert_arguments(rule_class, inner)
+        check_arguments(rule_class, {**arguments, **({"other_trials": None} if config.other_trials else {})})
+        arguments = convert_arguments(rule_class, arguments)
     others = open_other_trials(config)
-    return PreparedRule(rule_class, inner, others, actions, steps.get("start_step", 0), steps.get("end_step"))
+    return PreparedRule(rule_class, arguments, others, actions, start_step, end_step)
+
+
+def split_steps(rule_class: type[Rule], given: Mapping[str, str]) -> tuple[dict[str, Any], int, int | None]:
+    """A rule's own parameters, as text, and between which steps it is evaluated: start_step and end_step.
+
+    Raises:
+        SMDebugValueError: parameters that a built-in rule does not have or cannot use, or steps that are no numbers.
+    """
+    built_in = rule_class.parameters if issubclass(rule_class, BuiltInRule) else None
+    own = list_arguments(rule_class) if built_in is None else {parameter.name for parameter in built_in}
+    declared = [parameter for parameter in _STEPS if parameter.name not in own]
+    if built_in is not None:
+        # Everything that is wrong, in one message.
+        convert_parameters(rule_class.__name__, (*built_in, *declared), given)
+    outer = {name: text for name, text in given.items() if name in {each.name for each in declared}}
+    steps = convert_parameters(rule_class.__name__, declared, outer)
+    inner = {name: text for name, text in given.items() if name not in outer}
+    return inner, steps.get("start_step", 0), steps.get("end_step")
+
+
+def check_other_trials(rule_class: type[BuiltInRule], others: Collection[str]) -> None:
+    """Refuses runs to compare with where a rule compares with none.
+
+    Raises:
+        SMDebugValueError: it is given some.
+    """
+    if others and not rule_class.compares_runs:
+        raise SMDebugValueError(f"Rule {rule_class.__name__} compares with no other trial: leave them out.")

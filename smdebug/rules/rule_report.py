@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.rule import Finding, Rule
 from smdebug.rules.rule_plot import draw_plot
 from smdebug.rules.watched_quantity import to_json_number
 
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from smdebug.rules.rule import Rule
     from smdebug.rules.verdict import Verdict
 
 REPORT_FILE = "report.json"
@@ -55,8 +56,9 @@ class RuleReport:
     def build(self, verdict: Verdict) -> dict[str, Any]:
         """The content of report.json."""
         finding = None
-        if self.rule is not None and self.rule.finding is not None and verdict.step is not None:
-            found = self.rule.finding
+        found = None if self.rule is None else self.rule.finding
+        # A user's rule may keep something of its own under this name.
+        if isinstance(found, Finding) and verdict.step is not None:
             finding = {_to_pascal(name): value for name, value in asdict(found).items()}
             finding["Mode"] = None if found.mode is None else found.mode.name
             finding["Value"] = to_json_number(found.value)
@@ -66,7 +68,7 @@ class RuleReport:
             "Rule": self.rule_name,
             "RuleConfigurationName": self.configuration_name,
             "Run": self.run,
-            "RuleParameters": dict(getattr(self.rule, "values", None) or self.parameters),
+            "RuleParameters": _to_json(self.rule.values if isinstance(self.rule, BuiltInRule) else self.parameters),
             "RuleEvaluationStatus": verdict.status,
             "StatusDetails": verdict.details,
             "Finding": finding,
@@ -92,6 +94,17 @@ class RuleReport:
         if quantities:
             title = f"{self.configuration_name}: {verdict.status}"
             (folder / PLOT_FILE).write_text(draw_plot(title, quantities, verdict.step), encoding="utf-8")
+
+
+def _to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters with the numbers in a form that JSON has."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, list):
+            return [convert(each) for each in value]
+        return to_json_number(value) if isinstance(value, float) else value
+
+    return {name: convert(value) for name, value in parameters.items()}
 
 
 def _to_pascal(name: str) -> str:

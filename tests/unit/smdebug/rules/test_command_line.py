@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -48,6 +50,11 @@ def test_list_and_show(capsys: Any) -> None:
         (["VanishingGradient", "--param", "threshold=x"], 1, "threshold is 'x', expected a number of at least 0"),
         (["VanishingGradient", "--param", "threshold"], 1, "is not NAME=VALUE"),
         (["DeadRelu"], 0, "found none of what it looks at"),
+        (["VanishingGradient", "--param", "end_step=2"], 0, "in 2 steps, the last of them 1"),
+        (["VanishingGradient", "--param", "start_step=2", "--start-step", "3"], 1, "had no step to evaluate"),
+        (["VanishingGradient", "--param", "end_step=-1"], 1, "end_step is '-1', expected a whole number of at least 0"),
+        (["VanishingGradient", "--output", "/proc/nowhere"], 1, "FileNotFoundError"),
+        (["VanishingGradient", "--other-trial", "/"], 1, "compares with no other trial"),
         (["Unknown"], 1, "There is no built-in rule 'Unknown'"),
         (["SimilarAcrossRuns"], 1, "other_trials is required"),
     ],
@@ -68,6 +75,23 @@ def test_json(run: str, capsys: Any) -> None:
     assert (answer["Finding"]["threshold"], answer["Finding"]["mode"]) == (1e-7, "GLOBAL")
 
 
+def test_json_has_no_number_that_json_does_not_have(tmp_path: Path, capsys: Any) -> None:
+    maker = RunMaker(tmp_path)
+    maker.write_steps("loss", {0: 0.0, 10: 1.0})
+    maker.end()
+    assert main(["run", "LossNotDecreasing", "--trial", maker.out_dir, "--json"]) == 2
+    answer = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert answer["Finding"]["value"] == "-inf"
+
+
+@pytest.mark.parametrize("arguments", [[], ["run"], ["run", "AllZero"], ["run", "AllZero", "--trail", "x"], ["show"]])
+def test_a_wrong_command_line_is_no_finding(arguments: list[str], capsys: Any) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 1
+    assert "smdebug-emulator rules" in capsys.readouterr().err
+
+
 def test_other_trial(run: str, capsys: Any) -> None:
     assert main(["run", "SimilarAcrossRuns", "--trial", run, "--other-trial", run]) == 2
     assert "it is the same at step 0" in capsys.readouterr().out
@@ -79,6 +103,22 @@ def test_run_that_has_not_ended(tmp_path: Path, capsys: Any) -> None:
     assert main(["run", "VanishingGradient", "--trial", maker.out_dir, "--no-wait"]) == 0
     assert main(["run", "VanishingGradient", "--trial", str(tmp_path / "nowhere")]) == 1
     assert "There is no folder" in capsys.readouterr().out
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert main(["run", "VanishingGradient", "--trial", str(empty), "--no-wait"]) == 1
+    assert main(["run", "SimilarAcrossRuns", "--trial", maker.out_dir, "--other-trial", str(empty)]) == 1
+    assert capsys.readouterr().out.count("Nothing was saved at") == 2
+
+
+def test_interrupted(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "emulator", "rules", "run", "AllZero", "--trial", str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stderr is not None
+    assert "waiting for the run to begin" in process.stderr.readline()
+    # As Ctrl-C does: both the command and what it started get it.
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=60)[1].strip() == "Interrupted."
+    assert process.returncode == 130
 
 
 def test_run_on_s3(storage: Storage, capsys: Any) -> None:

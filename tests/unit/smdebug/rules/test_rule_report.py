@@ -13,13 +13,20 @@ import numpy as np
 import pytest
 
 from examples.rule_pictures import judge_firing, make_firings
+from smdebug.rules import Rule
 from smdebug.rules.builtin import find_built_in_rule, list_names
+from smdebug.rules.evaluator import evaluate_to_end
 from smdebug.rules.rule_plot import draw_plot
+from smdebug.rules.rule_report import RuleReport
 from smdebug.rules.watched_quantity import MOST_POINTS, WatchedQuantity
+from smdebug.trials import create_trial
 from tests.unit.smdebug.rules.test_evaluator import build_config, start_container
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from smdebug.trials import Trial
     from tests.unit.smdebug.object_storage import Storage
 
 PICTURES = Path(__file__).parents[4] / "docs" / "rules"
@@ -63,6 +70,64 @@ def test_verdict_report_and_picture_of_a_firing(name: str, tmp_path: Path) -> No
     drawn = (tmp_path / "plot.svg").read_text()
     assert drawn == (PICTURES / f"{name}.svg").read_text(), "draw it again: python -m examples.rule_pictures docs/rules"
     ElementTree.fromstring(drawn)
+
+
+class Mine(Rule):
+    """With attributes of its own where built-in rules keep their parameters and what they found."""
+
+    def __init__(self, base_trial: Any, measured: Callable[[int], Any]) -> None:
+        super().__init__(base_trial)
+        self.values = [1.0, 2.0]
+        self.measured = measured
+
+    def invoke_at_step(self, step: int) -> bool:
+        self.watch("measured", step, self.measured(step), np.float32(2))  # type: ignore[arg-type]
+        self.finding = "it is so"  # type: ignore[assignment]
+        return step == 2
+
+
+def write_report(rule: Rule, folder: Path) -> dict[str, Any]:
+    report = RuleReport("R", "R", "run", {"given": "1"}, rule)
+    report.write(evaluate_to_end(rule, 0, None, folder, report), folder)
+    ElementTree.fromstring((folder / "plot.svg").read_text())
+    return read_report(folder)
+
+
+@pytest.fixture
+def three_steps(tmp_path: Path) -> Trial:
+    run = RunMaker(tmp_path / "run")
+    run.write_steps("loss", {step: np.float32(step) for step in range(3)})
+    run.end()
+    return create_trial(run.out_dir)
+
+
+@pytest.mark.parametrize(
+    ("measured", "values"),
+    [
+        (np.float32, [0.0, 1.0, 2.0]),
+        (lambda step: np.array([step]), [0.0, 1.0, 2.0]),
+        (lambda _: 1e20, [1e20] * 3),
+        (lambda step: 1.7e308 * (-1) ** step, [1.7e308, -1.7e308, 1.7e308]),
+        (lambda step: step * 5e-324, [0.0, 5e-324, 1e-323]),
+    ],
+)
+def test_a_rule_of_ones_own_may_measure_any_number(
+    three_steps: Trial, measured: Callable[[int], Any], values: list[float], tmp_path: Path
+) -> None:
+    report = write_report(Mine(three_steps, measured), tmp_path)
+    assert report["RuleEvaluationStatus"] == "IssuesFound"
+    assert report["StatusDetails"].endswith("it is so")
+    assert (report["RuleParameters"], report["Finding"]) == ({"given": "1"}, None)
+    assert (report["Series"][0]["Values"], report["Series"][0]["Threshold"]) == (values, 2.0)
+
+
+def test_a_threshold_may_be_infinite(three_steps: Trial, tmp_path: Path) -> None:
+    rule = find_built_in_rule("TensorVariance")(three_steps, tensor_regex=".", max_threshold="inf")
+    assert write_report(rule, tmp_path)["RuleParameters"]["max_threshold"] == "inf"
+    equal = WatchedQuantity("tiny", None, "above")
+    for step in range(2):
+        equal.add(step, 5e-324 * step, "t", None)
+    ElementTree.fromstring(draw_plot("x", [equal], 1))
 
 
 def test_the_nearest_value_of_a_step_counts() -> None:
