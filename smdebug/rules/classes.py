@@ -9,6 +9,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# XGBoost's objectives that learn numbers, or an order.
+_NO_CLASSES = ("reg:", "count:", "rank:", "survival:")
+
 
 def to_labels(labels: NDArray[Any]) -> NDArray[np.int64] | None:
     """Class numbers of labels: whole numbers of any shape, or one row of zeros and a one per sample (one-hot).
@@ -27,30 +30,59 @@ def to_labels(labels: NDArray[Any]) -> NDArray[np.int64] | None:
     return flat.astype(np.int64)
 
 
-def to_predicted(predictions: NDArray[Any], samples: int, *, argmax: bool = False) -> NDArray[np.int64] | None:
+def to_predicted(
+    predictions: NDArray[Any], labels: NDArray[np.int64], *, argmax: bool = False
+) -> NDArray[np.int64] | None:
     """Class numbers of predictions: the highest of each sample's scores, or what a single number stands for.
 
     Args:
-        predictions: (samples, classes) scores, or one number a sample: a class number, or a probability of class 1,
-            which counts from 0.5 on. Numbers below 0 or above 1 that are no class numbers are scores of class 1
-            (logits), which count above 0.
-        samples: how many labels there are.
+        predictions: (samples, classes) scores, or one number a sample: a class number, or, where all labels are 0 or 1,
+            a probability of class 1, which counts from 0.5 on. Numbers below 0 or above 1 that are no class numbers are
+            scores of class 1 (logits), which count above 0.
+        labels: class numbers of the samples.
         argmax: whether the last axis holds scores; without it they are taken for scores where there are more numbers
             than labels.
 
     Returns:
-        A vector of `samples` numbers; None where the numbers do not fit the labels, or are no numbers.
+        One number a label; None where the predictions do not fit the labels, as those of a regression or a ranking.
     """
     if predictions.dtype.kind not in "biuf" or not predictions.size or not np.isfinite(predictions).all():
         return None
-    if (argmax or predictions.size > samples) and predictions.ndim > 1 and predictions.shape[-1] > 1:
+    if (argmax or predictions.size > len(labels)) and predictions.ndim > 1 and predictions.shape[-1] > 1:
         flat = predictions.argmax(axis=-1).reshape(-1)
     else:
         flat = predictions.reshape(-1)
         if flat.dtype.kind == "f" and (flat != np.floor(flat)).any():
+            if ((labels < 0) | (labels > 1)).any():
+                return None
             is_probability = flat.min() >= 0 and flat.max() <= 1
             flat = flat >= 0.5 if is_probability else flat > 0
-    return flat.astype(np.int64) if len(flat) == samples else None
+    return flat.astype(np.int64) if len(flat) == len(labels) else None
+
+
+def pair_classes(
+    labels: NDArray[Any], predictions: NDArray[Any], objective: str = ""
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Class numbers of labels and of predictions; None where what is learned are no classes.
+
+    Args:
+        labels: one a sample, or one-hot.
+        predictions: as in `to_predicted`.
+        objective: XGBoost's name of what is learned, where it is known. Without it, labels of many different values are
+            taken for those of a regression.
+    """
+    if objective.startswith(_NO_CLASSES) and objective != "reg:logistic":
+        return None
+    classes = to_labels(labels)
+    if classes is None or not classes.size:
+        return None
+    is_told = objective.startswith(("binary:", "multi:"))
+    if not is_told and len(np.unique(classes)) > max(2, int(len(classes) ** 0.5)):
+        return None
+    predicted = to_predicted(predictions, classes)
+    if predicted is None or min(classes.min(), predicted.min()) < 0:
+        return None
+    return classes, predicted
 
 
 def count_pairs(

@@ -7,6 +7,7 @@ from typing import Any
 
 _OPEN = """\
 import numpy as np
+from smdebug.rules.classes import count_pairs, pair_classes
 from smdebug.trials import create_trial
 
 trial = create_trial({path!r})
@@ -34,22 +35,20 @@ _PREDICTIONS = """\
 labels = predictions = None
 if {"labels", "predictions"} <= set(trial.tensor_names()):
     step = trial.tensor("predictions").steps()[-1]
-    labels, predictions = trial.tensor("labels").value(step).ravel(), trial.tensor("predictions").value(step)
+    labels, predictions = (trial.tensor(name).value(step) for name in ("labels", "predictions"))
     print(f"round {step}: {len(labels)} labels, predictions of shape {predictions.shape}")"""
 
 _CONFUSION = """\
-# Whole numbers as labels are classes; anything else is a regression.
-if labels is not None and np.array_equal(labels, labels.astype(int)):
-    if predictions.ndim == 2:
-        predicted = predictions.argmax(axis=1)
-    else:
-        predicted = np.round(predictions).astype(int)
-    count = int(max(labels.max(), predicted.max())) + 1
-    confusion = np.zeros((count, count), int)
-    np.add.at(confusion, (labels.astype(int), predicted.clip(0, count - 1)), 1)
+objective = ""
+if trial.has_tensor("hyperparameters/objective"):
+    told = trial.tensor("hyperparameters/objective")
+    objective = str(told.value(told.steps()[0]).item())
+pairs = None if labels is None else pair_classes(labels, predictions, objective)
+if pairs is not None:
+    confusion = count_pairs(*pairs)
     print(confusion)  # a row for each label, a column for each prediction
-elif labels is not None:
-    residuals = labels - predictions.ravel()
+elif labels is not None and labels.size == predictions.size and not objective.startswith(("rank:", "survival:")):
+    residuals = labels.ravel() - predictions.ravel()
     print(f"residuals: mean {residuals.mean():.4g}, root of the mean square {np.sqrt((residuals**2).mean()):.4g}")"""
 
 _CELLS = (

@@ -98,7 +98,7 @@ class ClassImbalance(BuiltInRule):
             _add(counts, labels)
             other = predictions.get(place.worker)
             scores = None if other is None else self.read(other)
-            predicted = None if scores is None else to_predicted(scores, len(labels), argmax=self.values["argmax"])
+            predicted = None if scores is None else to_predicted(scores, labels, argmax=self.values["argmax"])
             if predicted is not None:
                 _add(wrong, labels[predicted != labels])
 

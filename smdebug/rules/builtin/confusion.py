@@ -84,7 +84,7 @@ class Confusion(BuiltInRule):
     def _pair(self, labels: Place, predictions: Place) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         raw, scores = self.read(labels), self.read(predictions)
         classes = None if raw is None else to_labels(raw)
-        predicted = None if classes is None or scores is None else to_predicted(scores, len(classes))
+        predicted = None if classes is None or scores is None else to_predicted(scores, classes)
         return None if classes is None or predicted is None else (classes, predicted)
 
     def _add_up(self, pairs: list[tuple[Place, Place]]) -> NDArray[np.int64] | None:

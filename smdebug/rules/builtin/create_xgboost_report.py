@@ -10,7 +10,7 @@ import numpy as np
 
 from smdebug.core.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
-from smdebug.rules.classes import count_pairs, to_labels, to_predicted
+from smdebug.rules.classes import count_pairs, pair_classes
 from smdebug.rules.report_notebook import render_notebook
 from smdebug.rules.report_page import render_bars, render_lines, render_page, render_points, render_table
 
@@ -26,6 +26,8 @@ _HYPERPARAMETERS = "hyperparameters/"
 _IMPORTANCE = "feature_importance/"
 # While training goes on the page is written again at most this often, in seconds.
 _REWRITE_EVERY_S = 5.0
+# What these objectives predict (an order, a time) is not to be compared with a label number by number.
+_UNCOMPARED = ("rank:", "survival:")
 _MOST_FEATURES = 20
 _MOST_POINTS = 2000
 
@@ -57,7 +59,7 @@ class CreateXgboostReport(BuiltInRule):
     hyperparameters, all metrics over the rounds, the importance of the features (the 20 largest of each type, without
     unit), and of the last predictions, for classes: the confusion matrix (samples) and, for two classes, the ROC curve
     with its area; for a regression: residual = label - prediction over the prediction (unit of the label), its mean
-    square root, mean and spread.
+    square root, mean and spread; for a ranking neither.
 
     Source: AWS's documentation of the rule CreateXgboostReport (no parameters), which names both files.
     """
@@ -130,7 +132,8 @@ class CreateXgboostReport(BuiltInRule):
             largest = sorted(found, key=lambda name: -found[name])[:_MOST_FEATURES]
             sections.append((f"Feature importance: {kind}", render_bars({name: found[name] for name in largest})))
         if self._labels is not None and self._predictions is not None:
-            sections += _render_predictions(self._labels, self._predictions)
+            objective = self._hyperparameters.get("objective", "")
+            sections += _render_predictions(self._labels, self._predictions, objective)
         return render_page(f"XGBoost training {self.base_trial.name}: round {self._last_step}", sections)
 
     def _take_metrics(self, step: int) -> int:
@@ -158,12 +161,13 @@ class CreateXgboostReport(BuiltInRule):
         return len(names)
 
 
-def _render_predictions(labels: NDArray[Any], predictions: NDArray[Any]) -> list[tuple[str, str]]:
-    classes = to_labels(labels)
-    looks_like_classes = classes is not None and len(np.unique(classes)) <= max(2, int(len(classes) ** 0.5))
-    predicted = to_predicted(predictions, len(classes)) if classes is not None and looks_like_classes else None
-    if classes is None or predicted is None or min(classes.min(), predicted.min()) < 0:
+def _render_predictions(labels: NDArray[Any], predictions: NDArray[Any], objective: str) -> list[tuple[str, str]]:
+    if objective.startswith(_UNCOMPARED):
+        return []
+    pairs = pair_classes(labels, predictions, objective)
+    if pairs is None:
         return _render_residuals(labels.reshape(-1), predictions.reshape(-1))
+    classes, predicted = pairs
     matrix = count_pairs(classes, predicted)
     rows = [[f"label {label}", *row] for label, row in enumerate(matrix.tolist())]
     heads = ["", *(f"predicted {column}" for column in range(len(matrix)))]

@@ -54,6 +54,16 @@ def test_every_cell_runs_and_says_what_was_saved(xgboost_run, capsys):
     assert said.index("f0 0.7500") < said.index("f1 0.2500")
 
 
+@pytest.mark.parametrize("objective", ["reg:squarederror", "rank:ndcg"])
+def test_grades_are_no_classes(tmp_path, objective, capsys):
+    run = RunMaker(tmp_path / "run")
+    tensors = {"labels": np.arange(60) % 5, "predictions": np.linspace(0, 4, 60), "train-rmse": np.array([1.0])}
+    run.write_step(0, {**tensors, "hyperparameters/objective": np.array([objective])})
+    run.end()
+    assert run_cells(render_notebook("Training", str(tmp_path / "run")))["pairs"] is None
+    assert ("residuals: mean" in capsys.readouterr().out) == objective.startswith("reg:")
+
+
 def test_a_run_without_predictions_or_importances_is_no_error(tmp_path):
     run = RunMaker(tmp_path / "run")
     run.write_collections({"metrics": {"train-rmse", "validation-rmse"}})

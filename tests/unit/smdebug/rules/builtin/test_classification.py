@@ -11,7 +11,7 @@ from sklearn.metrics import confusion_matrix
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.rules.builtin.class_imbalance import ClassImbalance
 from smdebug.rules.builtin.confusion import Confusion, compute_shares
-from smdebug.rules.classes import count_pairs, to_labels, to_predicted
+from smdebug.rules.classes import count_pairs, pair_classes, to_labels, to_predicted
 from tests.unit.smdebug.rules.builtin.judging import EVAL, TRAIN, find_firing, get_finding, write_run
 
 if TYPE_CHECKING:
@@ -37,10 +37,42 @@ def test_class_numbers() -> None:
     assert to_labels(np.array([[0.0, 1.0], [1.0, 0.0]])).tolist() == [1, 0]  # type: ignore[union-attr]
     assert to_labels(np.array([1.0, 0.0, 2.0])).tolist() == [1, 0, 2]  # type: ignore[union-attr]
     assert to_labels(np.array([0.5])) is None
-    assert to_predicted(np.array([0.4, 0.5]), 2).tolist() == [0, 1]  # type: ignore[union-attr]
-    assert to_predicted(np.array([-3.0, 2.5]), 2).tolist() == [0, 1]  # type: ignore[union-attr]
-    assert to_predicted(np.array([[0.1, 0.9], [0.8, 0.2]]), 2).tolist() == [1, 0]  # type: ignore[union-attr]
-    assert to_predicted(np.array([0.4, 0.5]), 3) is None
+    two = np.array([0, 1])
+    assert to_predicted(np.array([0.4, 0.5]), two).tolist() == [0, 1]  # type: ignore[union-attr]
+    assert to_predicted(np.array([-3.0, 2.5]), two).tolist() == [0, 1]  # type: ignore[union-attr]
+    assert to_predicted(np.array([[0.1, 0.9], [0.8, 0.2]]), two).tolist() == [1, 0]  # type: ignore[union-attr]
+    assert to_predicted(np.array([0.4, 0.5]), np.array([0, 1, 0])) is None
+
+
+@pytest.mark.parametrize("labels", [[0, 2], [-1, 1]])
+def test_one_fraction_a_sample_tells_no_more_than_two_classes(tmp_path: Path, labels: list[int]) -> None:
+    grades, scores = np.repeat(labels, 300), np.linspace(0.1, 0.9, 600)
+    assert to_predicted(scores, grades) is None
+    assert to_predicted(np.round(scores), grades) is not None
+    trial = write_run(tmp_path, [{"labels": grades, "predictions": scores}])
+    assert find_firing(ClassImbalance(trial)) == []
+    with pytest.raises(TensorUnavailableForStep, match="must be saved with their values"):
+        Confusion(trial).invoke_at_step(0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "objective", "is_classes"),
+    [
+        ([0, 1, 1], [0.2, 0.8, 0.4], "", True),
+        ([0, 1, 1], [-0.2, 3.8, 0.4], "binary:logitraw", True),
+        ([0, 1, 1], [0.2, 0.8, 0.4], "reg:logistic", True),
+        ([0, 1, 1], [0.2, 0.8, 0.4], "reg:squarederror", False),
+        ([0, 1, 1], [0.2, 0.8, 0.4], "rank:pairwise", False),
+        ([0, 1, 2, 3], [0, 1, 2, 3], "", False),
+        ([0, 1, 2, 3], [0, 1, 2, 3], "multi:softmax", True),
+        ([1, 2, 3] * 9, [1.1, 2.1, 2.9] * 9, "", False),
+        ([-1, 1], [-1, 1], "", False),
+        ([0.5, 1], [0, 1], "multi:softmax", False),
+        ([], [], "multi:softmax", False),
+    ],
+)
+def test_what_is_learned(labels: list[float], predictions: list[float], objective: str, is_classes: bool) -> None:
+    assert (pair_classes(np.array(labels), np.array(predictions), objective) is not None) == is_classes
 
 
 @pytest.mark.parametrize("names", LABEL_NAMES)

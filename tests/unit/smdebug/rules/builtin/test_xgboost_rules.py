@@ -154,6 +154,24 @@ def test_report_of_a_regression(tmp_path: Path) -> None:
     assert "<eta>" in page.text
 
 
+@pytest.mark.parametrize(
+    ("objective", "heading"),
+    [("reg:squarederror", "Residuals"), ("rank:ndcg", ""), ("multi:softmax", "Confusion matrix")],
+)
+def test_what_is_shown_of_predictions_depends_on_what_is_learned(tmp_path: Path, objective: str, heading: str) -> None:
+    grades = np.arange(60) % 5
+    scores = grades.astype(np.float32) if objective.startswith("multi") else grades + np.linspace(-0.4, 0.4, 60)
+    steps = [{"labels": grades, "predictions": scores, "hyperparameters/objective": objective}]
+    page = make_report(tmp_path, write_run(tmp_path / "run", steps))
+    assert [each for each in ("Residuals", "Confusion matrix", "ROC curve") if each in page.text] == [heading][
+        : len(heading)
+    ]
+
+
+def test_a_flat_line_of_large_numbers_is_drawn() -> None:
+    assert "nan" not in render_lines({"train-rmse": [(0.0, 1e20), (1.0, 1e20)]}, "round", "rmse")
+
+
 def test_report_is_written_again_at_the_end(tmp_path: Path) -> None:
     page = make_report(tmp_path, write_run(tmp_path / "run", [{"train-rmse": float(step)} for step in range(5)]))
     assert "round 4" in page.text
