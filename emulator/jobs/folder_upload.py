@@ -142,7 +142,9 @@ class FolderUpload:
             due = self._uploaded.get(path) != state and self._is_wanted(path)
             if not due or (settled_only and self._last_seen.get(path) != state):
                 continue
-            target = self._destination._replace(key=join_key(self._destination.key, path))
+            # A file's name is any bytes, a key is UTF-8: what is not stands there as \xff.
+            name = os.fsencode(path).decode("utf-8", "backslashreplace")
+            target = self._destination._replace(key=join_key(self._destination.key, name))
             if put_file(self._object_store, self.folder / path, target):
                 self._uploaded[path] = state
                 count += 1

@@ -269,8 +269,9 @@ def parse_verdict(content: bytes) -> Verdict:
         verdict = None
     match verdict:
         case {"RuleEvaluationStatus": str() as status, **rest} if status in VERDICT_STATUSES:
-            details = rest.get("StatusDetails")
-            return Verdict(cast("RuleEvaluationStatus", status), str(details) if details else None)
+            # What a rule said may hold characters that no store takes: halves of such as JSON writes in two.
+            details = str(rest.get("StatusDetails") or "").encode(errors="backslashreplace").decode()
+            return Verdict(cast("RuleEvaluationStatus", status), details or None)
         case _:
             text = content[:200].decode(errors="replace")
             return Verdict("Error", f"AlgorithmError: The rule container's verdict cannot be read: {text}")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 ISSUES_FOUND = "IssuesFound"
 NO_ISSUES_FOUND = "NoIssuesFound"
 ERROR = "Error"
+# A user's rule may raise with any text, and who reads the verdict's file reads no more than 64 KiB of it.
+_MOST_DETAILS = 4096
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ def write_verdict(verdict: Verdict, path: Path) -> None:
     """Writes the verdict's file: whoever sees it sees all of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
-    content = {"RuleEvaluationStatus": verdict.status, "StatusDetails": verdict.details, "Step": verdict.step}
+    details = verdict.details[:_MOST_DETAILS]
+    content = {"RuleEvaluationStatus": verdict.status, "StatusDetails": details, "Step": verdict.step}
     temporary.write_text(json.dumps(content), encoding="utf-8")
     temporary.replace(path)

@@ -236,6 +236,8 @@ def test_verdict_has_to_keep_the_contract() -> None:
     assert (good.status, good.details) == ("NoIssuesFound", None)
     for broken in (b"", b"[]", b'{"RuleEvaluationStatus": "Stopped"}', b'{"RuleEvaluationStatus": 3}'):
         assert parse_verdict(broken).status == "Error"
+    odd = parse_verdict(rb'{"RuleEvaluationStatus": "Error", "StatusDetails": "half \udc80 \u2603"}')
+    assert odd.details == "half \\udc80 \u2603"
 
 
 def test_exit_by_memory_is_said_plainly() -> None:

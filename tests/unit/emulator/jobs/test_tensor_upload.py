@@ -217,3 +217,12 @@ def test_sync_leaves_a_changing_file_until_it_rests(tmp_path: Path, store: Watch
     assert upload.sweep(settled_only=True) == 1
     assert upload.sweep() == 0
     assert store.keys() == ["a.json"]
+
+
+def test_a_file_whose_name_is_no_text_is_uploaded_too(tmp_path: Path, store: WatchedStore) -> None:
+    for name in (b"a", b"b\xff", "c\u00e9".encode()):
+        (tmp_path / os.fsdecode(name)).write_bytes(b"x")
+    upload = FolderUpload(tmp_path, store, S3Uri(store.bucket, "run"))
+    assert upload.sweep() == 3
+    assert store.keys() == ["run/a", "run/b\\xff", "run/c\u00e9"]
+    assert upload.sweep() == 0

@@ -282,6 +282,9 @@ def test_verdict_is_replaced_whole(tmp_path: Path) -> None:
     write_verdict(Verdict("IssuesFound", "é", 3), path)
     assert json.loads(path.read_text()) == {"RuleEvaluationStatus": "IssuesFound", "StatusDetails": "é", "Step": 3}
     assert [child.name for child in path.parent.iterdir()] == ["verdict.json"]
+    # The service reads 64 KiB; a character takes up to 12 bytes of JSON.
+    write_verdict(Verdict("Error", "\U0001f600" * 1_000_000), path)
+    assert path.stat().st_size < 1 << 16
 
 
 def start_container(tmp_path: Path, config: dict[str, Any] | None, **environment: str) -> subprocess.Popen[str]:
