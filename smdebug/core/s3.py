@@ -10,15 +10,18 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from smdebug.core.config_constants import S3_OUTAGE_WAIT_KEY
 from smdebug.core.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF_JOB_FILE, INDEX_DIR
+from smdebug.core.logger import get_logger
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 # A ranged GET takes at least this much: about what a connection moves in the time that another request would cost.
 READ_AHEAD_BYTES = 256 * 1024
@@ -29,6 +32,8 @@ _KEEP_BYTES = 32 * 1024 * 1024
 _THREADS = 16
 _ATTEMPTS = 5
 _ANSWER_SECONDS = 30
+# Between two attempts while nothing answers, beside the pauses that boto3 makes.
+_OUTAGE_PAUSE_S = 0.5
 
 
 def is_s3(path: str) -> tuple[bool, str, str]:
@@ -102,7 +107,7 @@ class S3Objects:
             request["StartAfter"] = self.locate(start_after)
         try:
             while True:
-                page = self._client.list_objects_v2(**request)
+                page = self._send(self._client.list_objects_v2, request)
                 sizes.update(
                     (item["Key"].removeprefix(self._prefix), item["Size"]) for item in page.get("Contents", ())
                 )
@@ -141,13 +146,28 @@ class S3Objects:
         from botocore.exceptions import IncompleteReadError, ReadTimeoutError, ResponseStreamingError
 
         for attempt in range(_ATTEMPTS):
-            body = self._client.get_object(**request)["Body"]
+            body = self._send(self._client.get_object, request)["Body"]
             try:
                 return bytes(body.read())
             except (IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
                 if attempt == _ATTEMPTS - 1:
                     raise
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _send(self, method: Callable[..., Any], request: Mapping[str, Any]) -> Any:
+        """Sends a request; while nobody answers at all it is sent again, as long as SMDEBUG_S3_OUTAGE_WAIT says."""
+        from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError
+
+        deadline = time.monotonic() + float(os.environ.get(S3_OUTAGE_WAIT_KEY) or 0)
+        while True:
+            try:
+                return method(**request)
+            except (ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError) as error:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise
+                get_logger().warning("S3 does not answer; asking again for %.0f s more: %s", left, error)
+                time.sleep(min(left, _OUTAGE_PAUSE_S))
 
     def locate(self, name: str) -> str:
         """The key of a name relative to the prefix."""

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from smdebug.core.config_constants import S3_OUTAGE_WAIT_KEY
 from smdebug.core.logger import get_logger
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
 from smdebug.rules.built_in_rule import BuiltInRule
@@ -41,11 +42,14 @@ TERMINATED = 128 + signal.SIGTERM
 # Between two looks for steps. A look at S3 costs a container some 3 ms and the service as much: ten rules of one job
 # that looked twice as often would take most of a processor from the training.
 POLL_INTERVAL_S = 0.1
+# For which S3 may be away, as while the service that runs the jobs is started again: the rule goes on where it was.
+S3_OUTAGE_WAIT_S = 300
 
 
 def main() -> int:
     """Evaluates the rule of the container; returns the exit code."""
     signal.signal(signal.SIGTERM, _terminate)
+    os.environ.setdefault(S3_OUTAGE_WAIT_KEY, str(S3_OUTAGE_WAIT_S))
     logger = get_logger()
     path = Path(os.environ.get(RULE_CONFIG_PATH_ENV_STR, DEFAULT_RULE_CONFIG_PATH))
     try:

@@ -47,11 +47,21 @@ def test_killed_emulator_takes_its_jobs_up_again(
         "import time, os, pathlib\nprint('alive', flush=True)\ntime.sleep(8)\n"
         "pathlib.Path(os.environ['SM_MODEL_DIR'], 'model.txt').write_text('grown up')\nprint('finished', flush=True)"
     )
-    first.client("sagemaker").create_training_job(**build_script_request(first, "survivor", script))
+    request = build_script_request(first, "survivor", script)
+    parameters = {"rule_to_invoke": "VanishingGradient"}
+    rule = {
+        "RuleConfigurationName": "R",
+        "RuleEvaluatorImage": "sagemaker-debugger-rules",
+        "RuleParameters": parameters,
+    }
+    first.client("sagemaker").create_training_job(**request, DebugRuleConfigurations=[rule])
 
     def status(emulator: RunningEmulator) -> dict[str, Any]:
         description: dict[str, Any] = emulator.client("sagemaker").describe_training_job(TrainingJobName="survivor")
         return description
+
+    def rules(emulator: RunningEmulator) -> list[dict[str, Any]]:
+        return list(status(emulator)["DebugRuleEvaluationStatuses"])
 
     wait_until(lambda: "alive" in read_log(first, "survivor"), "the script to run")
     first.kill()
@@ -60,6 +70,9 @@ def test_killed_emulator_takes_its_jobs_up_again(
     wait_until(lambda: status(second)["TrainingJobStatus"] != "InProgress", "the job to end")
     described = status(second)
     assert described["TrainingJobStatus"] == "Completed", (described, second.log_text())
+    wait_until(lambda: rules(second)[0]["RuleEvaluationStatus"] != "InProgress", "the rule to end")
+    # It waited for tensors all the while, and was not lost when nobody answered.
+    assert "MissingCollectionFiles: The training job has ended" in rules(second)[0]["StatusDetails"]
     key = described["ModelArtifacts"]["S3ModelArtifacts"].removeprefix(f"s3://{BUCKET}/")
     second.client("s3").head_object(Bucket=BUCKET, Key=key)
     data = second.client("s3").get_object(Bucket=BUCKET, Key="data/digits.npz")

@@ -124,3 +124,32 @@ def test_an_s3_that_hangs_is_named_after_the_time_it_is_given(
             create_trial(RUN)
     # What was opened before goes on with the S3 that it knows.
     assert trial.tensor("t").value(0).sum() == 5
+
+
+@pytest.mark.parametrize("wait", ["60", "0"])
+def test_nobody_answers_for_a_while(storage: Storage, monkeypatch: pytest.MonkeyPatch, wait: str) -> None:
+    """As while an emulator is started again: who was told to wait goes on where it was."""
+    run = RunMaker(RUN)
+    run.write_step(0, {"t": np.ones(5)})
+    run.end()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        nowhere = f"http://127.0.0.1:{server.getsockname()[1]}"
+    monkeypatch.setenv("SMDEBUG_S3_OUTAGE_WAIT", wait)
+    monkeypatch.setattr(s3, "_OUTAGE_PAUSE_S", 0.01)
+    there = s3.build_s3_client(attempts=1)
+    asked: list[str] = []
+
+    def send_astray(request: Any, **_: Any) -> None:
+        asked.append(request.url)
+        if len(asked) % 4:
+            request.url = request.url.replace(storage.endpoint_url, nowhere)
+
+    there.meta.events.register("before-send.s3", send_astray)
+    objects = s3.S3Objects(RUN, there)
+    if wait == "0":
+        with pytest.raises(SMDebugError, match="Could not connect"):
+            objects.list_keys("/")
+        return
+    (name,) = (key for key in objects.list_keys("/") if key.endswith(".tfevents"))
+    assert objects.get(name)
+    assert len(asked) == 8
