@@ -14,15 +14,15 @@ _NO_CLASSES = ("reg:", "count:", "rank:", "survival:")
 
 
 def to_labels(labels: NDArray[Any]) -> NDArray[np.int64] | None:
-    """Class numbers of labels: whole numbers of any shape, or one row of zeros and a one per sample (one-hot).
+    """Class numbers of labels: whole numbers of any shape, or zeros and a one along the last axis (one-hot).
 
     Returns:
         A vector; None where these are no class numbers, as the targets of a regression.
     """
     if labels.dtype.kind not in "biuf":
         return None
-    if labels.ndim == 2 and labels.shape[1] > 1 and _is_one_hot(labels):
-        hot: NDArray[np.int64] = labels.argmax(axis=1).astype(np.int64)
+    if labels.ndim >= 2 and labels.shape[-1] > 1 and labels.size and _is_one_hot(labels):
+        hot: NDArray[np.int64] = labels.argmax(axis=-1).reshape(-1).astype(np.int64)
         return hot
     flat = labels.reshape(-1)
     if flat.dtype.kind == "f" and not (np.isfinite(flat).all() and (flat == np.floor(flat)).all()):
@@ -58,6 +58,23 @@ def to_predicted(
             is_probability = flat.min() >= 0 and flat.max() <= 1
             flat = flat >= 0.5 if is_probability else flat > 0
     return flat.astype(np.int64) if len(flat) == len(labels) else None
+
+
+def order_scores(predictions: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any] | None:
+    """Predictions with their scores on the last axis: PyTorch's losses take (samples, classes, ...).
+
+    Args:
+        predictions: as saved.
+        labels: as saved, (samples, ...); of other shapes nothing can be told, and the predictions stay as they are.
+
+    Returns:
+        The predictions; None where the classes may be on either axis.
+    """
+    if predictions.ndim < 3 or predictions.ndim != labels.ndim + 1:
+        return predictions
+    if (predictions.shape[0], *predictions.shape[2:]) != labels.shape:
+        return predictions
+    return None if predictions.shape[:-1] == labels.shape else np.moveaxis(predictions, 1, -1)
 
 
 def pair_classes(
@@ -103,4 +120,4 @@ def count_pairs(
 
 
 def _is_one_hot(rows: NDArray[Any]) -> bool:
-    return bool(((rows == 0) | (rows == 1)).all() and (rows.sum(axis=1) == 1).all())
+    return bool(((rows == 0) | (rows == 1)).all() and (rows.sum(axis=-1) == 1).all())

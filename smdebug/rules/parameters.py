@@ -153,7 +153,8 @@ def _to_texts(value: Any) -> list[str]:
 
 
 def _to_patterns(value: Any) -> list[str]:
-    patterns = _to_texts(value)
+    # The comma of a repetition, as in \d{1,2}, separates nothing.
+    patterns = _to_texts(re.split(r",(?!\d*\})", value) if isinstance(value, str) else value)
     for pattern in patterns:
         re.compile(pattern)
     return patterns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
-from smdebug.rules.classes import to_labels, to_predicted
+from smdebug.rules.classes import order_scores, to_labels, to_predicted
 from smdebug.rules.parameters import boolean, integer, number, regex
 
 if TYPE_CHECKING:
@@ -35,9 +35,10 @@ class ClassImbalance(BuiltInRule):
     no unit.
 
     Labels are whole numbers or one-hot rows; predictions are scores a class (their highest counts; argmax forces that
-    where it does not show from the shape), class numbers, or probabilities of class 1. With the default regexes, the
-    inputs of a loss module stand in where nothing is named labels or predictions. Where there are several label
-    tensors, the first by name goes with the first prediction tensor, and so on.
+    where it does not show from the shape), class numbers, or probabilities of class 1. The classes are on the last axis
+    of the scores, or on the second as in PyTorch's losses; where the shapes fit both, mispredictions are not counted.
+    With the default regexes, the inputs of a loss module stand in where nothing is named labels or predictions. Where
+    there are several label tensors, the first by name goes with the first prediction tensor, and so on.
 
     Source: AWS's documentation of the rule ClassImbalance (threshold_imbalance 10, threshold_misprediction 0.7,
     samples 500, argmax False, labels_regex .*labels, predictions_regex .*predictions).
@@ -97,7 +98,8 @@ class ClassImbalance(BuiltInRule):
             self.inspected += 1
             _add(counts, labels)
             other = predictions.get(place.worker)
-            scores = None if other is None else self.read(other)
+            saved = None if other is None else self.read(other)
+            scores = None if saved is None or values is None else order_scores(saved, values)
             predicted = None if scores is None else to_predicted(scores, labels, argmax=self.values["argmax"])
             if predicted is not None:
                 _add(wrong, labels[predicted != labels])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
+from smdebug.rules.built_in_rule import TENSOR_CHOICE, BuiltInRule
 from smdebug.rules.parameters import boolean
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ class ExplodingTensor(BuiltInRule):
     """
 
     parameters = (*TENSOR_CHOICE, boolean("only_nan", default=False))
-    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
     collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"gradients": {"save_interval": "100"}}
     example: ClassVar[Mapping[str, str]] = {"collection_names": "gradients", "only_nan": "True"}
     inspects: ClassVar[str] = "tensors with values, or with min or max"

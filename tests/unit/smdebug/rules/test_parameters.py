@@ -50,6 +50,7 @@ def test_defaults() -> None:
         ("collection_names", "a, b,", ["a", "b"]),
         ("collection_names", ["a", "b"], ["a", "b"]),
         ("tensor_regex", ".*relu, ^x", [".*relu", "^x"]),
+        ("tensor_regex", r"a\d{1,2}x, b{3,},c", [r"a\d{1,2}x", "b{3,}", "c"]),
         ("mode", "eval", "EVAL"),
         ("mode", ModeKeys.TRAIN, "TRAIN"),
     ],

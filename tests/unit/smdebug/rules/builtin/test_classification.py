@@ -55,6 +55,25 @@ def test_one_fraction_a_sample_tells_no_more_than_two_classes(tmp_path: Path, la
         Confusion(trial).invoke_at_step(0)
 
 
+@pytest.mark.parametrize("classes", [3, 5])
+@pytest.mark.parametrize("axis", [1, -1])
+def test_scores_of_pixels(tmp_path: Path, classes: int, axis: int) -> None:
+    """PyTorch has the classes second, Keras last; where both would fit nothing is called mispredicted."""
+    labels = np.random.default_rng(0).integers(0, classes, (6, 5, 5))
+    right = np.moveaxis(np.eye(classes)[labels], -1, axis)
+    wrong = np.moveaxis(np.eye(classes)[(labels + 1) % classes], -1, axis)
+    for folder, scores in (("right", right), ("wrong", wrong)):
+        trial = write_run(tmp_path / folder, [{"labels": labels, "predictions": scores}])
+        assert find_firing(ClassImbalance(trial, samples="10")) == ([0] if (folder, classes) == ("wrong", 3) else [])
+
+
+def test_one_hot_pixels(tmp_path: Path) -> None:
+    labels = np.random.default_rng(0).integers(0, 20, (6, 9, 9))
+    assert to_labels(np.eye(20)[labels]).tolist() == labels.reshape(-1).tolist()  # type: ignore[union-attr]
+    hot = {"labels": np.eye(20)[labels], "predictions": np.eye(20)[labels] + 0.1}
+    assert find_firing(ClassImbalance(write_run(tmp_path, [hot]), samples="10")) == []
+
+
 @pytest.mark.parametrize(
     ("labels", "predictions", "objective", "is_classes"),
     [
