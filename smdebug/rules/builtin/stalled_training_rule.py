@@ -91,7 +91,16 @@ class StalledTrainingRule(BuiltInRule):
             return False
         text = f"{what}, longer than threshold {threshold:g} s"
         if self.values["stop_training_on_fire"]:
-            prefix = self.values["training_job_name_prefix"]
-            text += f"; {StopTrainingAction(self.rule_name, prefix, self.sagemaker).invoke(text)}"
+            text += f"; {self._stop_training(text)}"
         step = -1 if self._last_step is None else self._last_step
         return self.find("any tensor", step, idle, threshold, text)
+
+    def _stop_training(self, why: str) -> str:
+        """What was done, in words; a failure is logged and keeps the rule from nothing, as those of actions do."""
+        try:
+            return StopTrainingAction(self.rule_name, self.values["training_job_name_prefix"], self.sagemaker).invoke(
+                why
+            )
+        except Exception as error:  # noqa: BLE001 - that the training stalls is worth more
+            self.logger.error("Rule %s: the training job cannot be stopped: %s", self.rule_name, error)  # noqa: TRY400
+            return f"no job was stopped: {error}"

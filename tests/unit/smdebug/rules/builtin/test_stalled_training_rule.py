@@ -73,6 +73,17 @@ def test_threshold(make_rule: Any) -> None:
         make_rule(stop_training_on_fire="True")
 
 
+def test_it_fires_although_no_job_can_be_stopped(make_rule: Any) -> None:
+    class Refuses:
+        def list_training_jobs(self, **_: Any) -> None:
+            raise ConnectionError("nobody answers")
+
+    rule = make_rule(stop_training_on_fire="True", training_job_name_prefix="my-job")
+    rule.sagemaker = Refuses()
+    assert rule.check_idle(1801) is True
+    assert str(get_finding(rule)).endswith("no job was stopped: nobody answers")
+
+
 @pytest.mark.parametrize(
     ("names", "stopped"),
     [(["my-job-1", "other-my-job-2"], ["my-job-1"]), (["my-job-1", "my-job-2"], []), ([], [])],
