@@ -108,6 +108,7 @@ class RuleRun:
         self._deadline: float | None = None
         self._deadline_details = ""
         self._keep_folder = False
+        self._reached: Verdict | None = None
         self._mount = Mount(self.folder / "ml", TARGET)
         # As the container sees the folder of the rule's files.
         self._output = locate_output(self._mount, self.folder / "rule-output", evaluation)
@@ -202,6 +203,7 @@ class RuleRun:
 
     def record(self, verdict: Verdict) -> None:
         """Store the evaluation's final status, unless it has one."""
+        self._reached = self._reached or verdict
 
         def conclude(evaluation: RuleEvaluation, now_ms: int) -> RuleEvaluation:
             if evaluation.ended:
@@ -209,6 +211,14 @@ class RuleRun:
             return evaluation.transition(verdict.status, now_ms, status_details=verdict.details)
 
         self._with.journal.change_rule_evaluation(self.region, self.name, conclude)
+
+    def record_at_last(self, reason: str) -> None:
+        """Store the first final status that there was, which could not be stored; an Error where it never can be."""
+        lost = Verdict("Error", reason)
+        try:
+            self.record(self._reached or lost)
+        except Exception:  # noqa: BLE001 - why was said when it was tried first
+            self.record(lost)
 
     def upload_output(self) -> None:
         """Wait for the container's end, then upload what the rule wrote.

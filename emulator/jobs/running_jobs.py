@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from threading import RLock, Thread
+from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import InternalFailure
 from emulator.jobs.rule_runner import RuleRun, begin_stopping, run_rule_evaluation
-from emulator.jobs.training_run import TrainingRun
+from emulator.jobs.training_run import TrainingRun, fail_with
 from emulator.jobs.training_runner import run_training_job
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 # Who ends the emulator waits: jobs get this long between SIGTERM and SIGKILL then, not StopTrainingJob's grace.
 CLOSE_GRACE_SECONDS = 5.0
+# Between two attempts to store how something ended, while the store takes nothing.
+_STORE_AGAIN_SECONDS = 1.0
 
 
 class RunningJobs:
@@ -36,7 +38,7 @@ class RunningJobs:
         self._journal = collaborators.journal
         self._rule_stop_grace_seconds = rule_stop_grace_seconds
         self._lock = RLock()
-        self._closing = False
+        self._closing = Event()
         self._runs: dict[tuple[str, str], TrainingRun] = {}
         self._rule_runs: dict[tuple[str, str], RuleRun] = {}
         self._threads: list[Thread] = []
@@ -50,7 +52,7 @@ class RunningJobs:
             ResourceInUse, InternalFailure: the emulator is closing.
         """
         with self._lock:
-            if self._closing:
+            if self._closing.is_set():
                 raise InternalFailure("The emulator is shutting down and starts no more jobs.")
             self._journal.create_training_job(job, evaluations, tags)
             self.start_job(job)
@@ -89,7 +91,7 @@ class RunningJobs:
         """Stop everything and join every thread."""
         grace = min(CLOSE_GRACE_SECONDS, self._with.settings.stop_grace_seconds)
         with self._lock:
-            self._closing = True
+            self._closing.set()
             for run in self._runs.values():
                 self._journal.change_training_job(run.region, run.name, begin_stop)
                 run.ask_stop(grace)
@@ -104,8 +106,10 @@ class RunningJobs:
     def _drive(self, run: TrainingRun) -> None:
         try:
             run_training_job(run)
-        except Exception:  # the store itself failed: there is nowhere left to say it but here
+        except Exception as error:  # the store itself failed
             log.exception("The state of the training job %s could not be stored", run.name)
+            reason = f"InternalServerError: The job's state could not be stored: {error}"
+            self._store_at_last(lambda: self._journal.change_training_job(run.region, run.name, fail_with(reason)))
         finally:
             with self._lock:
                 del self._runs[run.region, run.name]
@@ -114,7 +118,7 @@ class RunningJobs:
     def _start_rules(self, job: TrainingJob) -> None:
         """Start each rule evaluation of ``job`` that waits for its training."""
         with self._lock:
-            if self._closing:
+            if self._closing.is_set():
                 return
             for evaluation in self._journal.store.list_rule_evaluations_of(job):
                 running = (evaluation.region, evaluation.name) in self._rule_runs
@@ -128,11 +132,26 @@ class RunningJobs:
     def _drive_rule(self, run: RuleRun) -> None:
         try:
             run_rule_evaluation(run)
-        except Exception:  # as in _drive
+        except Exception as error:  # as in _drive
             log.exception("The state of the rule evaluation %s could not be stored", run.name)
+            reason = f"InternalServerError: The evaluation's state could not be stored: {error}"
+            self._store_at_last(lambda: run.record_at_last(reason))
         finally:
             with self._lock:
                 del self._rule_runs[run.region, run.name]
+
+    def _store_at_last(self, store: Callable[[], object]) -> None:
+        """Store an end that the store refused: a disk has room again when the run's files, or another's, are gone."""
+        while True:
+            try:
+                store()
+            except Exception:
+                # What is wrong was said when it was refused first.
+                if self._closing.wait(_STORE_AGAIN_SECONDS):
+                    log.exception("It could not be stored until the emulator ended")
+                    return
+            else:
+                return
 
     def _end_rules(self, run: TrainingRun) -> None:
         """After the training's end: rules that never started stop, those that run finish what was saved."""

@@ -211,11 +211,7 @@ class TrainingRun:
         except (UploadError, ContainerRuntimeError, OSError) as error:
             log.warning("Tensors of the failed training job %s: %s", self.name, error)
             self._keep_folder = True
-        self._job = self._with.journal.change_training_job(
-            self.region,
-            self.name,
-            lambda job, now_ms: job if job.ended else job.transition("Failed", now_ms, failure_reason=failure_reason),
-        )
+        self._job = self._with.journal.change_training_job(self.region, self.name, fail_with(failure_reason))
 
     def clean_up(self) -> None:
         """Leave no container, no network, no thread and no file that is not needed."""
@@ -272,3 +268,8 @@ def _exceed_max_runtime(job: TrainingJob, now_ms: int) -> TrainingJob:
 
 def _end_of_stop(job: TrainingJob) -> SecondaryStatus:
     return "MaxRuntimeExceeded" if job.stop_cause == "MaxRuntimeExceeded" else "Stopped"
+
+
+def fail_with(failure_reason: str) -> Callable[[TrainingJob, int], TrainingJob]:
+    """The change of a job that has not ended to Failed."""
+    return lambda job, now_ms: job if job.ended else job.transition("Failed", now_ms, failure_reason=failure_reason)

@@ -11,9 +11,11 @@ import pytest
 from container_runtime.runtime import Exit
 from container_runtime.spec import Mount
 from emulator.exceptions import ValidationException
+from emulator.jobs import running_jobs
 from emulator.jobs.rule_configuration import is_below, locate_output
 from emulator.jobs.rule_evaluation import new_rule_evaluation
 from emulator.jobs.rule_runner import describe_exit_without_verdict, parse_verdict
+from emulator.jobs.store import StoreTransaction
 from tests.unit.emulator.jobs.conftest import REGION, wait_until
 
 if TYPE_CHECKING:
@@ -88,6 +90,34 @@ def test_each_rule_ends_with_its_verdict(room: Room) -> None:
     assert described["ProcessingStartTime"] <= described["ProcessingEndTime"]
     log = room.log("/aws/sagemaker/ProcessingJobs", described["ProcessingJobName"] + "/algo-1-")
     assert log == ["evaluating Fires"]
+
+
+def test_an_end_that_cannot_be_stored_is_stored_when_there_is_room_again(
+    room: Room, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when a rule, or a training, fills the disk that the jobs' state is on."""
+    monkeypatch.setattr(running_jobs, "_STORE_AGAIN_SECONDS", 0.01)
+    refused: list[str] = []
+
+    def refuse(save: Any, times: int) -> Any:
+        def refuse_the_end(transaction: Any, changed: Any) -> None:
+            if changed.ended and refused.count(changed.name) < times:
+                refused.append(changed.name)
+                raise OSError("database or disk is full")
+            save(transaction, changed)
+
+        return refuse_the_end
+
+    for name in ("save_rule_evaluation", "save_training_job"):
+        monkeypatch.setattr(StoreTransaction, name, refuse(getattr(StoreTransaction, name), 4))
+    request = room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("Fires", "fire")])
+    done = room.run(request)
+    assert rule_statuses(done) == {"Fires": "IssuesFound"}
+    assert details_of(done, "Fires").startswith("RuleEvaluationConditionMet: ")
+    assert done["TrainingJobStatus"] == "Failed"
+    assert "disk is full" in done["FailureReason"]
+    assert set(refused) == {"job", *(name for name in refused if name.startswith("job-Fires-"))}
+    assert caplog.text.count("could not be stored") == 2
 
 
 def test_a_rule_is_told_where_the_jobs_are_that_it_compares_with(room: Room) -> None:
