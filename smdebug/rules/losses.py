@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 LOSS_REGEX = regex("tensor_regex", None)
 
-# For runs whose collections file lists no losses: a deep network's, and XGBoost's metrics that are better when lower.
-_NAMES = (r"(?i)loss(?!\w*_input)", r"^[\w.]+-(?!auc|aucpr|map|ndcg|pre)\w+(@[\d.-]+)?$")
+# For runs whose collections file lists no losses: a deep network's, and XGBoost's metrics.
+_NAMES = (r"(?i)loss(?!\w*_input)", r"^[\w.]+-\w+(@[\d.-]+)?$")
+# XGBoost's metrics that are better when higher, some of which smdebug's regex of the collection losses takes in.
+_RISING = re.compile(r"-(?:auc|aucpr|map|ndcg|pre|interval-regression-accuracy)(?:@\d+)?-?$")
 _TRAINING = re.compile(r"^train", re.IGNORECASE)
 _VALIDATION = re.compile(r"^(?:scalar/)?(?:val_|valid|eval|test)", re.IGNORECASE)
 
@@ -27,7 +29,14 @@ def choose_losses(rule: BuiltInRule, step: int, patterns: Iterable[str] | None =
     """Names of the losses at a global step: those of the regexes, else the collection losses, else by their names."""
     if patterns:
         return rule.choose_names(step, (), patterns)
-    return rule.choose_names(step, (CollectionKeys.LOSSES,), None) or rule.choose_names(step, (), _NAMES)
+    return choose_collected_losses(rule, step) or [
+        name for name in rule.choose_names(step, (), _NAMES) if not _RISING.search(name)
+    ]
+
+
+def choose_collected_losses(rule: BuiltInRule, step: int) -> list[str]:
+    """Names at a global step that are in the collection losses and are better when lower."""
+    return [name for name in rule.choose_names(step, (CollectionKeys.LOSSES,), None) if not _RISING.search(name)]
 
 
 def split_losses(names: Iterable[str], mode: ModeKeys | None) -> tuple[list[str], list[str]]:

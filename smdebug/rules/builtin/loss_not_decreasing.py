@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.core.modes import ModeKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, USE_LOSSES, BuiltInRule
+from smdebug.rules.losses import choose_collected_losses
 from smdebug.rules.parameters import choice, integer, number
 
 if TYPE_CHECKING:
@@ -49,9 +50,10 @@ class LossNotDecreasing(BuiltInRule):
     the mode's own steps: fall = (before - now) / |before| * 100. After a comparison the next one is made num_steps
     later at the earliest. A loss of several elements, or of several workers, counts as their mean.
 
-    Looked at are the tensors of the collection losses (unless use_losses_collection is False), those of
-    collection_names, and those in whose name tensor_regex is found. Where no mode is given, a loss that was saved in
-    EVAL up to the step is judged by its EVAL steps, else by its TRAIN steps, else by all its steps.
+    Looked at are the tensors of the collection losses (unless use_losses_collection is False, and without XGBoost's
+    metrics that are better when higher), those of collection_names, and those in whose name tensor_regex is found.
+    Where no mode is given, a loss that was saved in EVAL up to the step is judged by its EVAL steps, else by its TRAIN
+    steps, else by all its steps.
 
     Source: AWS's documentation of the rule LossNotDecreasing (collection_names None, tensor_regex None,
     use_losses_collection True, num_steps 10, diff_percent 0.1, increase_threshold_percent 5, mode EVAL, TRAIN, GLOBAL
@@ -73,17 +75,18 @@ class LossNotDecreasing(BuiltInRule):
 
     def __init__(self, base_trial: Trial, other_trials: Any = None, **given: Any) -> None:
         super().__init__(base_trial, other_trials, **given)
-        self._collections: list[str] = list(self.values["collection_names"] or ())
-        if self.values["use_losses_collection"]:
-            self._collections.append(_LOSSES)
-        if not self._collections and self.values["tensor_regex"] is None:
+        self._collections: list[str] = self.values["collection_names"] or []
+        if not (self.values["use_losses_collection"] or self._collections or self.values["tensor_regex"]):
             raise self.refuse("give collection_names or tensor_regex, or leave use_losses_collection True.")
         self._modes_seen: dict[str, set[ModeKeys]] = {}
         self._last_compared: dict[tuple[str, ModeKeys], int] = {}
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a loss does not decrease as it should, at this global step."""
-        for name in self.choose_names(step, self._collections, self.values["tensor_regex"]):
+        names = set(self.choose_names(step, self._collections, self.values["tensor_regex"]))
+        if self.values["use_losses_collection"]:
+            names.update(choose_collected_losses(self, step))
+        for name in sorted(names):
             self.inspected += 1
             mode = self._choose_mode(name, step)
             if mode is not ModeKeys.GLOBAL and self.base_trial.mode(step) is not mode:

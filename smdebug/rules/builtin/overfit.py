@@ -30,9 +30,10 @@ class Overfit(BuiltInRule):
     over the steps of the training phase before; where both losses are saved in one step, as XGBoost does (train-rmse
     and validation-rmse), each step is a phase. The ratio has no unit.
 
-    Losses are the tensors in whose name tensor_regex is found, else the collection losses. A loss is one of validation
-    if its name begins with val_, validation, eval or test, one of training if it begins with train or stands beside one
-    of validation, and else what the mode of its step says (EVAL or TRAIN). Steps before start_step are left out.
+    Losses are the tensors in whose name tensor_regex is found, else the collection losses without XGBoost's metrics
+    that are better when higher. A loss is one of validation if its name begins with val_, validation, eval or test, one
+    of training if it begins with train or stands beside one of validation, and else what the mode of its step says
+    (EVAL or TRAIN). Steps before start_step are left out.
 
     Source: AWS's documentation of the rule Overfit (tensor_regex None, start_step 0, patience 1, ratio_threshold 0.1).
     What a phase is, is ours.

@@ -9,7 +9,9 @@ import pytest
 from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.builtin.loss_not_decreasing import LossNotDecreasing, compute_fall_percent, describe_problem
+from smdebug.rules.builtin.overtraining import Overtraining
 from smdebug.trials import create_trial
+from tests.unit.smdebug.rules.builtin.judging import find_firing, write_run
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
@@ -119,3 +121,16 @@ def test_other_tensors(tmp_path: Path) -> None:
     assert not LossNotDecreasing(trial, num_steps="2").invoke_at_step(2)
     with pytest.raises(SMDebugValueError, match="collection_names or tensor_regex"):
         LossNotDecreasing(trial, use_losses_collection="False")
+
+
+@pytest.mark.parametrize(
+    "metric", ["auc", "aucpr", "ndcg", "ndcg@5", "ndcg@5-", "map@3", "pre", "rmse", "mape", "auction"]
+)
+def test_a_metric_that_should_rise_is_no_loss(tmp_path: Path, metric: str) -> None:
+    """XGBoost's hook puts most of these into the collection losses, as smdebug's does."""
+    name = f"my-validation-{metric}"
+    trial = write_run(tmp_path, [{name: 0.1 * step} for step in range(1, 13)], collections={"losses": {name}})
+    is_loss = metric in ("rmse", "mape", "auction")
+    for rule in (LossNotDecreasing, Overtraining):
+        assert bool(find_firing(rule(trial))) is is_loss
+    assert find_firing(LossNotDecreasing(trial, tensor_regex=metric)) == [10]
