@@ -8,7 +8,7 @@ import numpy as np
 
 from smdebug.core.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
-from smdebug.rules.classes import count_pairs, to_labels, to_predicted
+from smdebug.rules.classes import count_pairs, order_scores, to_labels, to_predicted
 from smdebug.rules.parameters import integer, number, text
 
 if TYPE_CHECKING:
@@ -35,9 +35,10 @@ class Confusion(BuiltInRule):
     share[j][i] = confusion[j][i] / sum_j confusion[j][i]. The rule fires where share[i][i] < min_diag or, for some
     j != i, share[j][i] > max_off_diag; classes never predicted are left out. Shares have no unit.
 
-    Labels and predictions are the tensors of these names, else those of the collections. There are category_no classes,
-    or as many as the highest class number says. Probabilities count as class 1 from 0.5 on; of a row of scores the
-    highest counts. Steps from start_step up to, and not including, end_step are judged.
+    Labels and predictions are the tensors of these names, else those of the collections, of which the first by name go
+    together, then the second. There are category_no classes, or as many as the highest class number says. Probabilities
+    count as class 1 from 0.5 on; of a row of scores the highest counts. Steps from start_step up to, and not including,
+    end_step are judged.
 
     Source: AWS's documentation of the rule Confusion (category_no None, labels "labels", predictions "predictions",
     labels_collection "labels", predictions_collection "predictions", min_diag 0.9, max_off_diag 0.1). Read to the
@@ -73,7 +74,9 @@ class Confusion(BuiltInRule):
         labels, predictions = self._choose("labels", step), self._choose("predictions", step)
         if not labels or not predictions:
             return False
-        matrix = self._add_up([(one, other) for one in labels for other in predictions if one.worker == other.worker])
+        workers = {place.worker for place in labels}
+        pairs = [pair for worker in sorted(workers) for pair in zip(*_of(worker, labels, predictions), strict=False)]
+        matrix = self._add_up(pairs)
         return self.inspect([labels[0]], lambda place: None if matrix is None else self._judge(place, matrix))
 
     def _choose(self, what: str, step: int) -> list[Place]:
@@ -82,8 +85,9 @@ class Confusion(BuiltInRule):
         return self.places(names or self.choose_names(step, [self.values[f"{what}_collection"]], None), step)
 
     def _pair(self, labels: Place, predictions: Place) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        raw, scores = self.read(labels), self.read(predictions)
+        raw, saved = self.read(labels), self.read(predictions)
         classes = None if raw is None else to_labels(raw)
+        scores = None if raw is None or saved is None else order_scores(saved, raw)
         predicted = None if classes is None or scores is None else to_predicted(scores, classes)
         return None if classes is None or predicted is None else (classes, predicted)
 
@@ -122,3 +126,7 @@ class Confusion(BuiltInRule):
                 )
                 return self.find(place.name, place.step, float(others[worst]), limit, sentence)
         return False
+
+
+def _of(worker: str, *found: list[Place]) -> list[list[Place]]:
+    return [[place for place in places if place.worker == worker] for places in found]

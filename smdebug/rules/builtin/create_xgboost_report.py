@@ -174,8 +174,9 @@ def _render_predictions(labels: NDArray[Any], predictions: NDArray[Any], objecti
     sections = [("Confusion matrix", render_table(heads, rows))]
     if len(matrix) == 2 and predictions.size == len(classes):
         points, area = compute_roc(classes, predictions.reshape(-1))
+        every = -(-len(points) // _MOST_POINTS)
         curve = render_lines(
-            {f"area {area:.4f}": points, "chance": [(0.0, 0.0), (1.0, 1.0)]},
+            {f"area {area:.4f}": [*points[::every], points[-1]], "chance": [(0.0, 0.0), (1.0, 1.0)]},
             "false positive rate",
             "true positive rate",
         )

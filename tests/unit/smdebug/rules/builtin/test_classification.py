@@ -65,6 +65,8 @@ def test_scores_of_pixels(tmp_path: Path, classes: int, axis: int) -> None:
     for folder, scores in (("right", right), ("wrong", wrong)):
         trial = write_run(tmp_path / folder, [{"labels": labels, "predictions": scores}])
         assert find_firing(ClassImbalance(trial, samples="10")) == ([0] if (folder, classes) == ("wrong", 3) else [])
+        if classes == 3:
+            assert find_firing(Confusion(trial)) == ([0] if folder == "wrong" else [])
 
 
 def test_one_hot_pixels(tmp_path: Path) -> None:
@@ -203,3 +205,12 @@ def test_wrong_parameter(tmp_path: Path) -> None:
         Confusion(trial, category_no="1")
     with pytest.raises(SMDebugValueError, match="argmax is 'yes', expected True or False"):
         ClassImbalance(trial, argmax="yes")
+
+
+def test_several_labels_go_with_their_own_predictions(tmp_path: Path) -> None:
+    first, second = np.arange(40) % 2, np.arange(40) // 2 % 2
+    tensors = {"labels_a": first, "labels_b": second, "predictions_a": first, "predictions_b": second}
+    collections = {what: {f"{what}_a", f"{what}_b"} for what in ("labels", "predictions")}
+    assert find_firing(Confusion(write_run(tmp_path / "right", [tensors], collections=collections))) == []
+    swapped = tensors | {"predictions_a": second, "predictions_b": first}
+    assert find_firing(Confusion(write_run(tmp_path / "swapped", [swapped], collections=collections))) == [0]

@@ -168,6 +168,14 @@ def test_what_is_shown_of_predictions_depends_on_what_is_learned(tmp_path: Path,
     ]
 
 
+def test_a_page_about_many_predictions_stays_small(tmp_path: Path) -> None:
+    scores = np.linspace(0, 1, 100_000)
+    page = make_report(tmp_path, write_run(tmp_path / "run", [{"labels": scores > 0.5, "predictions": scores}]))
+    assert "area 1.0000" in page.text
+    written = tmp_path / "CreateXgboostReport/xgboost-reports/xgboost_report.html"
+    assert written.stat().st_size < 100_000
+
+
 def test_a_flat_line_of_large_numbers_is_drawn() -> None:
     assert "nan" not in render_lines({"train-rmse": [(0.0, 1e20), (1.0, 1e20)]}, "round", "rmse")
 
