@@ -9,6 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# The label of samples that PyTorch's losses pass over, unless told another.
+IGNORED = -100
 # XGBoost's objectives that learn numbers, or an order.
 _NO_CLASSES = ("reg:", "count:", "rank:", "survival:")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
-from smdebug.rules.classes import order_scores, to_labels, to_predicted
+from smdebug.rules.classes import IGNORED, order_scores, to_labels, to_predicted
 from smdebug.rules.parameters import boolean, integer, number, regex
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class ClassImbalance(BuiltInRule):
 
     imbalance = labels of the most frequent class / labels of the rarest class seen > threshold_imbalance, or
     misprediction = samples of a class that were predicted to be another / samples of that class >
-    threshold_misprediction. Both count all labels that were saved in the step's mode so far, of all workers; they have
-    no unit.
+    threshold_misprediction. Both count all labels that were saved in the step's mode so far, of all workers, but for
+    -100, which PyTorch's losses pass over; they have no unit.
 
     Labels are whole numbers or one-hot rows; predictions are scores a class (their highest counts; argmax forces that
     where it does not show from the shape), class numbers, or probabilities of class 1. The classes are on the last axis
@@ -96,13 +96,14 @@ class ClassImbalance(BuiltInRule):
             if labels is None:
                 continue
             self.inspected += 1
-            _add(counts, labels)
+            is_counted = labels != IGNORED
+            _add(counts, labels[is_counted])
             other = predictions.get(place.worker)
             saved = None if other is None else self.read(other)
             scores = None if saved is None or values is None else order_scores(saved, values)
             predicted = None if scores is None else to_predicted(scores, labels, argmax=self.values["argmax"])
             if predicted is not None:
-                _add(wrong, labels[predicted != labels])
+                _add(wrong, labels[is_counted & (predicted != labels)])
 
     def _judge(self, name: str, step: int, counts: dict[int, int], wrong: dict[int, int]) -> bool:
         imbalance, limit = compute_imbalance(counts), self.values["threshold_imbalance"]

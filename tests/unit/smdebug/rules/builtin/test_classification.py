@@ -214,3 +214,11 @@ def test_several_labels_go_with_their_own_predictions(tmp_path: Path) -> None:
     assert find_firing(Confusion(write_run(tmp_path / "right", [tensors], collections=collections))) == []
     swapped = tensors | {"predictions_a": second, "predictions_b": first}
     assert find_firing(Confusion(write_run(tmp_path / "swapped", [swapped], collections=collections))) == [0]
+
+
+def test_labels_that_the_loss_passes_over_are_no_class(tmp_path: Path) -> None:
+    labels = np.array([0, 1] * 300 + [-100] * 9000)
+    tensors = {"CrossEntropyLoss_input_1": labels, "CrossEntropyLoss_input_0": np.eye(2)[labels.clip(0)]}
+    assert find_firing(ClassImbalance(write_run(tmp_path, [tensors]))) == []
+    padded = {name: values[600:] for name, values in tensors.items()}
+    assert find_firing(ClassImbalance(write_run(tmp_path / "padding", [padded]))) == []
