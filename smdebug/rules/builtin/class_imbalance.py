@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     from smdebug.core.modes import ModeKeys
 
-# What PyTorch's and MXNet's loss modules are given: predictions first, labels second.
-_LOSS_INPUTS = {"labels_regex": r"(?i)loss\d*_input_1$", "predictions_regex": r"(?i)loss\d*_input_0$"}
+# What PyTorch's and MXNet's loss modules are given: predictions first, labels second. Those of a regression
+# (MSELoss, SmoothL1Loss, l2loss0, huberloss0) have no classes, though their labels may be whole numbers.
+_CLASSES_LOSS = r"(?i)(?<!mse)(?<!l1)(?<!l2)(?<!huber)loss\d*"
+_LOSS_INPUTS = {"labels_regex": rf"{_CLASSES_LOSS}_input_1$", "predictions_regex": rf"{_CLASSES_LOSS}_input_0$"}
 
 
 def compute_imbalance(counts: Mapping[int, int]) -> float:
@@ -37,8 +39,9 @@ class ClassImbalance(BuiltInRule):
     Labels are whole numbers or one-hot rows; predictions are scores a class (their highest counts; argmax forces that
     where it does not show from the shape), class numbers, or probabilities of class 1. The classes are on the last axis
     of the scores, or on the second as in PyTorch's losses; where the shapes fit both, mispredictions are not counted.
-    With the default regexes, the inputs of a loss module stand in where nothing is named labels or predictions. Where
-    there are several label tensors, the first by name goes with the first prediction tensor, and so on.
+    With the default regexes, the inputs of a loss module (but not of MSELoss, L1Loss or HuberLoss) stand in where
+    nothing is named labels or predictions. Where there are several label tensors, the first by name goes with the first
+    prediction tensor, and so on.
 
     Source: AWS's documentation of the rule ClassImbalance (threshold_imbalance 10, threshold_misprediction 0.7,
     samples 500, argmax False, labels_regex .*labels, predictions_regex .*predictions).

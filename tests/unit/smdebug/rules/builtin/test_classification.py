@@ -222,3 +222,11 @@ def test_labels_that_the_loss_passes_over_are_no_class(tmp_path: Path) -> None:
     assert find_firing(ClassImbalance(write_run(tmp_path, [tensors]))) == []
     padded = {name: values[600:] for name, values in tensors.items()}
     assert find_firing(ClassImbalance(write_run(tmp_path / "padding", [padded]))) == []
+
+
+@pytest.mark.parametrize("loss", ["MSELoss", "SmoothL1Loss", "HuberLoss", "l2loss0", "huberloss0"])
+def test_whole_numbers_of_a_regression_are_no_classes(tmp_path: Path, loss: str) -> None:
+    years = np.array([[2000.0]] * 900 + [[1999.0]])
+    rule = ClassImbalance(write_run(tmp_path, [{f"{loss}_input_0": years + 0.5, f"{loss}_input_1": years}]))
+    assert find_firing(rule) == []
+    assert rule.inspected == 0
