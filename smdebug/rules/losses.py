@@ -71,7 +71,6 @@ def read_phase_losses(
         sum(rule.read_mean(name, step) for name in names) / len(names) if names else None
         for names in (training, validation)
     ]
-    rule.inspected += len(training) + len(validation)
     return means[0], means[1], [*training, *validation]
 
 

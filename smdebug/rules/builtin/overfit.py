@@ -76,6 +76,8 @@ class Overfit(BuiltInRule):
         self._validation.append(validation)
         if not self._training:
             return False
+        # Losses of one phase alone are nothing that could be compared.
+        self.inspected += 1
         ratio, limit = compute_overfit_ratio(self._training, self._validation), self.values["ratio_threshold"]
         self.watch("(validation - training) / training loss", step, ratio, limit, tensor=names[-1])
         self._exceeded = self._exceeded + 1 if ratio > limit else 0

@@ -91,6 +91,7 @@ class PoorWeightInitialization(BuiltInRule):
 
     def _judge_loss(self, step: int) -> bool:
         loss, _, names = read_phase_losses(self, step)
+        self.inspected += len(names)
         patience: int = self.values["patience"]
         if loss is None:
             return False

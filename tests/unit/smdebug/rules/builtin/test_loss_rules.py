@@ -15,6 +15,7 @@ from smdebug.rules.builtin.poor_weight_initialization import (
     compute_spread,
     compute_variance_ratio,
 )
+from smdebug.rules.evaluator import evaluate
 from smdebug.rules.losses import split_losses
 from tests.unit.smdebug.rules.builtin.judging import EVAL, GLOBAL, PREDICT, TRAIN, find_firing, get_finding, write_run
 
@@ -42,6 +43,13 @@ PAIRS = {
 )
 def test_whose_loss_it_is(names: list[str], mode: Any, expected: Any) -> None:
     assert split_losses(names, mode) == expected
+
+
+@pytest.mark.parametrize(("mode", "loss"), [(TRAIN, "loss"), (EVAL, "loss"), (GLOBAL, "train-rmse")])
+def test_losses_of_one_phase_are_nothing_to_compare(tmp_path: Path, mode: Any, loss: str) -> None:
+    verdict = evaluate(Overfit(write_run(tmp_path, [{loss: 1.0}] * 3, [mode] * 3)))
+    assert verdict.status == "NoIssuesFound"
+    assert "found none of what it looks at" in verdict.details
 
 
 def test_ratio() -> None:
