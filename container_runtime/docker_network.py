@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _INTERFACE = "eth0"
 # Each container has ports of its own, so any will do: the sagemaker-training toolkit's.
 _RENDEZVOUS_PORT = 7777
-# How engines of different age say that their address pools (31 bridge networks by default) are used up.
 # The names of a network's hosts, in the order of their addresses, on the network itself.
 _HOSTS_LABEL = "smdebug-emulator.hosts"
 # A network's first address is the network's own, and its second the gateway's.
@@ -28,6 +27,7 @@ _FIRST_HOST = 2
 # How engines of different age say that another network has got the range meanwhile.
 _OVERLAPS = ("overlaps with other one", "overlaps with existing")
 _CREATIONS = 5
+# How engines of different age say that their address pools (31 bridge networks by default) are used up.
 _EXHAUSTED = ("non-overlapping IPv4 address pool", "predefined address pools have been fully subnetted")
 
 
