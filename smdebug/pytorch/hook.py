@@ -20,13 +20,8 @@ from smdebug.pytorch.collection import Collection, CollectionManager
 from smdebug.pytorch.compiled_models import CompiledModels, get_written_model
 from smdebug.pytorch.losses import register_loss_module
 from smdebug.pytorch.model_names import choose_model_name, choose_part_name
-from smdebug.pytorch.module_capture import (
-    INPUT_SUFFIX,
-    OUTPUT_SUFFIX,
-    ModuleCapture,
-    register_forward_hook,
-    register_forward_pre_hook,
-)
+from smdebug.pytorch.module_callbacks import ModuleCallback, register_forward_hook, register_forward_pre_hook
+from smdebug.pytorch.module_capture import INPUT_SUFFIX, OUTPUT_SUFFIX, ModuleCapture
 from smdebug.pytorch.optimizer_state import OPTIMIZER_REGEX, OptimizerCapture
 from smdebug.pytorch.parameters import ParameterCapture
 from smdebug.pytorch.step_end import StepEndWatch
@@ -102,10 +97,17 @@ class Hook(TensorHook):
         self._parameters.add_model(root_name, module)
         if next(module.parameters(), None) is None:
             get_logger().warning("%s has no parameters: only its inputs and outputs can be saved.", root_name)
-        self._root_handles.append(register_forward_pre_hook(module, self.begin_step))
+        self._root_handles.append(register_forward_pre_hook(module, ModuleCallback(self.begin_step)))
         self._step_end.forget_optimizers()
         self._step_end.start()
         self._saving_plan = None
+
+    def _forget_models(self) -> None:
+        for handle in self._root_handles:
+            handle.remove()
+        self._root_handles.clear()
+        self._modules.forget()
+        self._parameters.forget()
 
     # smdebug's other name for it.
     register_hook = register_module
@@ -165,7 +167,7 @@ class Hook(TensorHook):
         self._parameters.begin_step()
         self._save_parameters(plan)
         if self._parameters.has_unmade:
-            self._lazy_handle = register_forward_hook(module, self._on_first_batch_seen)
+            self._lazy_handle = register_forward_hook(module, ModuleCallback(self._on_first_batch_seen))
         self._modules.activate(plan)
         self._losses.activate(plan)
         self._compiled.run_as_written(self._modules.known)
@@ -225,7 +227,10 @@ class Hook(TensorHook):
                 "to torch.compile is not seen: compile the model instead."
             )
         if self._parameters.lacks_gradients:
-            get_logger().warning("No gradient was saved: backward() was not called in any step that saves gradients.")
+            get_logger().warning(
+                "No gradient was saved: backward() was not called in any step that saves gradients, or brought the "
+                "model's own parameters none, as with fully_shard()."
+            )
         self._step_end.stop()
         self._compiled.stop()
         for handle in self._root_handles:

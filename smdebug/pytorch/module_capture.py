@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
 from smdebug.pytorch.call_context import is_training_call
+from smdebug.pytorch.module_callbacks import ModuleCallback, register_forward_hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from torch import nn
     from torch.utils.hooks import RemovableHandle
 
     from smdebug.core.saving_plan import StepPlan
-
-# Of the class, because scripted modules refuse to be asked; their own inputs and outputs are seen all the same.
-register_forward_hook = nn.Module.register_forward_hook
-register_forward_pre_hook = nn.Module.register_forward_pre_hook
 
 INPUT_SUFFIX = "_input_"
 OUTPUT_SUFFIX = "_output_"
@@ -80,7 +77,7 @@ class ModuleCapture:
             ]
         # A model that joins the step has more to watch.
         self._stop_watching()
-        self._handles += [register_forward_hook(captured.module, captured) for captured in wanted]
+        self._handles += [register_forward_hook(captured.module, ModuleCallback(captured.save)) for captured in wanted]
 
     def deactivate(self) -> None:
         """Watch nothing, and number from 0 again."""
@@ -115,7 +112,7 @@ class ModuleCapture:
 
 
 class _CapturedModule:
-    """A forward hook of one module."""
+    """What the forward hook of one module saves."""
 
     def __init__(self, capture: ModuleCapture, module: nn.Module, name: str, inputs: bool, outputs: bool) -> None:
         self.module = module
@@ -124,8 +121,9 @@ class _CapturedModule:
         self._inputs = inputs
         self._outputs = outputs
 
-    def __call__(self, module: nn.Module, inputs: Any, outputs: Any) -> None:  # noqa: ARG002 - torch's signature
-        if is_training_call():
+    def save(self, module: nn.Module, inputs: Any, outputs: Any) -> None:
+        """Save a call, unless it is one of a copy of the module, which has its hooks."""
+        if module is self.module and is_training_call():
             self._capture.save_call(self._name, inputs if self._inputs else (), outputs if self._outputs else ())
 
 

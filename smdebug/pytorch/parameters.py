@@ -41,6 +41,11 @@ class ParameterCapture:
         self._unmade += [(f"{name}_{path}", parameter) for path, parameter in model.named_parameters()]
 
     @property
+    def models(self) -> list[nn.Module]:
+        """The registered models."""
+        return [model for _, model in self._models]
+
+    @property
     def model_names(self) -> list[str]:
         """Names of the registered models."""
         return [name for name, _ in self._models]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._C._functorch import peek_interpreter_stack
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from smdebug.core.hook import BaseHook
 from smdebug.core.reductions import get_reduction_tensor_name
@@ -45,6 +46,11 @@ class TensorHook(BaseHook):
         if value.is_meta:
             self.report_loss("tensors of the device meta", SMDebugValueError(f"{name} and its like hold no values"))
             return
+        if _wraps_others(value):
+            # As the parameters of fully_shard(): what they are made of is not theirs alone, or lies with other workers.
+            kind = type(value).__name__
+            self.report_loss(f"tensors of type {kind}", SMDebugValueError(f"{name} and its like are not whole"))
+            return
         if peek_interpreter_stack() is None:
             self._write_tensor(name, value, selection)
         else:
@@ -79,6 +85,10 @@ class TensorHook(BaseHook):
         if isinstance(error, OSError):
             self._queue.clear()
         super().report_loss(lost, error)
+
+
+def _wraps_others(value: object) -> bool:
+    return is_traceable_wrapper_subclass(value)
 
 
 @lru_cache(maxsize=65536)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm, weight_norm
+from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.checkpoint import checkpoint
 
 import smdebug.pytorch as smd
@@ -220,6 +221,22 @@ def test_a_model_without_memory_is_said_once(make_hook, run, said):
     (record,) = said.records
     assert "device meta" in record.message
     assert run.steps == []
+
+
+def test_parameters_that_are_not_whole_are_said_once(make_hook, run, said):
+    # As DTensor, whose rest lies with other workers.
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+    for parameter in ("weight", "bias"):
+        whole = getattr(model[0], parameter).detach()
+        setattr(model[0], parameter, nn.Parameter(TwoTensor(whole, whole.clone())))
+    hook = make_hook(include_collections=["weights", "biases"])
+    hook.register_module(model)
+    for _ in range(2):
+        model(torch.zeros(1, 4))
+    hook.close()
+    (record,) = said.records
+    assert "TwoTensor" in record.message
+    assert run.values(1).keys() == {"Sequential_1.weight", "Sequential_1.bias"}
 
 
 def test_gradients_of_torch_func(make_hook, run, said):
