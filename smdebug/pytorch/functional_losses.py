@@ -48,25 +48,26 @@ class FunctionalLosses:
     def __init__(self, get_hook: Callable[[], Hook | None]) -> None:
         """Take what returns the hook, None while there is none."""
         self._get_hook = get_hook
-        self._originals: dict[str, Callable[..., Any]] = {}
         self._call_of_modules: Callable[..., Any] | None = None
         self._depth = 0
+        self._is_over = False
 
     def start(self) -> None:
         """Put a function that looks on in front of each loss."""
         for name, class_name in FUNCTIONAL_LOSSES.items():
             original = getattr(functional, name, None)
             if original is not None:
-                self._originals[name] = original
                 setattr(functional, name, self._wrap(original, class_name))
         self._call_of_modules = _Loss.__call__
         _Loss.__call__ = self._wrap_modules(_Loss.__call__)  # type: ignore[method-assign]
 
     def stop(self) -> None:
-        """Leave torch as it was; functions that scripts took hold of go on without looking."""
-        for name, original in self._originals.items():
-            setattr(functional, name, original)
-        self._originals.clear()
+        """Look no more.
+
+        The functions stay: a script that took hold of one, for its model to keep, could not pickle it any more if
+        torch had another of that name.
+        """
+        self._is_over = True
         if self._call_of_modules is not None:
             _Loss.__call__ = self._call_of_modules  # type: ignore[method-assign]
             self._call_of_modules = None
@@ -76,7 +77,7 @@ class FunctionalLosses:
         call = self._call
 
         def watched(*args, **kwargs):  # type: ignore[no-untyped-def]
-            if is_compiling():
+            if is_compiling() or self._is_over:
                 return function(*args, **kwargs)
             named = [kwargs[keyword] for keyword in keywords if keyword in kwargs]
             return call(class_name, (*args, *named), function, args, kwargs)

@@ -2,6 +2,7 @@
 
 The models that are called to be trained are registered, by their first call; losses are, when they are called. Nothing
 is written, no hook is made, before that: a process that only imports torch, loads data or evaluates leaves no trace.
+Scripts that call a part of a model before any training, to see the shape of what it returns, train the whole of it.
 Calls are watched until an optimizer has used gradients, and all that it trains is known; then they cost nothing more.
 
 Steps are counted in TRAIN or EVAL as the model's own `training` flag says. Such a script cannot call `set_mode`, and
@@ -16,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from smdebug.core.barrier import LossReport, guarded
 from smdebug.core.logger import get_logger
 from smdebug.core.modes import ModeKeys
 from smdebug.core.singleton import get_current_hook, is_switched_on
-from smdebug.pytorch.call_context import is_training_call
+from smdebug.core.step_counters import StepCounters
+from smdebug.pytorch.call_context import is_being_built, is_training_call
 from smdebug.pytorch.call_watch import CallWatch
 from smdebug.pytorch.compiled_models import is_compiled
 from smdebug.pytorch.functional_losses import FunctionalLosses
@@ -62,6 +65,34 @@ class UnattendedHook(Hook):
             self._called = {module}
         super().begin_step(module, inputs)
 
+    def is_within(self, module: nn.Module) -> bool:
+        """Tell whether a module holds a registered model."""
+        parts = set(module.modules())
+        return any(model in parts for model in self._parameters.models)
+
+    def take_over(self, module: nn.Module) -> None:
+        """Register a model in the place of those that it holds: what was called before it was a part of it.
+
+        What is not visible yet of the step in progress is given up; if nothing was before, it never was a step.
+        """
+        parts = set(module.modules())
+        others = [model for model in self._parameters.models if model not in parts]
+        self._discard_step()
+        self._forget_models()
+        for model in (*others, module):
+            self.register_module(model)
+
+    def _discard_step(self) -> None:
+        self._deactivate()
+        self._queue.clear()
+        self._runs.drop_step()
+        self._writer = self._plan = None
+        self._in_step = False
+        self._idle_steps = 0
+        anew = StepCounters()
+        if anew.last_saved_step == self._counters.last_saved_step:
+            self._counters = anew
+
     def _on_new_optimizer(self, *, is_known: bool) -> None:
         if self.on_new_optimizer is not None:
             self.on_new_optimizer(is_known=is_known)
@@ -82,14 +113,19 @@ class ZeroScriptChange:
         self._functions = FunctionalLosses(self._get_active_hook)
         self._hook: Hook | None = None
         self._last_step = 0
+        self._has_trained = False
+        self._says_no_more = False
 
     def start(self) -> None:
         """Watch the calls of all modules until every model that is trained is known, and those of losses for good."""
         self._look_for_models()
         self._functions.start()
+        # It stays: a hook of optimizers cannot be taken out while one is called.
+        register_optimizer_step_post_hook(self._on_unseen_optimizer)
 
     def stop(self) -> None:
         """Watch nothing any more."""
+        self._says_no_more = True
         self._calls.stop()
         self._functions.stop()
 
@@ -107,7 +143,7 @@ class ZeroScriptChange:
             # The script has a hook of its own, and registers what it wants captured.
             self.stop()
             return
-        if not is_training_call() or not _is_trained(module) or is_data_loader_worker():
+        if not _is_trained(module):
             return
         if self._hook is None:
             # A script may have asked for the job's hook, to save a scalar of its own, and left its model to us.
@@ -116,16 +152,35 @@ class ZeroScriptChange:
                 self._hook.on_new_optimizer = self._on_new_optimizer
         if self._hook.step > self._last_step:
             self._calls.stop()
-        if self._hook.knows_any_part(module):
-            return
-        self._hook.register_module(module)
-        get_logger().info("Capturing %s, process %d, to %s", type(module).__name__, os.getpid(), self._hook.out_dir)
-        if is_compiled(module) or not isinstance(self._hook, UnattendedHook):
+        if self._register(self._hook, module) and (is_compiled(module) or not isinstance(self._hook, UnattendedHook)):
             # The compiler is about to look at how modules are called; and in a script's own hook each call is a step.
             self._calls.stop()
 
+    def _register(self, hook: Hook, module: nn.Module) -> bool:
+        """Register a model, and tell whether it was one that is new."""
+        if not hook.knows_any_part(module):
+            hook.register_module(module)
+        elif not self._has_trained and isinstance(hook, UnattendedHook) and hook.is_within(module):
+            hook.take_over(module)
+        else:
+            return False
+        self._says_no_more = True
+        get_logger().info("Capturing %s, process %d, to %s", type(module).__name__, os.getpid(), hook.out_dir)
+        return True
+
+    @guarded("word of a training that is not seen")
+    def _on_unseen_optimizer(self, *arguments: object) -> None:  # noqa: ARG002 - torch's signature
+        if self._says_no_more or torch.compiler.is_compiling() or get_current_hook() is not None:
+            return
+        self._says_no_more = True
+        get_logger().warning(
+            "Nothing is captured so far: an optimizer steps, but no model was called to be trained. One that is called "
+            "only within a function given to torch.compile is not seen: compile the model instead."
+        )
+
     @guarded("models that are trained after the first")
     def _on_new_optimizer(self, *, is_known: bool) -> None:
+        self._has_trained = True
         if is_known:
             self._calls.stop()
         else:
@@ -156,8 +211,12 @@ def install() -> None:
 
 
 def _is_trained(module: nn.Module) -> bool:
+    """Tell whether a script calls a module to train it, in a process that trains."""
     return (
         module.training
         and torch.is_grad_enabled()
+        and is_training_call()
         and any(parameter.requires_grad for parameter in module.parameters())
+        and not is_data_loader_worker()
+        and not is_being_built()
     )

@@ -8,6 +8,8 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
+from smdebug.pytorch.call_context import is_in_backward
+
 _is_compiling = torch.compiler.is_compiling
 
 if TYPE_CHECKING:
@@ -75,7 +77,8 @@ class StepEndWatch:
         if self.is_saving:
             self._on_saved(optimizer)
             self._used |= _get_parameter_ids(optimizer)
-            if not self._parameters.have_gradients_only_in(self._used):
+            if is_in_backward() or not self._parameters.have_gradients_only_in(self._used):
+                # One that steps within the backward pass uses each gradient as it comes: others are still to come.
                 return
         self._on_end()
 

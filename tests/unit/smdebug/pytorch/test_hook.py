@@ -155,6 +155,29 @@ def test_a_step_of_two_optimizers_ends_with_the_second(make_hook, training, run)
     assert run.steps == [0]
 
 
+def test_optimizers_that_step_within_the_backward_pass_end_no_step(make_hook, training, run):
+    hook = make_hook(include_collections=["gradients"])
+    hook.register_module(training.model)
+    gradients = {}
+    for path, parameter in training.model.named_parameters():
+        optimizer = torch.optim.SGD([parameter], lr=0.1)
+
+        def use(used, path=path, optimizer=optimizer):
+            gradients[f"gradient/Net_{path}"] = used.grad.numpy().copy()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        parameter.register_post_accumulate_grad_hook(use)
+    training.model(training.batch()[0]).sum().backward()
+    hook.close()
+    assert run.steps == [0]
+    assert len(gradients) == 4
+    values = run.values(0)
+    assert values.keys() == gradients.keys()
+    for name, gradient in gradients.items():
+        np.testing.assert_array_equal(values[name], gradient)
+
+
 @pytest.mark.parametrize(
     ("dtype", "stored", "true_dtype"),
     [

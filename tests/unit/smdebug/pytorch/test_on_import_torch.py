@@ -101,6 +101,24 @@ def test_a_process_that_trains_nothing_leaves_no_trace(run_script, run, config):
     assert not run.path.exists()
 
 
+UNSEEN = """
+import torch
+parameter = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([parameter], lr=0.1)
+for _ in range(2):
+    parameter.sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_training_without_a_call_of_a_model_is_said_once(run_script, run, config):
+    done = run_script(START + UNSEEN, SMDEBUG_CONFIG_FILE_PATH=config())
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert "no model was called to be trained" in line
+    assert not run.path.exists()
+
+
 def test_a_config_that_cannot_be_read_costs_the_capture_only(run_script, run, config):
     path = config(HookParameters={"save_interval": "often"})
     done = run_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path)
@@ -121,8 +139,8 @@ def test_a_script_with_a_hook_of_its_own_is_captured_once(run_script, run, confi
     own = SCRIPT.replace(
         "optimizer = ",
         f"import smdebug.pytorch as smd\nhook = smd.Hook(out_dir={str(tmp_path / 'own')!r}, save_all=True)\n"
-        "hook.register_module(model)\noptimizer = ",
-    )
+        "hook.register_module(model)\nmodel.kept = mse_loss\noptimizer = ",
+    ).replace("sys.exit(3)", "import io\ntorch.save(model, io.BytesIO())\nsys.exit(3)")
     done = run_script(START + own, SMDEBUG_CONFIG_FILE_PATH=config())
     assert done.returncode == 3, done.stderr
     assert not run.path.exists()

@@ -99,10 +99,34 @@ BY_METHOD = COMPILED.replace(
     "compiled = model\nmodel.compile(backend=BACK_END)",
 )
 
+# The model's parts are called while it is built, then one of them, and only then is all of it trained.
+LOOKED_AT_BEFORE = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), nn.ReLU())
+        self.head = nn.Linear(self.features(torch.zeros(1, 4)).shape[1], 4)
+    def forward(self, x):
+        return self.head(self.features(x))
+
+part = Model()
+width = part(torch.zeros(1, 4)).shape[1]
+model = nn.Sequential(part, nn.Linear(width, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    x = torch.randn(5, 4)
+    optimizer.zero_grad()
+    loss = functional.mse_loss(model(x), x)
+    loss.backward()
+    note({"Sequential": model}, [("MSELoss_output_0", loss)])
+    optimizer.step()
+"""
+
 # Whole compilers but for the code: generating that takes a C++ compiler, and ten seconds.
 SCRIPTS = {
     "two models in a step": TWO_MODELS,
     "two models in turn": IN_TURN,
+    "parts looked at before": LOOKED_AT_BEFORE,
     "compiled": COMPILED.replace("BACK_END", "'aot_eager'"),
     "compiled by its method": BY_METHOD.replace("BACK_END", "'aot_eager'"),
 }
