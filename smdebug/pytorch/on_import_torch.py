@@ -13,6 +13,7 @@ steps, which every reader understands, are the same either way. A hook made by t
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -219,4 +220,11 @@ def _is_trained(module: nn.Module) -> bool:
         and any(parameter.requires_grad for parameter in module.parameters())
         and not is_data_loader_worker()
         and not is_being_built()
+        and not _is_of_keras(module)
     )
+
+
+def _is_of_keras(module: nn.Module) -> bool:
+    """Tell whether it is a layer of Keras, whose models call each other's layers, keep them apart and train by fit."""
+    layer = getattr(sys.modules.get("keras"), "Layer", None)
+    return isinstance(layer, type) and isinstance(module, layer)

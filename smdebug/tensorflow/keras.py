@@ -17,8 +17,8 @@ from smdebug.tensorflow.model_names import ModelNames, get_optimizer_variables, 
 from smdebug.tensorflow.registered_models import RegisteredModels
 from smdebug.tensorflow.step_functions import FUNCTIONS, StepFunctions, Values
 from smdebug.tensorflow.tape import TapeCapture, wrap_optimizer, wrap_tape
-from smdebug.tensorflow.taps import Wants
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
+from smdebug.tensorflow.wants import Wants, choose_wants
 from smdebug.tensorflow.workers import trains_with_other_processes
 
 if TYPE_CHECKING:
@@ -221,15 +221,22 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         found = self._functions.get(id(model))
         if found is None or found[0].is_outdated:
             names = ModelNames(model)
-            if names.is_empty:
-                get_logger().warning("The model %s has no weights: its other values are saved.", model.name)
             while len(self._functions) >= _MODELS_KEPT:
                 del self._functions[next(iter(self._functions))]
             found = self._functions[id(model)] = (names, StepFunctions(names, self.report_loss))
-            self._include_names(CollectionKeys.WEIGHTS, names.get_weight_names())
-            self._include_names(CollectionKeys.GRADIENTS, names.gradients.values())
             self._wants.clear()
         return found
+
+    def _list_names(self, names: ModelNames) -> None:
+        """Put a model's weights and gradients into their collections, those that its first batch has made, too."""
+        names.refresh()
+        if names.is_listed:
+            return
+        names.is_listed = True
+        if names.is_empty:
+            get_logger().warning("The model %s has no weights: its other values are saved.", names.model.name)
+        self._include_names(CollectionKeys.WEIGHTS, names.get_weight_names())
+        self._include_names(CollectionKeys.GRADIENTS, names.gradients.values())
 
     def _get_wants(self, names: ModelNames | RegisteredModels, plan: StepPlan) -> Wants:
         if not self._is_on_tensorflow:
@@ -237,17 +244,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         key = (id(names), plan)
         wants = self._wants.get(key)
         if wants is None:
-
-            def is_wanted(name: str) -> bool:
-                return any(found.matches(name) for found in plan.due) or plan.wants_numbered(f"{name}_")
-
-            layers = names.layers.values()
-            wants = self._wants[key] = Wants(
-                frozenset(name for name in names.gradients.values() if any(found.matches(name) for found in plan.due)),
-                frozenset(name for name in layers if is_wanted(f"{name}{self.INPUT_TENSOR_SUFFIX}")),
-                frozenset(name for name in layers if is_wanted(f"{name}{self.OUTPUT_TENSOR_SUFFIX}")),
-                frozenset(name for name in ("inputs", "labels", "predictions") if is_wanted(name)),
-            )
+            wants = self._wants[key] = choose_wants(names, plan, self.INPUT_TENSOR_SUFFIX, self.OUTPUT_TENSOR_SUFFIX)
         return wants
 
     @guarded("a step")
@@ -255,6 +252,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         """Save a step that has just been run, and make it visible."""
         if self._plan is None:
             return
+        self._list_names(names)
         for name, value in values.items():
             self._save(name, value)
         if mode != ModeKeys.PREDICT:

@@ -21,6 +21,12 @@ class ModelNames:
 
     def __init__(self, model: Any) -> None:
         self.model = model
+        # Whether the collections of a hook know these names.
+        self.is_listed = False
+        self._read()
+
+    def _read(self) -> None:
+        model = self.model
         self.weights: dict[str, Any] = {}
         self.gradients: dict[int, str] = {}
         self.layers: dict[int, str] = {}
@@ -37,8 +43,19 @@ class ModelNames:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the model has got other variables since, or froze some."""
+        """Whether the model has got other layers or variables since, or froze some."""
         return self._signature != _get_signature(self.model)
+
+    @property
+    def is_built(self) -> bool:
+        """Whether no layer waits for its first batch to make its variables, or other layers."""
+        return self.model.built and all(layer.built for layer in _flatten(self.model))
+
+    def refresh(self) -> None:
+        """Take up what the model has got since, as by its first batch."""
+        if self.is_outdated:
+            self.is_listed = False
+            self._read()
 
     @property
     def is_empty(self) -> bool:
@@ -50,7 +67,7 @@ class ModelNames:
         return [name for name in self.weights if not is_bias(name)]
 
     def _name_layers(self) -> None:
-        layers = list(self.model._flatten_layers(include_self=False, recursive=True))  # noqa: SLF001 - no public way down into layers of layers
+        layers = _flatten(self.model)
         names = [layer.name for layer in layers]
         taken: set[str] = set()
         for layer, name in zip(layers, names, strict=True):
@@ -96,8 +113,13 @@ def _make_unique(name: str, taken: Any) -> str:
     return unique
 
 
+def _flatten(model: Any) -> list[Any]:
+    return list(model._flatten_layers(include_self=False, recursive=True))  # noqa: SLF001 - no public way down into layers of layers
+
+
 def _get_signature(model: Any) -> tuple[Any, ...]:
-    return tuple((id(variable), variable.trainable) for variable in model.weights)
+    variables = ((id(variable), variable.trainable) for variable in model.weights)
+    return (*(id(layer) for layer in _flatten(model)), *variables)
 
 
 def _walk_variables(model: Any) -> Iterator[tuple[Any, Any]]:

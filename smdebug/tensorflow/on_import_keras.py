@@ -6,11 +6,15 @@ put into that of the first `fit`, and into all that follow: a process that train
 
 from __future__ import annotations
 
+from smdebug.core.logger import get_logger
 from smdebug.core.singleton import is_switched_on
 
 
 def install() -> None:
-    """Begin to watch Keras, unless USE_SMDEBUG turns smdebug off, or Keras runs on something else than TensorFlow."""
+    """Begin to watch Keras, unless USE_SMDEBUG turns smdebug off, or Keras runs on something else than TensorFlow.
+
+    The hook takes TensorFlow, which such a process has no use for: that it is to be loaded is for the script to say.
+    """
     if not is_switched_on():
         return
     # At the end of `import keras` all is there that watching takes; what the hook takes is imported with the hook.
@@ -20,3 +24,9 @@ def install() -> None:
         from smdebug.tensorflow.zero_script_change import watch_keras
 
         watch_keras(keras.callbacks.CallbackList)
+    else:
+        get_logger().warning(
+            "Keras runs on %s: its models are not captured without a change of the script. A KerasHook among the "
+            "callbacks of fit saves losses, metrics and weights.",
+            keras.backend.backend(),
+        )

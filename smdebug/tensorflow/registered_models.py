@@ -35,6 +35,11 @@ class RegisteredModels:
         return self._models[0] if self._models else None
 
     @property
+    def is_built(self) -> bool:
+        """Whether no layer waits for its first batch."""
+        return all(names.is_built for names in self._names)
+
+    @property
     def layers(self) -> dict[int, str]:
         """Names of layers by their ids."""
         return {key: name for names in self._names for key, name in names.layers.items()}

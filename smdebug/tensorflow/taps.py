@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -20,27 +20,7 @@ if TYPE_CHECKING:
 
     from smdebug.tensorflow.model_names import ModelNames
     from smdebug.tensorflow.registered_models import RegisteredModels
-
-
-class Wants(NamedTuple):
-    """What is to come out of a step besides its logs; equal wants share a compiled function.
-
-    Attributes:
-        gradients: names of gradients.
-        layer_inputs: names of the layers whose inputs are wanted.
-        layer_outputs: names of the layers whose outputs are wanted.
-        batch: which of `inputs`, `labels` and `predictions` are.
-    """
-
-    gradients: frozenset[str] = frozenset()
-    layer_inputs: frozenset[str] = frozenset()
-    layer_outputs: frozenset[str] = frozenset()
-    batch: frozenset[str] = frozenset()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the step as it is shows all that is wanted."""
-        return not any(self)
+    from smdebug.tensorflow.wants import Wants
 
 
 class Collector:
@@ -89,7 +69,10 @@ class Collector:
             self.add_batch("inputs", args or list(kwargs.values())[:1])
             self.add_batch("predictions", result)
             return
-        name = self._names.layers.get(id(layer))
+        if id(layer) not in self._names.layers:
+            # The first batch has made it.
+            self._names.refresh()
+        name = self._names.layers.get(id(layer), "")
         if name in self._wants.layer_inputs:
             self._add_series(f"{name}/inputs", args or list(kwargs.values())[:1])
         if name in self._wants.layer_outputs:
@@ -103,8 +86,10 @@ class Collector:
             variables = optimizer._trainable_variables  # noqa: SLF001 - what Keras itself falls back on
         scale = getattr(optimizer, "dynamic_scale", None)
         found: dict[str, Any] = {}
+        # The first batch may have made variables.
+        self._names.refresh()
         for gradient, variable in zip(gradients, variables, strict=False):
-            name = self._names.gradients.get(id(variable))
+            name = self._names.gradients.get(id(variable), "")
             if gradient is None or name not in self._wants.gradients or not self._is_reachable(gradient):
                 continue
             dense = to_dense(gradient)

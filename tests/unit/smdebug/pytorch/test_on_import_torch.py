@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 import smdebug
+from smdebug.pytorch import on_import_torch
 
 PTH = Path(smdebug.__file__).with_name("autoload.pth")
 # What a .pth file in site-packages does when Python starts.
@@ -109,6 +113,17 @@ for _ in range(2):
     parameter.sum().backward()
     optimizer.step()
 """
+
+
+def test_layers_of_keras_are_left_to_keras(monkeypatch):
+    class Layer(torch.nn.Linear):
+        pass
+
+    monkeypatch.setitem(sys.modules, "keras", SimpleNamespace(Layer=Layer))
+    assert not on_import_torch._is_trained(Layer(2, 2))
+    assert on_import_torch._is_trained(torch.nn.Linear(2, 2))
+    monkeypatch.setitem(sys.modules, "keras", SimpleNamespace())
+    assert on_import_torch._is_trained(Layer(2, 2))
 
 
 def test_a_training_without_a_call_of_a_model_is_said_once(run_script, run, config):

@@ -44,7 +44,6 @@ def test_a_subclassed_model_with_layers_of_layers(make_hook, run):
     model = Subclassed()
     recorder = Recorder()
     fit(model, make_hook(save_all=True), recorder)
-    values = run.values(1)
     paths = {
         "block/weights/sub/block/inner/kernel:0",
         "block/weights/sub/block/inner/bias:0",
@@ -52,12 +51,44 @@ def test_a_subclassed_model_with_layers_of_layers(make_hook, run):
         "head/weights/sub/head/bias:0",
         "sub/weights/sub/scale:0",
     }
-    assert {name for name in values if "/weights/" in name} == paths
-    assert {f"gradients/{name.partition('/weights/')[2][:-2]}Grad" for name in paths} <= set(values)
-    assert {"block/inputs", "block/outputs", "inner/inputs", "inner/outputs", "head/outputs"} <= set(values)
-    for variable, expected in zip(model.weights, recorder.weights[1], strict=True):
-        (name,) = [name for name in paths if name.endswith(f"weights/{variable.path}:0")]
-        np.testing.assert_array_equal(values[name], expected)
+    # Its variables are made by the first batch, whose step shows them all the same.
+    for step in (0, 1):
+        values = run.values(step)
+        assert {name for name in values if "/weights/" in name} == paths
+        assert {f"gradients/{name.partition('/weights/')[2][:-2]}Grad" for name in paths} <= set(values)
+        assert {"block/inputs", "block/outputs", "inner/inputs", "inner/outputs", "head/outputs"} <= set(values)
+        for variable, expected in zip(model.weights, recorder.weights[step], strict=True):
+            (name,) = [name for name in paths if name.endswith(f"weights/{variable.path}:0")]
+            np.testing.assert_array_equal(values[name], expected)
+
+
+class Late(keras.Model):
+    """Its layers, too, are made by the first batch."""
+
+    def build(self, shape):
+        self.drop = keras.layers.Dropout(0.0, name="drop")
+        self.head = keras.layers.Dense(2, name="head")
+
+    def call(self, x, training=False):
+        return self.head(self.drop(x, training=training))
+
+
+@pytest.mark.parametrize("way", [{"jit_compile": True}, {"run_eagerly": True}], ids=["jit", "eager"])
+def test_the_first_step_of_a_model_that_it_builds(make_hook, run, said, way):
+    model = Late(name="late")
+    hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_steps=[0, 2]))
+    recorder = Recorder()
+    fit(model, hook, recorder, x=np.tile(X, (2, 1)), y=np.tile(Y, (2, 1)), **way)
+    first, third = run.values(0), run.values(2)
+    assert first.keys() == third.keys() >= {"drop/outputs", "head/inputs", "gradients/late/head/kernelGrad"}
+    for values, step in ((first, 0), (third, 2)):
+        np.testing.assert_array_equal(values["head/weights/late/head/kernel:0"], recorder.weights[step][0])
+    # A step of plain gradient descent.
+    change = recorder.weights[2][0] - recorder.weights[1][0]
+    np.testing.assert_allclose(third["gradients/late/head/kernelGrad"], change / -0.1, rtol=1e-3, atol=1e-5)
+    collections = run.collections()["collections"]
+    assert "head/weights/late/head/kernel:0" in collections["weights"]["tensor_names"]
+    assert [record for record in said.records if record.name == "smdebug" and record.levelname != "INFO"] == []
 
 
 def test_nested_models_and_a_shared_layer(make_hook, run):
@@ -180,6 +211,36 @@ def test_two_replicas_train_together(make_hook, run):
     kernel = next(name for name in values if name.startswith("d/weights") and "kernel" in name)
     np.testing.assert_allclose(values[kernel], before[0] - 0.1 * expected, rtol=1e-4)
     assert run.collections()["_meta"]["num_workers"] == 1
+
+
+# The first step is run by Keras' own function, the second one by the hook's.
+def test_a_tape_of_a_replica_is_part_of_the_step_of_fit(make_hook, run):
+    hook = make_hook(include_collections=["gradients"], save_config=smd.SaveConfig(save_interval=1, start_step=1))
+
+    # As many weights as the model of the test above: TensorFlow takes the two for one training of several processors.
+    class Custom(keras.Model):
+        def __init__(self):
+            super().__init__(name="custom")
+            self.dense = keras.layers.Dense(2, name="d")
+
+        def call(self, x):
+            return self.dense(x)
+
+        def train_step(self, data):
+            x, y = data
+            with hook.wrap_tape(tf.GradientTape()) as tape:
+                loss = tf.reduce_mean((self(x) - y) ** 2)
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply(gradients, self.trainable_variables)
+            return {"my_loss": loss}
+
+    with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+        model = Custom()
+        model.compile(optimizer=keras.optimizers.SGD(0.1))
+    model.fit(X, Y, batch_size=8, verbose=0, shuffle=False, callbacks=[hook])
+    assert hook.step == 1
+    assert run.steps == [1]
+    assert len([name for name in run.values(1) if name.startswith("gradients/")]) == 2
 
 
 def test_names_of_variables_that_clash_are_numbered():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import smdebug
 import smdebug.tensorflow as smd
+from smdebug.tensorflow import on_import_keras
 from smdebug.tensorflow.zero_script_change import ZeroScriptChange
 
 PTH = Path(smdebug.__file__).with_name("autoload.pth")
@@ -205,3 +207,12 @@ def test_a_config_that_cannot_be_read_costs_the_capture_only(config, monkeypatch
     capture.on_push(is_new=True)
     assert callbacks == []
     assert [record.levelname for record in said.records if "often" in record.getMessage()] == ["ERROR"]
+
+
+def test_keras_on_something_else_than_tensorflow_is_said(monkeypatch, said):
+    original = keras.callbacks.CallbackList.__init__
+    monkeypatch.setattr("keras.backend.backend", lambda: "torch")
+    on_import_keras.install()
+    assert keras.callbacks.CallbackList.__init__ is original
+    (record,) = said.records
+    assert "runs on torch" in record.getMessage()

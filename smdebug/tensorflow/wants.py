@@ -1,0 +1,71 @@
+"""What a step is to show besides its logs: worked out once for each set of collections that are due together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from smdebug.core.saving_plan import StepPlan
+    from smdebug.tensorflow.model_names import ModelNames
+    from smdebug.tensorflow.registered_models import RegisteredModels
+
+
+class Selected:
+    """All names that a rule selects, for a model that makes its variables, and so their names, of its first batch."""
+
+    def __init__(self, is_selected: Callable[[str], bool]) -> None:
+        self._is_selected = is_selected
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name != "" and self._is_selected(name)
+
+
+class Wants(NamedTuple):
+    """What is to come out of a step besides its logs; equal wants share a compiled function.
+
+    Attributes:
+        gradients: names of gradients.
+        layer_inputs: names of the layers whose inputs are wanted.
+        layer_outputs: names of the layers whose outputs are wanted.
+        batch: which of `inputs`, `labels` and `predictions` are.
+    """
+
+    gradients: frozenset[str] | Selected = frozenset()
+    layer_inputs: frozenset[str] | Selected = frozenset()
+    layer_outputs: frozenset[str] | Selected = frozenset()
+    batch: frozenset[str] = frozenset()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the step as it is shows all that is wanted."""
+        return not any(self)
+
+
+def choose_wants(names: ModelNames | RegisteredModels, plan: StepPlan, input_suffix: str, output_suffix: str) -> Wants:
+    """Return what a plan wants of a model; behind a layer's name, the suffixes make those of its tensors."""
+
+    def is_gradient_wanted(name: str) -> bool:
+        return any(collection.matches(name) for collection in plan.due)
+
+    def is_wanted(name: str) -> bool:
+        return is_gradient_wanted(name) or plan.wants_numbered(f"{name}_")
+
+    def is_input_wanted(layer: str) -> bool:
+        return is_wanted(f"{layer}{input_suffix}")
+
+    def is_output_wanted(layer: str) -> bool:
+        return is_wanted(f"{layer}{output_suffix}")
+
+    batch = frozenset(name for name in ("inputs", "labels", "predictions") if is_wanted(name))
+    if names.is_built:
+        return Wants(
+            frozenset(filter(is_gradient_wanted, names.gradients.values())),
+            frozenset(filter(is_input_wanted, names.layers.values())),
+            frozenset(filter(is_output_wanted, names.layers.values())),
+            batch,
+        )
+    if any(collection.include_regex for collection in plan.due):
+        return Wants(Selected(is_gradient_wanted), Selected(is_input_wanted), Selected(is_output_wanted), batch)
+    return Wants(batch=batch)
