@@ -198,10 +198,10 @@ class Hook(TensorHook):
         """Hear of an optimizer's first step; known are those that train registered models only."""
 
     @guarded("the end of a step")
-    def _on_gradients_used(self) -> None:
-        if self._saves_late or (self._plan is None and self._writer is None):
+    def _on_gradients_used(self, *, more_may_come: bool) -> None:
+        if self._saves_late or more_may_come or (self._plan is None and self._writer is None):
             self._in_step = False
-        elif self._in_step:
+        elif self._in_step or self._plan is not None:
             self._end_step()
 
     # What BaseHook asks.

@@ -27,7 +27,7 @@ from smdebug.core.singleton import get_current_hook, is_switched_on
 from smdebug.core.step_counters import StepCounters
 from smdebug.pytorch.call_context import is_being_built, is_training_call
 from smdebug.pytorch.call_watch import CallWatch
-from smdebug.pytorch.compiled_models import is_compiled
+from smdebug.pytorch.compiled_models import get_written_model, is_compiled
 from smdebug.pytorch.functional_losses import FunctionalLosses
 from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.workers import is_data_loader_worker
@@ -64,12 +64,15 @@ class UnattendedHook(Hook):
                 self._join_step()
                 return
             self._called = {module}
+        elif module in self._modules:
+            self._called.add(module)
         super().begin_step(module, inputs)
 
     def is_within(self, module: nn.Module) -> bool:
-        """Tell whether a module holds a registered model."""
+        """Tell whether a module that is no part of a registered model holds one."""
+        module = get_written_model(module)
         parts = set(module.modules())
-        return any(model in parts for model in self._parameters.models)
+        return module not in self._modules and any(model in parts for model in self._parameters.models)
 
     def take_over(self, module: nn.Module) -> None:
         """Register a model in the place of those that it holds: what was called before it was a part of it.
@@ -80,6 +83,7 @@ class UnattendedHook(Hook):
         others = [model for model in self._parameters.models if model not in parts]
         self._discard_step()
         self._forget_models()
+        self._called = set()
         for model in (*others, module):
             self.register_module(model)
 

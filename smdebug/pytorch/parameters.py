@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torch.nn.parameter import is_lazy
+from torch.nn.parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -70,13 +70,24 @@ class ParameterCapture:
         return found
 
     def activate_gradients(self, plan: StepPlan, parameters: Iterable[tuple[str, torch.Tensor]]) -> None:
-        """Save, in this step, each gradient when its backward pass has it; frozen parameters have none."""
+        """Save, in this step, each gradient when its backward pass has it.
+
+        Frozen parameters have none, but may be thawed within the step, as by scripts that train two models in turn.
+        """
         for name, parameter in parameters:
             gradient_name = f"{self._gradient_prefix}{name}"
-            if parameter.requires_grad and plan.select(gradient_name):
-                self._awaited = True
-                capture = _CapturedGradient(self._save_gradient, gradient_name)
-                self._handles.append(parameter.register_hook(capture))  # type: ignore[no-untyped-call]
+            capture = _CapturedGradient(self._save_gradient, gradient_name)
+            if parameter.requires_grad:
+                if plan.select(gradient_name):
+                    self._awaited = True
+                    self._handles.append(parameter.register_hook(capture))  # type: ignore[no-untyped-call]
+            elif _can_be_thawed(parameter) and any(found.matches(gradient_name) for found in plan.due):
+                # torch takes a hook of such a tensor only while it is to have a gradient.
+                parameter.requires_grad = True
+                try:
+                    self._handles.append(parameter.register_hook(capture))  # type: ignore[no-untyped-call]
+                finally:
+                    parameter.requires_grad = False
 
     def _save_gradient(self, name: str, gradient: torch.Tensor) -> None:
         self._seen = True
@@ -103,6 +114,16 @@ class ParameterCapture:
         """Tell whether no parameter outside these has a gradient that waits for its optimizer."""
         return all(parameter.grad is None or id(parameter) in parameter_ids for _, parameter in self._current)
 
+    def may_bring_more(self, parameter_ids: set[int], trained_ids: set[int]) -> bool:
+        """Tell whether a parameter outside the first is trained, if not now frozen or by an optimizer of the second.
+
+        Such as those of one model where an optimizer has just used the gradients of another.
+        """
+        return any(
+            id(parameter) not in parameter_ids and (parameter.requires_grad or id(parameter) in trained_ids)
+            for _, parameter in self._current
+        )
+
     def forget(self) -> None:
         """Know no model any more."""
         self.deactivate()
@@ -112,6 +133,15 @@ class ParameterCapture:
         for model_name, model in self._models:
             for path, parameter in model.named_parameters():
                 yield f"{model_name}_{path}", parameter
+
+
+def _can_be_thawed(parameter: torch.Tensor) -> bool:
+    return (
+        (parameter.is_floating_point() or parameter.is_complex())
+        and type(parameter) is Parameter
+        and parameter.is_leaf
+        and not parameter.is_inference()
+    )
 
 
 class _CapturedGradient:

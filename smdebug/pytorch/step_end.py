@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from smdebug.pytorch.parameters import ParameterCapture
 
 
+class TellsOfEnd(Protocol):
+    """What is called when all gradients there are have been used."""
+
+    def __call__(self, *, more_may_come: bool) -> None:
+        """Hear whether another optimizer has not stepped, whose gradients may come yet."""
+
+
 class TellsOfOptimizer(Protocol):
     """What is called with an optimizer's first step."""
 
@@ -33,7 +40,7 @@ class StepEndWatch:
     def __init__(
         self,
         parameters: ParameterCapture,
-        on_end: Callable[[], None],
+        on_end: TellsOfEnd,
         on_saved: Callable[[Optimizer], None],
         on_new: TellsOfOptimizer,
     ) -> None:
@@ -80,7 +87,12 @@ class StepEndWatch:
             if is_in_backward() or not self._parameters.have_gradients_only_in(self._used):
                 # One that steps within the backward pass uses each gradient as it comes: others are still to come.
                 return
-        self._on_end()
+        self._on_end(more_may_come=self.is_saving and self._parameters.may_bring_more(self._used, self._get_trained()))
+
+    def _get_trained(self) -> set[int]:
+        """Return the ids of what all optimizers of interest train."""
+        ours = (optimizer for optimizer, is_ours in self._is_ours.items() if is_ours)
+        return set().union(*map(_get_parameter_ids, ours))
 
     def _is_of_ours(self, optimizer: Optimizer) -> bool:
         is_ours = self._is_ours.get(optimizer)

@@ -155,6 +155,33 @@ def test_a_step_of_two_optimizers_ends_with_the_second(make_hook, training, run)
     assert run.steps == [0]
 
 
+@pytest.mark.parametrize("freeze", [False, True], ids=["all trained", "frozen in turn"])
+def test_parts_of_a_model_that_are_trained_in_turn(make_hook, training, run, freeze):
+    first, second = training.model.fc1, training.model.fc2
+    optimizers = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (first, second)]
+    hook = make_hook(include_collections=["gradients"])
+    hook.register_module(training.model)
+    for step in range(2):
+        expected = {}
+        second.requires_grad_(not freeze)
+        training.model(training.batch()[0])
+        for name, part, optimizer in zip(("fc1", "fc2"), (first, second), optimizers, strict=True):
+            part.requires_grad_()
+            x = torch.ones(1, part.in_features)
+            part(x).sum().backward()
+            expected |= {f"gradient/Net_{name}.{path}": each.grad for path, each in part.named_parameters()}
+            optimizer.step()
+            # The last that an optimizer uses is not there any more when the next one has its own.
+            if name == "fc1":
+                part.zero_grad()
+        if step or not freeze:
+            assert run.steps == list(range(step + 1))
+            assert run.values(step).keys() == expected.keys()
+            np.testing.assert_array_equal(run.values(step)["gradient/Net_fc2.bias"], expected["gradient/Net_fc2.bias"])
+        second.zero_grad()
+    assert all(parameter.requires_grad for parameter in training.model.parameters())
+
+
 def test_optimizers_that_step_within_the_backward_pass_end_no_step(make_hook, training, run):
     hook = make_hook(include_collections=["gradients"])
     hook.register_module(training.model)

@@ -78,6 +78,30 @@ for step in range(4):
         critic.zero_grad()
 """
 
+# The judge is called, then the maker within the same step, and the judge's second call is a step of its own.
+JUDGED_TWICE = """
+judge, maker = Encoder(), Decoder()
+first = torch.optim.SGD(judge.parameters(), lr=0.1)
+second = torch.optim.SGD(maker.parameters(), lr=0.1)
+for _ in range(2):
+    judge.zero_grad()
+    loss = judge(torch.randn(5, 4)).mean()
+    loss.backward()
+    note({"Encoder": judge})
+    made = maker(torch.randn(5, 3))
+    judge.zero_grad()
+    loss = judge(made.detach()).mean()
+    loss.backward()
+    note({"Encoder": judge})
+    first.step()
+    judge.zero_grad()
+    maker.zero_grad()
+    loss = judge(made).mean()
+    loss.backward()
+    note({"Encoder": judge, "Decoder": maker})
+    second.step()
+"""
+
 COMPILED = """
 model = nn.Sequential(Encoder(), Decoder())
 compiled = torch.compile(model, fullgraph=True, backend=BACK_END)
@@ -113,19 +137,21 @@ part = Model()
 width = part(torch.zeros(1, 4)).shape[1]
 model = nn.Sequential(part, nn.Linear(width, 4))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(3):
+for step in range(4):
     x = torch.randn(5, 4)
     optimizer.zero_grad()
     loss = functional.mse_loss(model(x), x)
     loss.backward()
     note({"Sequential": model}, [("MSELoss_output_0", loss)])
-    optimizer.step()
+    if step % 2:
+        optimizer.step()
 """
 
 # Whole compilers but for the code: generating that takes a C++ compiler, and ten seconds.
 SCRIPTS = {
     "two models in a step": TWO_MODELS,
     "two models in turn": IN_TURN,
+    "two models, one of them called again": JUDGED_TWICE,
     "parts looked at before": LOOKED_AT_BEFORE,
     "compiled": COMPILED.replace("BACK_END", "'aot_eager'"),
     "compiled by its method": BY_METHOD.replace("BACK_END", "'aot_eager'"),
