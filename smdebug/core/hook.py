@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.core.arrays import check_name
@@ -96,6 +97,11 @@ class BaseHook(NoProfiler, StepCapture):
         super().__init__(self.out_dir, self.tensorboard_dir, all_workers=self.save_all_workers, dry_run=dry_run)
         set_hook(self)
         atexit.register(self._cleanup)
+        # What multiprocessing has forked ends without atexit's functions, and with its own.
+        self._finalizer: Any = None
+        processes = sys.modules.get("multiprocessing.process")
+        if processes is not None and processes.parent_process() is not None:
+            self._finalizer = sys.modules["multiprocessing.util"].Finalize(self, self._cleanup, exitpriority=0)
 
     # What a script sets up and asks for.
 
@@ -230,6 +236,8 @@ class BaseHook(NoProfiler, StepCapture):
     def close(self) -> None:
         """End the step in progress and the run; the hook saves nothing after that."""
         atexit.unregister(self._cleanup)
+        if self._finalizer is not None:
+            self._finalizer.cancel()
         self._cleanup()
 
     # Members that code outside smdebug calls although their names say that they are smdebug's own.

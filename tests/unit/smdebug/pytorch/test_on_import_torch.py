@@ -209,6 +209,32 @@ def test_loaders_and_children_write_nothing(run_script, run, config):
     assert run.has_ended
 
 
+FORKED = """
+import multiprocessing, torch
+
+def train():
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+    model.eval()(torch.ones(1, 4))
+
+child = multiprocessing.get_context("fork").Process(target=train)
+child.start()
+child.join()
+"""
+
+
+def test_a_forked_process_ends_its_last_step_and_its_run(run_script, run, config):
+    path = config(
+        CollectionConfigurations=[{"CollectionName": "weights", "CollectionParameters": {"save_interval": "1"}}]
+    )
+    done = run_script(START + FORKED, SMDEBUG_CONFIG_FILE_PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert run.steps == [0, 1]
+    assert run.has_ended
+
+
 def test_importing_smdebug_imports_nothing_else(run_script):
     text = (
         "import sys, threading\nbefore = set(sys.modules)\nimport smdebug\n"
