@@ -207,13 +207,13 @@ class StepCapture:
             return
         with self._lock:
             selection = plan.select(name)
-        if selection is not None:
-            self._save_selected(name, value, selection)
+            if selection is not None:
+                self._save_selected(name, value, selection)
 
     def _save_selected(self, name: str, value: Any, selection: Selection) -> None:
+        """Write a tensor; whoever calls holds the lock."""
         try:
-            with self._lock:
-                self._write_value(name, value, selection)
+            self._write_value(name, value, selection)
         except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
             self.report_loss(f"tensor {name}", error)
 

@@ -22,7 +22,7 @@ def is_training_call() -> bool:
     A compiler or `torch.jit.trace` calls a module to see what it does, and a checkpoint calls it again within the
     backward pass: neither is a step, and what comes out is nothing new.
     """
-    return not _is_compiling() and not is_in_backward() and _get_tracing_state() is None
+    return not _is_compiling() and _get_graph_task_id() == -1 and _get_tracing_state() is None
 
 
 def is_in_backward() -> bool:

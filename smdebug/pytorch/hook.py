@@ -198,7 +198,7 @@ class Hook(TensorHook):
         """Hear of an optimizer's first step; known are those that train registered models only."""
 
     @guarded("the end of a step")
-    def _on_gradients_used(self, *, more_may_come: bool) -> None:
+    def _on_gradients_used(self, *, more_may_come: bool = False) -> None:
         if self._saves_late or more_may_come or (self._plan is None and self._writer is None):
             self._in_step = False
         elif self._in_step or self._plan is not None:

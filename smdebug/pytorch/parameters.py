@@ -110,19 +110,9 @@ class ParameterCapture:
         """Return those that are no parameters of a registered model."""
         return parameter_ids.difference(id(parameter) for _, parameter in self._iterate())
 
-    def have_gradients_only_in(self, parameter_ids: set[int]) -> bool:
-        """Tell whether no parameter outside these has a gradient that waits for its optimizer."""
-        return all(parameter.grad is None or id(parameter) in parameter_ids for _, parameter in self._current)
-
-    def may_bring_more(self, parameter_ids: set[int], trained_ids: set[int]) -> bool:
-        """Tell whether a parameter outside the first is trained, if not now frozen or by an optimizer of the second.
-
-        Such as those of one model where an optimizer has just used the gradients of another.
-        """
-        return any(
-            id(parameter) not in parameter_ids and (parameter.requires_grad or id(parameter) in trained_ids)
-            for _, parameter in self._current
-        )
+    def find_outside(self, parameter_ids: set[int]) -> list[torch.Tensor]:
+        """Return the parameters of the step in progress that are none of these."""
+        return [parameter for _, parameter in self._current if id(parameter) not in parameter_ids]
 
     def forget(self) -> None:
         """Know no model any more."""

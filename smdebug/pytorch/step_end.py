@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class TellsOfEnd(Protocol):
     """What is called when all gradients there are have been used."""
 
-    def __call__(self, *, more_may_come: bool) -> None:
+    def __call__(self, *, more_may_come: bool = False) -> None:
         """Hear whether another optimizer has not stepped, whose gradients may come yet."""
 
 
@@ -81,18 +81,26 @@ class StepEndWatch:
     def _on_optimizer_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - torch's signature
         if _is_compiling() or not (self._last_of_ours() is optimizer or self._is_of_ours(optimizer)):
             return
-        if self.is_saving:
-            self._on_saved(optimizer)
-            self._used |= _get_parameter_ids(optimizer)
-            if is_in_backward() or not self._parameters.have_gradients_only_in(self._used):
-                # One that steps within the backward pass uses each gradient as it comes: others are still to come.
-                return
-        self._on_end(more_may_come=self.is_saving and self._parameters.may_bring_more(self._used, self._get_trained()))
+        if not self.is_saving:
+            self._on_end()
+            return
+        self._on_saved(optimizer)
+        self._used |= _get_parameter_ids(optimizer)
+        others = self._parameters.find_outside(self._used)
+        # One that steps within the backward pass uses each gradient as it comes: others are still to come.
+        if not is_in_backward() and all(parameter.grad is None for parameter in others):
+            self._on_end(more_may_come=self._may_train(others))
 
-    def _get_trained(self) -> set[int]:
-        """Return the ids of what all optimizers of interest train."""
+    def _may_train(self, parameters: list[torch.Tensor]) -> bool:
+        """Tell whether some of these are trained, now or, if they are frozen, by an optimizer that has not stepped.
+
+        Such as those of one model where an optimizer has just used the gradients of another.
+        """
+        if not parameters or any(parameter.requires_grad for parameter in parameters):
+            return bool(parameters)
         ours = (optimizer for optimizer, is_ours in self._is_ours.items() if is_ours)
-        return set().union(*map(_get_parameter_ids, ours))
+        trained = set().union(*map(_get_parameter_ids, ours))
+        return any(id(parameter) in trained for parameter in parameters)
 
     def _is_of_ours(self, optimizer: Optimizer) -> bool:
         is_ours = self._is_ours.get(optimizer)
