@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from smdebug.core.config_constants import S3_OUTAGE_WAIT_KEY
+from smdebug.core.environment import read_number
 from smdebug.core.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF_JOB_FILE, INDEX_DIR
 from smdebug.core.logger import get_logger
 from smdebug.exceptions import SMDebugError, SMDebugValueError
@@ -158,7 +159,7 @@ class S3Objects:
         """Sends a request; while nobody answers at all it is sent again, as long as SMDEBUG_S3_OUTAGE_WAIT says."""
         from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError
 
-        deadline = time.monotonic() + float(os.environ.get(S3_OUTAGE_WAIT_KEY) or 0)
+        deadline = time.monotonic() + read_number(S3_OUTAGE_WAIT_KEY, 0)
         while True:
             try:
                 return method(**request)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from smdebug.core.config_constants import (
     MISSING_EVENT_FILE_RETRY_LIMIT_KEY,
     TRAINING_END_DELAY_REFRESH_KEY,
 )
+from smdebug.core.environment import read_number
 from smdebug.core.index_reader import IndexReader
 from smdebug.core.locations import get_index_path, parse_step, parse_worker, serialize_tf_device
 from smdebug.core.logger import get_logger
@@ -18,7 +18,7 @@ from smdebug.core.modes import ModeKeys
 from smdebug.core.reader import TensorReader
 from smdebug.core.step_table import StepTable
 from smdebug.core.tensor import Tensor
-from smdebug.exceptions import IndexReaderException, SMDebugValueError, TensorUnavailableForStep
+from smdebug.exceptions import IndexReaderException, TensorUnavailableForStep
 from smdebug.trials.run_collections import RunCollections
 from smdebug.trials.run_index import RunIndex
 
@@ -91,7 +91,7 @@ class RefreshingRun:
         self.logger = get_logger()
         self._index_reader = IndexReader(files, self.range_steps)
         self._collections = RunCollections(files, path, poll_interval_s)
-        window = int(_read_number(INCOMPLETE_STEP_WAIT_WINDOW_KEY, 1000))
+        window = int(read_number(INCOMPLETE_STEP_WAIT_WINDOW_KEY, 1000))
         self._table = StepTable(self._collections.num_workers, window)
         self._tensors: dict[str, Tensor] = {}
         self._reader = TensorReader(files)
@@ -148,7 +148,7 @@ class RefreshingRun:
         """Refreshes unless that is off or there can be nothing new; settles the end of the job."""
         if self._table.loaded_all_steps or not self.dynamic_refresh or not self.refresh():
             return
-        deadline = time.monotonic() + _read_number(TRAINING_END_DELAY_REFRESH_KEY, 1)
+        deadline = time.monotonic() + read_number(TRAINING_END_DELAY_REFRESH_KEY, 1)
         while self._table.find_awaited_step() is not None and time.monotonic() < deadline:
             time.sleep(self.poll_interval_s)
             self.refresh()
@@ -210,7 +210,7 @@ class RefreshingRun:
             raise TensorUnavailableForStep(tname, step, mode, detail=detail) from error
 
     def _read_when_it_comes(self, tname: str, location: TensorLocation, step: int, mode: ModeKeys) -> NDArray[Any]:
-        retries_left = _read_number(MISSING_EVENT_FILE_RETRY_LIMIT_KEY, 100)
+        retries_left = read_number(MISSING_EVENT_FILE_RETRY_LIMIT_KEY, 100)
         while True:
             # Asked before the file: it may come, and the job end, between the two.
             is_last = retries_left <= 0 or not self._may_still_come(location)
@@ -251,14 +251,6 @@ class RefreshingRun:
             self._known_names = known
             self._collections.may_have_grown = True
         return self._collections
-
-
-def _read_number(variable: str, default: float) -> float:
-    text = os.environ.get(variable)
-    try:
-        return default if text is None else float(text)
-    except ValueError as error:
-        raise SMDebugValueError(f"{variable} must be a number, not {text!r}; unset, it is {default:g}.") from error
 
 
 def _check_range(range_steps: Sequence[int | None] | None) -> tuple[int | None, int | None] | None:
