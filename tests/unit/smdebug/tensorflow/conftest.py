@@ -78,3 +78,23 @@ class Recorder(keras.callbacks.Callback):
         self.logs.append(dict(logs))
         self.weights.append(self.model.get_weights())
         self.functions.append(self.model.train_function)
+
+
+class Taped(keras.Model):
+    """A model whose training step records its loss on a wrapped tape."""
+
+    def __init__(self, hook):
+        super().__init__(name="custom")
+        self.dense = keras.layers.Dense(2, name="d")
+        self._hook = hook
+
+    def call(self, x):
+        return self.dense(x)
+
+    def train_step(self, data):
+        x, y = data
+        with self._hook.wrap_tape(tf.GradientTape()) as tape:
+            loss = tf.reduce_mean((self(x) - y) ** 2)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply(gradients, self.trainable_variables)
+        return {"my_loss": loss}

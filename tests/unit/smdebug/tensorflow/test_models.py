@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from smdebug.tensorflow.model_names import ModelNames
-from tests.unit.smdebug.tensorflow.conftest import Recorder, make_data
+from tests.unit.smdebug.tensorflow.conftest import Recorder, Taped, make_data
 
 X, Y = make_data(16)
 NUMBERS = {"loss", "batch"}
@@ -218,24 +218,8 @@ def test_a_tape_of_a_replica_is_part_of_the_step_of_fit(make_hook, run):
     hook = make_hook(include_collections=["gradients"], save_config=smd.SaveConfig(save_interval=1, start_step=1))
 
     # As many weights as the model of the test above: TensorFlow takes the two for one training of several processors.
-    class Custom(keras.Model):
-        def __init__(self):
-            super().__init__(name="custom")
-            self.dense = keras.layers.Dense(2, name="d")
-
-        def call(self, x):
-            return self.dense(x)
-
-        def train_step(self, data):
-            x, y = data
-            with hook.wrap_tape(tf.GradientTape()) as tape:
-                loss = tf.reduce_mean((self(x) - y) ** 2)
-            gradients = tape.gradient(loss, self.trainable_variables)
-            self.optimizer.apply(gradients, self.trainable_variables)
-            return {"my_loss": loss}
-
     with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-        model = Custom()
+        model = Taped(hook)
         model.compile(optimizer=keras.optimizers.SGD(0.1))
     model.fit(X, Y, batch_size=8, verbose=0, shuffle=False, callbacks=[hook])
     assert hook.step == 1

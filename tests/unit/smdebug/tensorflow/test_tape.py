@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import smdebug.tensorflow as smd
-from tests.unit.smdebug.tensorflow.conftest import make_data, make_model
+from tests.unit.smdebug.tensorflow.conftest import Taped, make_data, make_model
 
 X, Y = make_data()
 PATHS = ("net/d1/kernel", "net/d1/bias", "net/d2/kernel", "net/d2/bias")
@@ -125,23 +125,7 @@ def test_tensors_of_the_script(make_hook, run):
 def test_a_wrapped_tape_inside_fit_is_part_of_the_step_of_fit(make_hook, run, run_eagerly):
     hook = make_hook(include_collections=["gradients"])
 
-    class Custom(keras.Model):
-        def __init__(self):
-            super().__init__(name="custom")
-            self.dense = keras.layers.Dense(2, name="d")
-
-        def call(self, x):
-            return self.dense(x)
-
-        def train_step(self, data):
-            x, y = data
-            with hook.wrap_tape(tf.GradientTape()) as tape:
-                loss = tf.reduce_mean((self(x) - y) ** 2)
-            gradients = tape.gradient(loss, self.trainable_variables)
-            self.optimizer.apply(gradients, self.trainable_variables)
-            return {"my_loss": loss}
-
-    model = Custom()
+    model = Taped(hook)
     model.compile(optimizer="sgd", run_eagerly=run_eagerly)
     history = model.fit(X, Y, batch_size=8, verbose=0, shuffle=False, callbacks=[hook])
     hook.close()
