@@ -22,7 +22,7 @@ from container_runtime.runtime import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
 _INTERFACE = "lo"
@@ -58,7 +58,7 @@ class LoopbackNetworks:
                 raise ContainerRuntimeError(f"Network name {name!r} is taken; remove that network first.")
             taken = [json.loads(path.read_text(encoding="utf-8")) for path in self._folder.glob("*.json")]
             prefix = _draw_range({record["prefix"] for record in taken})
-            port = _draw_port({record["port"] for record in taken})
+            port = draw_port({record["port"] for record in taken})
             record = {"prefix": prefix, "port": port, "labels": dict(labels)}
             self._path(name).write_text(json.dumps(record), encoding="utf-8")
         addresses = {host: f"{prefix}.{number}" for number, host in enumerate(hosts, start=1)}
@@ -104,7 +104,12 @@ def _draw_range(taken: set[str]) -> str:
     raise NetworkExhaustedError(f"{len(taken)} networks hold loopback addresses: wait until some jobs have ended.")
 
 
-def _draw_port(taken: set[int]) -> int:
+def draw_port(taken: Collection[int] = ()) -> int:
+    """A TCP port of this machine that is free, and none of those that are taken by who has not started yet.
+
+    Raises:
+        NetworkExhaustedError: there is none.
+    """
     for _ in range(_DRAWS):
         port = secrets.choice(_PORTS)
         if port not in taken and _is_free(port):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from container_runtime.loopback_network import draw_port
+from container_runtime.runtime import Network
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from container_runtime.runtime import Network
 
 # One machine trains them all. AWS's limit depends on the account, and is 4 for most instance types of a new one.
 MAX_HOSTS = 16
@@ -99,10 +100,15 @@ def describe_resources(cluster: Cluster, current: Host) -> dict[str, Any]:
 
 
 def build_rendezvous_environment(cluster: Cluster, current: Host, request: Mapping[str, Any]) -> dict[str, str]:
-    """What AWS's framework containers set so that the hosts' processes find each other; nothing for one host."""
-    network = cluster.network
-    if network is None:
-        return {}
+    """What AWS's framework containers set so that the hosts' processes find each other.
+
+    A host that is alone meets itself, as scripts for any number of hosts do: at the loopback address, for the names of
+    hosts do not resolve in every back end.
+
+    Raises:
+        NetworkExhaustedError: no port is free.
+    """
+    network = cluster.network or Network("alone", {current.name: "127.0.0.1"}, "lo", draw_port())
     ranks = {}
     if (request.get("HyperParameters") or {}).get(_TORCH_DISTRIBUTED) == "true":
         # AWS's PyTorch containers start the script through torchrun then: on a host without GPUs, one process of it.
@@ -110,7 +116,7 @@ def build_rendezvous_environment(cluster: Cluster, current: Host, request: Mappi
         ranks = {"RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     return {
         **ranks,
-        "MASTER_ADDR": cluster.find_address(cluster.hosts[0]),
+        "MASTER_ADDR": network.addresses[cluster.hosts[0].name],
         "MASTER_PORT": str(network.rendezvous_port),
         "NCCL_SOCKET_IFNAME": network.interface,
         # Gloo would otherwise look the machine's own name up, which need not resolve to where the others are.

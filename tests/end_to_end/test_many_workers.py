@@ -96,6 +96,22 @@ def test_two_hosts_train_one_model_and_the_trial_shows_both(
                     np.testing.assert_allclose(saved, gradient, rtol=1e-4, atol=1e-6, err_msg=f"{worker} {name}")
 
 
+def test_the_script_of_many_hosts_trains_on_one(
+    staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
+) -> None:
+    source = EXAMPLE.read_text(encoding="utf-8")
+    # As torchrun would have started it: what it needs to meet the others is in the environment.
+    source = source.replace('rank=hosts.index(os.environ["SM_CURRENT_HOST"]), world_size=len(hosts)', "")
+    assert 'init_process_group("gloo", )' in source
+    request = build_hosts_request(staged, job_name, source, count=1)
+    request["HyperParameters"]["sagemaker_torch_distributed_enabled"] = "true"
+    staged.client("sagemaker").create_training_job(**request)
+    description = wait_for_job(job_name)
+    texts = read_streams(staged, job_name)
+    assert description["TrainingJobStatus"] == "Completed", (description, texts)
+    assert "rank 0 of 1" in texts["algo-1"]
+
+
 def compute_gradients(
     trial: Trial, images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any], step: int, rank: int
 ) -> dict[str, np.ndarray[Any, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -68,8 +69,15 @@ def test_host_is_told_of_the_others_by_their_addresses() -> None:
     }
 
 
-def test_host_alone_is_told_of_no_meeting() -> None:
-    assert build_rendezvous_environment(Cluster(list_hosts({})), list_hosts({})[0], {}) == {}
+def test_host_alone_meets_itself() -> None:
+    cluster = Cluster(list_hosts({}))
+    assert describe_resources(cluster, cluster.hosts[0])["hosts"] == ["algo-1"]
+    meeting = build_rendezvous_environment(cluster, cluster.hosts[0], {})
+    with socket.create_server(("", int(meeting.pop("MASTER_PORT")))):
+        assert meeting == {"MASTER_ADDR": "127.0.0.1", "NCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"}
+    torchrun = {"HyperParameters": {"sagemaker_torch_distributed_enabled": "true"}}
+    ranks = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    assert build_rendezvous_environment(cluster, cluster.hosts[0], torchrun).items() >= ranks.items()
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,9 @@ def test_local_path_outside_opt_ml_is_refused(tmp_path: Path, path: str) -> None
 
 
 def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -> None:
-    request = REQUEST | {"Environment": {"MINE": "1", "TRAINING_JOB_NAME": "other", "AWS_ENDPOINT_URL": "http://x"}}
+    # Where its processes meet is the request's to say.
+    own = {"MINE": "1", "MASTER_PORT": "7777"}
+    request = REQUEST | {"Environment": {**own, "TRAINING_JOB_NAME": "other", "AWS_ENDPOINT_URL": "http://x"}}
     job = new_training_job("123456789012", "eu-west-1", "id", request, 0)
     environment = build_environment(
         locate_opt_ml(tmp_path, request),
@@ -103,7 +105,10 @@ def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -
         in_container,
     )
     assert environment == {
-        "MINE": "1",
+        **own,
+        "MASTER_ADDR": "127.0.0.1",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "NCCL_SOCKET_IFNAME": "lo",
         "TRAINING_JOB_NAME": "job",
         "TRAINING_JOB_ARN": "arn:aws:sagemaker:eu-west-1:123456789012:training-job/job",
         "AWS_REGION": "eu-west-1",
