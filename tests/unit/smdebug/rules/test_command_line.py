@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.unit.smdebug.object_storage import BUCKET
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.unit.smdebug.object_storage import Storage
@@ -110,14 +112,27 @@ def test_run_that_has_not_ended(tmp_path: Path, capsys: Any) -> None:
     assert capsys.readouterr().out.count("Nothing was saved at") == 2
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Programs that are started can be interrupted, also where these tests cannot: a shell's background jobs."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupted(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "emulator", "rules", "run", "AllZero", "--trial", str(tmp_path)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    assert process.stderr is not None
-    assert "waiting for the run to begin" in process.stderr.readline()
-    # As Ctrl-C does: both the command and what it started get it.
-    os.killpg(process.pid, signal.SIGINT)
-    assert process.communicate(timeout=60)[1].strip() == "Interrupted."
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        try:
+            assert "waiting for the run to begin" in process.stderr.readline()
+            # As Ctrl-C does: both the command and what it started get it.
+            os.killpg(process.pid, signal.SIGINT)
+            assert process.communicate(timeout=60)[1].strip() == "Interrupted."
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130
 
 
