@@ -6,6 +6,8 @@ import logging
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING
 
+from sqlalchemy.exc import DatabaseError
+
 from emulator.exceptions import InternalFailure
 from emulator.jobs.rule_runner import RuleRun, begin_stopping, run_rule_evaluation
 from emulator.jobs.training_run import TrainingRun, fail_with
@@ -145,7 +147,7 @@ class RunningJobs:
         while True:
             try:
                 store()
-            except Exception:
+            except (OSError, DatabaseError):
                 # What is wrong was said when it was refused first.
                 if self._closing.wait(_STORE_AGAIN_SECONDS):
                     log.exception("It could not be stored until the emulator ended")

@@ -1,16 +1,18 @@
-"""A TensorBoard file written by hand: numbers, histograms, and messages that others have encoded."""
+"""A file as TensorBoard reads it: numbers, histograms, and messages that others have encoded."""
 
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from smdebug.core import protobuf
 from smdebug.core.locations import get_tensorboard_path
 from smdebug.core.output import open_output
-from smdebug.core.tensorboard import clean_tag, encode_histogram
 from smdebug.core.tfevent import encode_event_fields, encode_record
 
 if TYPE_CHECKING:
@@ -23,6 +25,51 @@ if TYPE_CHECKING:
 # Fields of Event and of a summary's value.
 _GRAPH, _SUMMARY = 4, 5
 _TAG, _NUMBER, _HISTOGRAM = 1, 2, 5
+_UNCLEAN = re.compile(r"[^-/\w.]")
+
+
+def _make_bin_edges() -> NDArray[np.float64]:
+    """Edges of TensorBoard's bins: 0 and +-1e-12 * 1.1^k below 1e20."""
+    count = int(np.ceil(np.log(1e32) / np.log(1.1)))
+    positive = 1e-12 * 1.1 ** np.arange(count)
+    positive = positive[positive < 1e20]
+    return np.concatenate((-positive[::-1], [0.0], positive))
+
+
+_BIN_EDGES = _make_bin_edges()
+
+
+def encode_histogram(array: NDArray[Any], bins: str | int | Sequence[float] = "default") -> bytes:
+    """Encode the HistogramProto of all finite elements.
+
+    Args:
+        array: of numbers.
+        bins: `default` for TensorBoard's own; else how many, their edges, or the name of a way to choose them, as
+            `numpy.histogram` takes them.
+
+    Raises:
+        ValueError: numpy knows no such bins.
+    """
+    values = array.astype(np.float64).reshape(-1)
+    values = values[np.isfinite(values)]
+    is_default = isinstance(bins, str) and bins == "default"
+    counts, edges = np.histogram(values, bins=_BIN_EDGES if is_default else bins)
+    filled = np.flatnonzero(counts)
+    limits, numbers = [edges[-1]], [0.0]
+    if filled.size:
+        kept = slice(filled[0], filled[-1] + 1)
+        limits, numbers = edges[1:][kept].tolist(), counts[kept].astype(np.float64).tolist()
+    # Sums of very large numbers are infinite, and the training need not be warned of that.
+    with np.errstate(over="ignore"):
+        facts = (
+            values.min() if values.size else 0.0,
+            values.max() if values.size else 0.0,
+            values.size,
+            values.sum(),
+            np.square(values).sum(),
+        )
+    head = b"".join(protobuf.encode_double(field, float(fact)) for field, fact in enumerate(facts, start=1))
+    return head + protobuf.encode_doubles(6, limits) + protobuf.encode_doubles(7, numbers)
 
 
 class SummaryFile:
@@ -78,4 +125,5 @@ class SummaryFile:
 
 
 def _tag(name: str) -> bytes:
-    return clean_tag(name).encode()
+    # As TensorBoard takes it.
+    return _UNCLEAN.sub("_", name).lstrip("/").encode()
