@@ -186,14 +186,20 @@ def test_damaged_event_file_leaves_the_rest_readable(tmp_path: Path) -> None:
     assert tensor.value(0) == 1
 
 
+def write_run_without_event_file(path: Path) -> tuple[RunMaker, Path, bytes]:
+    """A run of one step, where its event file should be, and what it should hold."""
+    run = RunMaker(path)
+    run.write_steps("t", {0: 1.0})
+    event_file = path / "events/000000000000/000000000000_worker_0.tfevents"
+    content = event_file.read_bytes()
+    event_file.unlink()
+    return run, event_file, content
+
+
 def test_missing_event_file_of_a_running_job_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # By default the hundredth look would be the last: 0.2 s.
     monkeypatch.setenv("SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT", "30000")
-    run = RunMaker(tmp_path)
-    run.write_steps("t", {0: 1.0})
-    event_file = tmp_path / "events/000000000000/000000000000_worker_0.tfevents"
-    content = event_file.read_bytes()
-    event_file.unlink()
+    _, event_file, content = write_run_without_event_file(tmp_path)
     trial = open_run(tmp_path)
     thread = later(lambda: time.sleep(4 * POLL_S), lambda: event_file.write_bytes(content) and None)
     assert trial.tensor("t").value(0) == 1
@@ -201,11 +207,8 @@ def test_missing_event_file_of_a_running_job_is_waited_for(tmp_path: Path, monke
 
 
 def test_missing_event_file_of_an_ended_job_is_lost_at_once(tmp_path: Path) -> None:
-    run = RunMaker(tmp_path)
-    run.write_steps("t", {0: 1.0})
+    run, event_file, _ = write_run_without_event_file(tmp_path)
     run.end()
-    event_file = tmp_path / "events/000000000000/000000000000_worker_0.tfevents"
-    event_file.unlink()
     with pytest.raises(TensorUnavailableForStep, match=rf"{event_file} is missing"):
         create_trial(str(tmp_path), poll_interval_s=60).tensor("t").value(0)
 
@@ -213,11 +216,7 @@ def test_missing_event_file_of_an_ended_job_is_lost_at_once(tmp_path: Path) -> N
 def test_event_file_that_comes_just_before_the_job_ends_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = RunMaker(tmp_path)
-    run.write_steps("t", {0: 1.0})
-    event_file = tmp_path / "events/000000000000/000000000000_worker_0.tfevents"
-    content = event_file.read_bytes()
-    event_file.unlink()
+    run, event_file, content = write_run_without_event_file(tmp_path)
     trial = open_run(tmp_path)
     has_ended = trial._files.has_ended
 
