@@ -19,7 +19,7 @@ import boto3
 from botocore.config import Config
 
 from benchmarks.startup import answers, find_free_port
-from emulator.jobs.tensor_upload import TensorUpload
+from emulator.jobs.uploads.tensors import TensorUpload
 from emulator.moto_services.s3 import ObjectStore, parse_s3_uri
 from emulator.moto_services.s3_backend import open_s3
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from container_runtime.selection import Selection
     from emulator.gateway.sagemaker import SageMaker
     from emulator.jobs import TrainingJobs
-    from emulator.jobs.store import JobStore
+    from emulator.jobs.records.store import JobStore
     from emulator.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -131,8 +131,8 @@ class Emulator:
         from emulator.events.publisher import Publisher
         from emulator.gateway.sagemaker import SageMaker
         from emulator.jobs import TrainingJobs
-        from emulator.jobs.sent_messages import record_message
-        from emulator.jobs.store import JobStore
+        from emulator.jobs.records.sent_messages import record_message
+        from emulator.jobs.records.store import JobStore
         from emulator.moto_services.logs import LogGroups
         from emulator.moto_services.s3 import ObjectStore
         from emulator.moto_services.sns import capture_published

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
-from emulator.jobs.hosts import MAX_HOSTS
+from emulator.jobs.staging.hosts import MAX_HOSTS
 
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response

@@ -16,7 +16,7 @@ import pytest
 from container_runtime.images import ImageCatalogue
 from container_runtime.local_process import LocalProcesses
 from emulator.jobs import TrainingJobs
-from emulator.jobs.store import JobStore
+from emulator.jobs.records.store import JobStore
 from emulator.moto_services.logs import LogGroups
 from emulator.moto_services.s3 import ObjectStore
 from emulator.settings import Settings

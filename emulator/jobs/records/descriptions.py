@@ -1,0 +1,109 @@
+"""The wire forms of Describe: request plus run state, times in epoch seconds. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from emulator.jobs.records.rule_evaluation import RuleEvaluation
+    from emulator.jobs.records.training_job import SecondaryStatusTransition, TrainingJob
+
+# The two members of CreateTrainingJob that Describe does not give back.
+_NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
+
+_RULE_INSTANCE_TYPE = "ml.t3.medium"
+_RULE_VOLUME_GB = 30
+
+
+def describe_training_job(job: TrainingJob, evaluations: Sequence[RuleEvaluation]) -> dict[str, Any]:
+    """DescribeTrainingJob's members that have a value."""
+    description = {key: value for key, value in job.request.items() if key not in _NOT_DESCRIBED}
+    description |= {
+        "TrainingJobName": job.name,
+        "TrainingJobArn": job.arn,
+        "TrainingJobStatus": job.status,
+        "SecondaryStatus": job.secondary_status,
+        "CreationTime": to_seconds(job.creation_ms),
+        "LastModifiedTime": to_seconds(job.last_modified_ms),
+        "SecondaryStatusTransitions": [_describe_transition(entry) for entry in job.transitions],
+    }
+    if job.failure_reason is not None:
+        description["FailureReason"] = job.failure_reason
+    if job.model_artifacts is not None:
+        description["ModelArtifacts"] = {"S3ModelArtifacts": job.model_artifacts}
+    if job.training_start_ms is not None:
+        description["TrainingStartTime"] = to_seconds(job.training_start_ms)
+    if job.training_end_ms is not None:
+        description["TrainingEndTime"] = to_seconds(job.training_end_ms)
+        description["TrainingTimeInSeconds"] = job.training_seconds
+        description["BillableTimeInSeconds"] = job.training_seconds
+    if job.final_metrics:
+        description["FinalMetricDataList"] = [
+            {"MetricName": metric.name, "Value": metric.value, "Timestamp": to_seconds(metric.timestamp_ms)}
+            for metric in job.final_metrics
+        ]
+    if evaluations:
+        description["DebugRuleEvaluationStatuses"] = [_describe_evaluation(evaluation) for evaluation in evaluations]
+    return description
+
+
+def describe_processing_job(evaluation: RuleEvaluation, job: TrainingJob) -> dict[str, Any]:
+    """DescribeProcessingJob's members that have a value."""
+    configuration = evaluation.configuration
+    description: dict[str, Any] = {
+        "ProcessingJobName": evaluation.name,
+        "ProcessingJobArn": evaluation.arn,
+        "ProcessingJobStatus": evaluation.processing_job_status,
+        "ProcessingResources": {
+            "ClusterConfig": {
+                "InstanceCount": 1,
+                "InstanceType": configuration.get("InstanceType") or _RULE_INSTANCE_TYPE,
+                "VolumeSizeInGB": configuration.get("VolumeSizeInGB") or _RULE_VOLUME_GB,
+            }
+        },
+        "AppSpecification": {"ImageUri": configuration["RuleEvaluatorImage"]},
+        "Environment": dict(configuration.get("RuleParameters") or {}),
+        "TrainingJobArn": job.arn,
+        "CreationTime": to_seconds(evaluation.creation_ms),
+        "LastModifiedTime": to_seconds(evaluation.last_modified_ms),
+    }
+    if role := job.request.get("RoleArn"):
+        description["RoleArn"] = role
+    if evaluation.start_ms is not None:
+        description["ProcessingStartTime"] = to_seconds(evaluation.start_ms)
+    if evaluation.end_ms is not None:
+        description["ProcessingEndTime"] = to_seconds(evaluation.end_ms)
+    if evaluation.status_details is not None:
+        member = "FailureReason" if evaluation.status == "Error" else "ExitMessage"
+        description[member] = evaluation.status_details
+    return description
+
+
+def to_seconds(epoch_ms: int) -> float:
+    """Epoch seconds, as the wire has them."""
+    return epoch_ms / 1000
+
+
+def _describe_transition(entry: SecondaryStatusTransition) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "Status": entry.status,
+        "StartTime": to_seconds(entry.start_ms),
+        "StatusMessage": entry.message,
+    }
+    if entry.end_ms is not None:
+        described["EndTime"] = to_seconds(entry.end_ms)
+    return described
+
+
+def _describe_evaluation(evaluation: RuleEvaluation) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "RuleConfigurationName": evaluation.rule_configuration_name,
+        "RuleEvaluationJobArn": evaluation.arn,
+        "RuleEvaluationStatus": evaluation.status,
+        "LastModifiedTime": to_seconds(evaluation.last_modified_ms),
+    }
+    if evaluation.status_details is not None:
+        described["StatusDetails"] = evaluation.status_details
+    return described

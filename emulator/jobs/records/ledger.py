@@ -1,0 +1,140 @@
+"""The one way a job changes: stored first together with its events, then announced."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from emulator.exceptions import ValidationException
+from emulator.jobs.records.sent_messages import EVENT_BRIDGE
+from emulator.jobs.records.state_changes import build_processing_job_event, build_training_job_event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from emulator.jobs.neighbours import Publisher
+    from emulator.jobs.records.rule_evaluation import RuleEvaluation
+    from emulator.jobs.records.store import JobStore, StoreTransaction
+    from emulator.jobs.records.training_job import TrainingJob
+
+T = TypeVar("T")
+
+NOT_FOUND = "Requested resource not found."
+
+
+def read_clock_ms() -> int:
+    """Now, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+class Journal:
+    """Applies changes to the store and publishes an event for each change of a status.
+
+    Thread safe. One lock spans the transaction and the hand-over to the publisher, so events go out in the order in
+    which the changes were stored.
+    """
+
+    def __init__(self, store: JobStore, publisher: Publisher, now_ms: Callable[[], int] = read_clock_ms) -> None:
+        self.store = store
+        self.now_ms = now_ms
+        self._publisher = publisher
+        self._lock = RLock()
+
+    def create_training_job(
+        self, job: TrainingJob, evaluations: Sequence[RuleEvaluation], tags: Sequence[Mapping[str, str]]
+    ) -> None:
+        """Store a new job and announce it.
+
+        Raises:
+            ResourceInUse: its name is taken.
+        """
+        with self._lock:
+            with self.store.transaction() as transaction:
+                transaction.create_training_job(job, evaluations, tags)
+                events = [self._add_training_job_event(transaction, job)]
+                events += [self._add_processing_job_event(transaction, each, job) for each in evaluations]
+            self._publish(job.region, events)
+
+    def change_training_job(
+        self, region: str, name: str, change: Callable[[TrainingJob, int], TrainingJob]
+    ) -> TrainingJob:
+        """Apply ``change(job, now_ms)`` to the stored job; the same job back means that nothing changes.
+
+        Raises:
+            ValidationException: no such job.
+            UndeclaredTransitionError: out of ``change``; nothing is stored then.
+        """
+        with self._lock:
+            events = []
+            with self.store.transaction() as transaction:
+                before = _require(transaction.find_training_job(region, name))
+                after = change(before, self.now_ms())
+                if after is not before:
+                    transaction.save_training_job(after)
+                if after.secondary_status != before.secondary_status:
+                    events = [self._add_training_job_event(transaction, after)]
+            self._publish(region, events)
+            return after
+
+    def change_rule_evaluation(
+        self, region: str, name: str, change: Callable[[RuleEvaluation, int], RuleEvaluation]
+    ) -> RuleEvaluation:
+        """Apply ``change(evaluation, now_ms)`` to the stored evaluation; see ``change_training_job``."""
+        with self._lock:
+            events = []
+            with self.store.transaction() as transaction:
+                before = _require(transaction.find_rule_evaluation(region, name))
+                after = change(before, self.now_ms())
+                if after is not before:
+                    transaction.save_rule_evaluation(after)
+                if after.status != before.status:
+                    job = _require(transaction.find_training_job(region, after.training_job_name))
+                    events = [
+                        self._add_training_job_event(transaction, job),
+                        self._add_processing_job_event(transaction, after, job),
+                    ]
+            self._publish(region, events)
+            return after
+
+    def publish_undelivered(self) -> int:
+        """Publish again what the last process did not deliver; returns how many events."""
+        with self._lock:
+            undelivered = self.store.list_outbox()
+            for event_id, region, event in undelivered:
+                self._publisher.publish(event_id, region, event, self.store.delete_from_outbox)
+        return len(undelivered)
+
+    def _add_training_job_event(self, transaction: StoreTransaction, job: TrainingJob) -> dict[str, Any]:
+        event_id = str(uuid.uuid4())
+        event = build_training_job_event(
+            job,
+            transaction.list_rule_evaluations_of(job),
+            transaction.list_tags(job.arn),
+            event_id=event_id,
+            now_ms=self.now_ms(),
+        )
+        transaction.add_event(event_id, job.region, event)
+        transaction.add_sent(EVENT_BRIDGE, job.region, event, self.now_ms())
+        return event
+
+    def _add_processing_job_event(
+        self, transaction: StoreTransaction, evaluation: RuleEvaluation, job: TrainingJob
+    ) -> dict[str, Any]:
+        event_id = str(uuid.uuid4())
+        tags = transaction.list_tags(evaluation.arn)
+        event = build_processing_job_event(evaluation, job, tags, event_id=event_id, now_ms=self.now_ms())
+        transaction.add_event(event_id, evaluation.region, event)
+        transaction.add_sent(EVENT_BRIDGE, evaluation.region, event, self.now_ms())
+        return event
+
+    def _publish(self, region: str, events: Sequence[dict[str, Any]]) -> None:
+        for event in events:
+            self._publisher.publish(event["id"], region, event, self.store.delete_from_outbox)
+
+
+def _require(found: T | None) -> T:
+    if found is None:
+        raise ValidationException(NOT_FOUND)
+    return found

@@ -1,0 +1,99 @@
+"""EventBridge envelopes of job state changes. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from emulator.jobs.records.descriptions import describe_processing_job, describe_training_job
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from emulator.jobs.records.rule_evaluation import RuleEvaluation
+    from emulator.jobs.records.training_job import TrainingJob
+
+TRAINING_JOB_STATE_CHANGE = "SageMaker Training Job State Change"
+PROCESSING_JOB_STATE_CHANGE = "SageMaker Processing Job State Change"
+
+# Every member of the two descriptions that is a time; an event has them in milliseconds.
+_TIMES = frozenset(
+    {
+        "CreationTime",
+        "LastModifiedTime",
+        "TrainingStartTime",
+        "TrainingEndTime",
+        "ProcessingStartTime",
+        "ProcessingEndTime",
+        "StartTime",
+        "EndTime",
+        "Timestamp",
+    }
+)
+# What came with the request is the user's text: nothing in it is a time of ours.
+_RUN_STATE_LISTS = frozenset({"SecondaryStatusTransitions", "FinalMetricDataList", "DebugRuleEvaluationStatuses"})
+
+
+def build_training_job_event(
+    job: TrainingJob,
+    evaluations: Sequence[RuleEvaluation],
+    tags: Sequence[Mapping[str, str]],
+    *,
+    event_id: str,
+    now_ms: int,
+) -> dict[str, Any]:
+    """The event of a change to ``job`` or to one of its rules' statuses."""
+    detail = _with_millisecond_times(describe_training_job(job, evaluations))
+    detail["Tags"] = {tag["Key"]: tag["Value"] for tag in tags}
+    return _build_envelope(
+        TRAINING_JOB_STATE_CHANGE, job.account_id, job.region, job.arn, detail, event_id=event_id, now_ms=now_ms
+    )
+
+
+def build_processing_job_event(
+    evaluation: RuleEvaluation,
+    job: TrainingJob,
+    tags: Sequence[Mapping[str, str]],
+    *,
+    event_id: str,
+    now_ms: int,
+) -> dict[str, Any]:
+    """The event of a change to the processing job that evaluates a rule of ``job``."""
+    detail = _with_millisecond_times(describe_processing_job(evaluation, job))
+    detail["Tags"] = {tag["Key"]: tag["Value"] for tag in tags}
+    return _build_envelope(
+        PROCESSING_JOB_STATE_CHANGE,
+        evaluation.account_id,
+        evaluation.region,
+        evaluation.arn,
+        detail,
+        event_id=event_id,
+        now_ms=now_ms,
+    )
+
+
+def _build_envelope(
+    detail_type: str, account_id: str, region: str, arn: str, detail: dict[str, Any], *, event_id: str, now_ms: int
+) -> dict[str, Any]:
+    return {
+        "version": "0",
+        "id": event_id,
+        "detail-type": detail_type,
+        "source": "aws.sagemaker",
+        "account": account_id,
+        "time": datetime.fromtimestamp(now_ms // 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": region,
+        "resources": [arn],
+        "detail": detail,
+    }
+
+
+def _with_millisecond_times(description: dict[str, Any]) -> dict[str, Any]:
+    """A copy with the run state's times in epoch milliseconds, as whole numbers."""
+    changed = dict(description)
+    for key, value in description.items():
+        if key in _TIMES:
+            changed[key] = round(value * 1000)
+        elif key in _RUN_STATE_LISTS:
+            changed[key] = [_with_millisecond_times(entry) for entry in value]
+    return changed

@@ -1,0 +1,334 @@
+"""Jobs on disk: SQLite in WAL mode, written in transactions that a kill -9 leaves whole or undone."""
+
+from __future__ import annotations
+
+import fcntl
+import uuid
+from contextlib import contextmanager
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import create_engine, delete, event, func, insert, select, update
+from sqlalchemy.exc import DatabaseError, IntegrityError
+
+from emulator.exceptions import ResourceInUse, StartupError
+from emulator.jobs.records import tables
+from emulator.jobs.records.rows import (
+    build_rule_evaluation_row,
+    build_training_job_row,
+    load_rule_evaluation,
+    load_training_jobs,
+    select_page,
+)
+from emulator.jobs.records.training_job import ENDED_STATUSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from emulator.jobs.records.listing import ListQuery, Page
+    from emulator.jobs.records.rule_evaluation import RuleEvaluation
+    from emulator.jobs.records.training_job import TrainingJob
+
+# How many messages are remembered, and how often it is looked whether there are more.
+KEPT_MESSAGES = 10_000
+_FORGET_EVERY = 500
+
+
+class JobStore:
+    """The job store's file. Thread safe; one emulator at a time has it open.
+
+    Reading methods see the last committed state. Writing happens in ``transaction`` only.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the store.
+
+        Raises:
+            StartupError: the file cannot be written, is open in another emulator, or is not a job store of this
+                version.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock_file = path.with_name(path.name + ".lock").open("a")
+        except OSError as error:
+            raise StartupError(
+                f"The state folder {path.parent} cannot be written ({error.strerror}): give another with --state-dir."
+            ) from error
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock_file.close()
+            raise StartupError(
+                f"Another emulator is using the state folder {path.parent}: stop it, or give another with --state-dir."
+            ) from error
+        self._write_lock = RLock()
+        self._engine = create_engine(
+            f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 30}, pool_size=8, max_overflow=-1
+        )
+        event.listen(self._engine, "connect", _configure_connection)
+        event.listen(self._engine, "begin", _begin)
+        try:
+            self._create_tables(path)
+        except DatabaseError as error:
+            self.close()
+            raise StartupError(f"{path} cannot be used as a job store ({error.orig}): move it away.") from error
+        except StartupError:
+            self.close()
+            raise
+
+    def _create_tables(self, path: Path) -> None:
+        with self._engine.begin() as connection:
+            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+            if version not in (0, tables.SCHEMA_VERSION):
+                raise StartupError(
+                    f"{path} was written by another version (schema {version}, this one reads "
+                    f"{tables.SCHEMA_VERSION}): give an empty folder with --state-dir."
+                )
+            tables.metadata.create_all(connection)
+            connection.exec_driver_sql(f"PRAGMA user_version = {tables.SCHEMA_VERSION}")
+            found = connection.execute(select(tables.store_identity.c.id)).scalar()
+            self.id: str = found or uuid.uuid4().hex
+            if not found:
+                connection.execute(insert(tables.store_identity).values(id=self.id))
+
+    def close(self) -> None:
+        """Close the file; nothing may be called afterwards."""
+        self._engine.dispose()
+        self._lock_file.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[StoreTransaction]:
+        """Read and write as one: committed when the block ends, undone when it raises."""
+        with self._write_lock, self._engine.begin() as connection:
+            yield StoreTransaction(connection)
+
+    @contextmanager
+    def _reading(self) -> Iterator[StoreTransaction]:
+        with self._engine.connect() as connection:
+            yield StoreTransaction(connection)
+
+    def find_training_job(self, region: str, name: str) -> TrainingJob | None:
+        """The job, or None."""
+        with self._reading() as transaction:
+            return transaction.find_training_job(region, name)
+
+    def find_rule_evaluation(self, region: str, name: str) -> RuleEvaluation | None:
+        """The rule evaluation that runs as the processing job ``name``, or None."""
+        with self._reading() as transaction:
+            return transaction.find_rule_evaluation(region, name)
+
+    def list_rule_evaluations_of(self, job: TrainingJob) -> list[RuleEvaluation]:
+        """A job's rule evaluations in the order of its request."""
+        with self._reading() as transaction:
+            return transaction.list_rule_evaluations_of(job)
+
+    def list_training_jobs(self, region: str, query: ListQuery) -> tuple[list[TrainingJob], Page | None]:
+        """One page of jobs, and where the next one starts."""
+        table = tables.training_jobs
+        with self._engine.connect() as connection:
+            rows, page = select_page(connection, table, table.c.status, region, query)
+            return load_training_jobs(connection, rows), page
+
+    def list_processing_jobs(self, region: str, query: ListQuery) -> tuple[list[RuleEvaluation], Page | None]:
+        """One page of rule evaluations, and where the next one starts."""
+        table = tables.rule_evaluations
+        with self._engine.connect() as connection:
+            rows, page = select_page(connection, table, table.c.processing_job_status, region, query)
+            return [load_rule_evaluation(row) for row in rows], page
+
+    def list_running_training_jobs(self) -> list[TrainingJob]:
+        """Every job that has not ended, in all regions, oldest first."""
+        table = tables.training_jobs
+        statement = select(table).where(table.c.status.not_in(ENDED_STATUSES)).order_by(table.c.creation_ms)
+        with self._engine.connect() as connection:
+            return load_training_jobs(connection, connection.execute(statement).all())
+
+    def list_running_rule_evaluations(self) -> list[RuleEvaluation]:
+        """Every rule evaluation without a final status, in all regions, oldest first."""
+        table = tables.rule_evaluations
+        statement = (
+            select(table)
+            .where(table.c.processing_job_status.in_(("InProgress", "Stopping")))
+            .order_by(table.c.creation_ms, table.c.position)
+        )
+        with self._engine.connect() as connection:
+            return [load_rule_evaluation(row) for row in connection.execute(statement)]
+
+    def has_arn(self, arn: str) -> bool:
+        """Whether a job of this store has that ARN."""
+        with self._engine.connect() as connection:
+            return any(
+                connection.execute(select(table.c.arn).where(table.c.arn == arn)).first()
+                for table in (tables.training_jobs, tables.rule_evaluations)
+            )
+
+    def list_tags(self, arn: str) -> list[dict[str, str]]:
+        """A resource's tags, in the order they were first given."""
+        with self._reading() as transaction:
+            return transaction.list_tags(arn)
+
+    def list_outbox(self) -> list[tuple[str, str, dict[str, Any]]]:
+        """Undelivered events, oldest first: id, region, event."""
+        statement = select(tables.outbox).order_by(tables.outbox.c.sequence)
+        with self._engine.connect() as connection:
+            return [(row.event_id, row.region, row.event) for row in connection.execute(statement)]
+
+    def add_sent(self, service: str, region: str, content: Mapping[str, Any], time_ms: int) -> None:
+        """Keep what was sent, for ``smdebug-emulator events``."""
+        with self.transaction() as transaction:
+            transaction.add_sent(service, region, content, time_ms)
+
+    def delete_from_outbox(self, event_id: str) -> None:
+        """Forget an event that was delivered."""
+        with self._write_lock, self._engine.begin() as connection:
+            connection.execute(delete(tables.outbox).where(tables.outbox.c.event_id == event_id))
+
+
+class StoreTransaction:
+    """Reading and writing inside one transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def find_training_job(self, region: str, name: str) -> TrainingJob | None:
+        """The job, or None."""
+        table = tables.training_jobs
+        rows = self._connection.execute(select(table).where(table.c.region == region, table.c.name == name)).all()
+        return next(iter(load_training_jobs(self._connection, rows)), None)
+
+    def find_rule_evaluation(self, region: str, name: str) -> RuleEvaluation | None:
+        """The rule evaluation, or None."""
+        table = tables.rule_evaluations
+        row = self._connection.execute(select(table).where(table.c.region == region, table.c.name == name)).first()
+        return None if row is None else load_rule_evaluation(row)
+
+    def list_rule_evaluations_of(self, job: TrainingJob) -> list[RuleEvaluation]:
+        """A job's rule evaluations in the order of its request."""
+        table = tables.rule_evaluations
+        statement = (
+            select(table)
+            .where(table.c.region == job.region, table.c.training_job_name == job.name)
+            .order_by(table.c.position)
+        )
+        return [load_rule_evaluation(row) for row in self._connection.execute(statement)]
+
+    def create_training_job(
+        self, job: TrainingJob, evaluations: Sequence[RuleEvaluation], tags: Sequence[Mapping[str, str]]
+    ) -> None:
+        """Store a new job.
+
+        Raises:
+            ResourceInUse: its name is taken.
+        """
+        try:
+            self._connection.execute(insert(tables.training_jobs).values(**build_training_job_row(job)))
+        except IntegrityError:
+            raise ResourceInUse(
+                "Training job names must be unique within an AWS account and region, and a training job with this "
+                f"name already exists ({job.arn})"
+            ) from None
+        self._save_transitions(job)
+        for evaluation in evaluations:
+            self._connection.execute(insert(tables.rule_evaluations).values(**build_rule_evaluation_row(evaluation)))
+        self.set_tags(job.arn, tags)
+
+    def save_training_job(self, job: TrainingJob) -> None:
+        """Store a job's new state."""
+        table = tables.training_jobs
+        self._connection.execute(
+            update(table)
+            .where(table.c.region == job.region, table.c.name == job.name)
+            .values(**build_training_job_row(job))
+        )
+        self._save_transitions(job)
+        metrics = tables.final_metrics
+        self._connection.execute(delete(metrics).where(metrics.c.region == job.region, metrics.c.name == job.name))
+        for metric in job.final_metrics:
+            self._connection.execute(
+                insert(metrics).values(
+                    region=job.region,
+                    name=job.name,
+                    metric_name=metric.name,
+                    value=metric.value,
+                    timestamp_ms=metric.timestamp_ms,
+                )
+            )
+
+    def _save_transitions(self, job: TrainingJob) -> None:
+        table = tables.secondary_status_transitions
+        self._connection.execute(delete(table).where(table.c.region == job.region, table.c.name == job.name))
+        rows = [
+            {
+                "region": job.region,
+                "name": job.name,
+                "position": position,
+                "status": entry.status,
+                "start_ms": entry.start_ms,
+                "end_ms": entry.end_ms,
+                "message": entry.message,
+            }
+            for position, entry in enumerate(job.transitions)
+        ]
+        self._connection.execute(insert(table), rows)
+
+    def save_rule_evaluation(self, evaluation: RuleEvaluation) -> None:
+        """Store an evaluation's new state."""
+        table = tables.rule_evaluations
+        self._connection.execute(
+            update(table)
+            .where(table.c.region == evaluation.region, table.c.name == evaluation.name)
+            .values(**build_rule_evaluation_row(evaluation))
+        )
+
+    def add_event(self, event_id: str, region: str, event: Mapping[str, Any]) -> None:
+        """Keep an event until it is delivered."""
+        self._connection.execute(insert(tables.outbox).values(event_id=event_id, region=region, event=event))
+
+    def add_sent(self, service: str, region: str, content: Mapping[str, Any], time_ms: int) -> None:
+        """Keep what was sent, among the newest KEPT_MESSAGES."""
+        table = tables.sent_messages
+        row = insert(table).values(service=service, region=region, content=content, time_ms=time_ms)
+        key = self._connection.execute(row).inserted_primary_key
+        assert key is not None
+        sequence = key[0]
+        if sequence % _FORGET_EVERY == 0:
+            self._connection.execute(delete(table).where(table.c.sequence <= sequence - KEPT_MESSAGES))
+
+    def list_tags(self, arn: str) -> list[dict[str, str]]:
+        """A resource's tags."""
+        table = tables.tags
+        rows = self._connection.execute(select(table).where(table.c.arn == arn).order_by(table.c.position))
+        return [{"Key": row.key, "Value": row.value} for row in rows]
+
+    def set_tags(self, arn: str, tags: Sequence[Mapping[str, str]]) -> None:
+        """Add tags; one with a key that is there gets the new value."""
+        table = tables.tags
+        for tag in tags:
+            here = (table.c.arn == arn, table.c.key == tag["Key"])
+            changed = self._connection.execute(update(table).where(*here).values(value=tag["Value"]))
+            if changed.rowcount:
+                continue
+            last = self._connection.execute(select(func.max(table.c.position)).where(table.c.arn == arn)).scalar()
+            position = 0 if last is None else last + 1
+            self._connection.execute(
+                insert(table).values(arn=arn, key=tag["Key"], value=tag["Value"], position=position)
+            )
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
+
+
+def _configure_connection(connection: Any, _record: object) -> None:
+    # Python's sqlite3 would begin a transaction at the first write only: the statements that load one job must see
+    # one state of it.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")
+    # Whole after the death of the process; only the machine's power could take the last commits.
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()

@@ -1,0 +1,1 @@
+"""Lives of jobs, each driven top to bottom by one thread."""

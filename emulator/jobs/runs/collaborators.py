@@ -1,0 +1,36 @@
+"""What every run of a job works with, in one bundle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from container_runtime.runtime import ContainerRuntime
+    from emulator.jobs.neighbours import ObjectStore
+    from emulator.jobs.records.ledger import Journal
+    from emulator.jobs.runs.logs import LogWriter
+    from emulator.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Collaborators:
+    """What every run of a job works with.
+
+    Attributes:
+        journal: stores changes, then announces them.
+        runtime: the container back end.
+        object_store_for: S3 of a region.
+        log_writer: CloudWatch Logs.
+        settings: the emulator's.
+        endpoint_url: where a container reaches the emulator.
+    """
+
+    journal: Journal
+    runtime: ContainerRuntime
+    object_store_for: Callable[[str], ObjectStore]
+    log_writer: LogWriter
+    settings: Settings
+    endpoint_url: str

@@ -1,0 +1,131 @@
+"""One container of a job: its log, its end, and the ways to bring that about."""
+
+from __future__ import annotations
+
+import logging
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import ContainerNotFoundError, ContainerRuntimeError
+from emulator.jobs.runs.logs import LogFollower
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from container_runtime.runtime import ContainerRuntime, Exit, LogLine
+
+log = logging.getLogger(__name__)
+
+# How a container is found again after a restart: by the store that knows its job, and by the job's ARN.
+STORE_LABEL = "smdebug-emulator.store"
+JOB_LABEL = "smdebug-emulator.job-arn"
+# Which of a job's hosts it is.
+HOST_LABEL = "smdebug-emulator.host"
+
+
+class JobContainer:
+    """A container that was started, or taken up again. Thread safe."""
+
+    def __init__(
+        self,
+        runtime: ContainerRuntime,
+        container_id: str,
+        job_name: str,
+        on_line: Callable[[LogLine], None],
+        on_exit: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._runtime = runtime
+        self._id = container_id
+        self._job_name = job_name
+        self._follower = LogFollower(runtime, container_id, on_line, f"log-{job_name}")
+        self._on_exit = on_exit
+        self._exited = Event()
+        self._exit: Exit | None = None
+        self._error: Exception | None = None
+        self._lock = Lock()
+        self._closed = False
+        self._threads = [Thread(target=self._wait_for_exit, name=f"wait-{job_name}")]
+
+    def follow(self) -> None:
+        """Begin to read its log and to wait for its end."""
+        self._follower.start()
+        self._threads[0].start()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has exited, or the back end can no longer tell."""
+        return self._exited.is_set()
+
+    def wait(self, timeout: float | None = None) -> Exit | None:
+        """How it ended; None when ``timeout`` seconds passed first.
+
+        Raises:
+            ContainerRuntimeError: the back end can no longer tell.
+        """
+        if not self._exited.wait(timeout):
+            return None
+        if self._error is not None:
+            raise self._error
+        return self._exit
+
+    def read_to_end(self) -> list[str]:
+        """Wait until its whole log was read; returns the last lines. Only after its end."""
+        self._follower.join()
+        return self._follower.last_lines
+
+    def ask_stop(self, grace_seconds: float) -> None:
+        """SIGTERM now, SIGKILL after the grace; returns at once. Asking again can only shorten the grace."""
+        thread = Thread(target=self._stop, args=(grace_seconds,), name=f"stop-{self._job_name}")
+        with self._lock:
+            if not self._closed:
+                self._threads.append(thread)
+                thread.start()
+
+    def close(self) -> None:
+        """Kill it if it runs, remove it, and join every thread."""
+        if not self._exited.is_set() or self._error is not None:
+            self._stop(0.0)
+        with self._lock:
+            self._closed = True
+            threads = list(self._threads)
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+        self._follower.join()
+        remove_container(self._runtime, self._id)
+
+    def _wait_for_exit(self) -> None:
+        try:
+            self._exit = self._runtime.wait(self._id)
+        except Exception as error:  # noqa: BLE001 - handed to the thread that waits
+            self._error = error
+        finally:
+            self._exited.set()
+            self._on_exit()
+
+    def _stop(self, grace_seconds: float) -> None:
+        try:
+            self._runtime.stop(self._id, grace_seconds)
+        except ContainerNotFoundError:
+            return
+        except ContainerRuntimeError as error:
+            log.warning("The container of %s could not be stopped: %s", self._job_name, error)
+
+
+def remove_container(runtime: ContainerRuntime, container_id: str) -> None:
+    """Kill a container if it runs and remove it; a failure is said and left."""
+    try:
+        runtime.stop(container_id, 0.0)
+        runtime.remove(container_id)
+    except ContainerNotFoundError:
+        return
+    except ContainerRuntimeError as error:
+        log.warning("The container %s could not be removed: %s", container_id, error)
+
+
+def remove_network(runtime: ContainerRuntime, name: str) -> None:
+    """Give a network back whose containers are removed; a failure is said and left."""
+    try:
+        runtime.remove_network(name)
+    except ContainerRuntimeError as error:
+        log.warning("The network %s could not be removed: %s", name, error)

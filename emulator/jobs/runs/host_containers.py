@@ -1,0 +1,126 @@
+"""The containers of a training job's hosts: started one after the other, ended together."""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from emulator.jobs.runs.container import JobContainer, remove_container
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from container_runtime.runtime import ContainerRuntime, Exit, LogLine
+    from container_runtime.spec import ContainerSpec
+    from emulator.jobs.staging.hosts import Host
+
+# What the others get between SIGTERM and SIGKILL once one host has failed: enough to flush files.
+FAILURE_GRACE_SECONDS = 5.0
+
+_STOPPED = frozenset({128 + signal.SIGTERM, 128 + signal.SIGKILL})
+
+
+@dataclass(frozen=True, slots=True)
+class HostExit:
+    """How the container of one host ended.
+
+    Attributes:
+        host: which.
+        exit: its exit.
+        was_stopped: it ran on when another host had failed, and was stopped for that.
+    """
+
+    host: Host
+    exit: Exit
+    was_stopped: bool
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended with an error, and not just by the signals that stopped it."""
+        return self.exit.code != 0 and not (self.was_stopped and self.exit.code in _STOPPED)
+
+
+class HostContainers:
+    """What the hosts of one job run in. ``ask_stop`` may be called by any thread, the rest by the job's own."""
+
+    def __init__(self, runtime: ContainerRuntime, job_name: str, container_ids: Mapping[str, str]) -> None:
+        """Prepare for a job's containers; ``container_ids`` names, by host, those that run since before a restart."""
+        self._runtime = runtime
+        self._job_name = job_name
+        self._ids = dict(container_ids)
+        self._containers: dict[Host, JobContainer] = {}
+        self._ended: SimpleQueue[Host] = SimpleQueue()
+        self._exits: list[HostExit] = []
+        self._running_on: frozenset[Host] = frozenset()
+        self._stop_asked = False
+
+    def start(self, host: Host, spec: ContainerSpec) -> None:
+        """Start the container of ``host``; see ``ContainerRuntime.start`` for what it raises."""
+        self._ids[host.name] = self._runtime.start(spec)
+
+    def follow(self, hosts: Sequence[Host], on_line: Callable[[Host, LogLine], None]) -> None:
+        """Begin to read the logs and to wait for the ends of all containers, each started before."""
+        for host in hosts:
+            self._containers[host] = JobContainer(
+                self._runtime,
+                self._ids[host.name],
+                f"{self._job_name}-{host.name}",
+                partial(on_line, host),
+                on_exit=partial(self._ended.put, host),
+            )
+        for container in self._containers.values():
+            container.follow()
+
+    def wait(self, timeout: float | None = None) -> Sequence[HostExit] | None:
+        """Wait until all have ended, and return how, first to last; None when ``timeout`` seconds passed first.
+
+        The first that ends with an error has the others stopped at once: they would wait for it without end, and
+        ``timeout`` counts no more.
+
+        Raises:
+            ContainerRuntimeError: the back end can no longer tell.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while len(self._exits) < len(self._containers):
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            try:
+                host = self._ended.get(timeout=left)
+            except Empty:
+                return None
+            exit_status = self._containers[host].wait()
+            assert exit_status is not None
+            self._exits.append(HostExit(host, exit_status, host in self._running_on))
+            if exit_status.code != 0 and not self._stop_asked:
+                self._running_on = frozenset(
+                    each for each, container in self._containers.items() if not container.has_ended
+                )
+                self.ask_stop(FAILURE_GRACE_SECONDS)
+                # How the job ends is settled, and when: time that is up meanwhile changes nothing.
+                deadline = None
+        return self._exits
+
+    def ask_stop(self, grace_seconds: float) -> None:
+        """SIGTERM for all now, SIGKILL after the grace; returns at once."""
+        self._stop_asked = True
+        for container in self._containers.values():
+            container.ask_stop(grace_seconds)
+
+    def read_to_end(self, host: Host) -> list[str]:
+        """Wait until the host's whole log was read; returns its last lines. Only after its end."""
+        return self._containers[host].read_to_end()
+
+    def close(self) -> None:
+        """Kill what runs, remove every container, and join every thread."""
+        for container in self._containers.values():
+            # All at once: each takes a moment to be gone.
+            if not container.has_ended:
+                container.ask_stop(0.0)
+        for container in self._containers.values():
+            container.close()
+        if not self._containers:
+            for container_id in self._ids.values():
+                remove_container(self._runtime, container_id)

@@ -1,0 +1,77 @@
+"""MetricDefinitions: regular expressions over a job's log, the last value of each."""
+
+from __future__ import annotations
+
+import logging
+import math
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import regex
+
+from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.records.training_job import FinalMetric
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from container_runtime.runtime import LogLine
+
+log = logging.getLogger(__name__)
+
+# A pattern that backtracks for ever must not hold up the log.
+_TIMEOUT_SECONDS = 0.05
+
+
+class MetricReader:
+    """Finds metrics in lines of text. Thread safe."""
+
+    def __init__(self, definitions: Sequence[Mapping[str, Any]]) -> None:
+        """Compile ``AlgorithmSpecification.MetricDefinitions``.
+
+        Raises:
+            RequestFailure: a regular expression that is none.
+        """
+        self._patterns: dict[str, Any] = {each["Name"]: _compile(each["Name"], each["Regex"]) for each in definitions}
+        self._found: dict[str, FinalMetric] = {}
+        self._lock = Lock()
+
+    def read(self, line: LogLine) -> None:
+        """Look for every metric in ``line``; the first group is the value."""
+        for name, pattern in list(self._patterns.items()):
+            try:
+                found = pattern.search(line.text, timeout=_TIMEOUT_SECONDS)
+            except TimeoutError:
+                log.warning("The regular expression of the metric %s takes too long: it is given up.", name)
+                self._patterns.pop(name, None)  # the thread of another host may have been quicker
+                continue
+            value = _read_number(found)
+            if value is not None:
+                with self._lock:
+                    self._found[name] = FinalMetric(name, value, line.timestamp_ms)
+
+    @property
+    def final_metrics(self) -> tuple[FinalMetric, ...]:
+        """The last value of each metric that was found, in the order of the definitions."""
+        with self._lock:
+            return tuple(self._found.values())
+
+
+def _compile(name: str, pattern: str) -> Any:
+    try:
+        return regex.compile(pattern)
+    except regex.error as error:
+        raise RequestFailure(
+            f"The Regex {pattern!r} of the metric {name!r} is no regular expression: {error}."
+        ) from error
+
+
+def _read_number(found: Any) -> float | None:
+    """The first group as a finite number: what JSON cannot hold is no metric."""
+    if found is None or not found.re.groups or found.group(1) is None:
+        return None
+    try:
+        value = float(found.group(1))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,296 @@
+"""A rule evaluation's life, top to bottom: one processing job beside the training it watches."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, cast
+
+from container_runtime.runtime import ContainerRuntimeError, ContainerStartError, ImageNotFoundError, LogLine
+from container_runtime.spec import ContainerSpec, Mount
+from emulator.exceptions import ObjectStoreError
+from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.records.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
+from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL, JobContainer, remove_container
+from emulator.jobs.runs.logs import PROCESSING_GROUP, build_stream_name
+from emulator.jobs.staging.container_files import read_small_file
+from emulator.jobs.staging.instance_types import find_memory_bytes
+from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment
+from emulator.jobs.staging.rule_configuration import (
+    build_rule_configuration,
+    check_local_path,
+    describe_limits,
+    find_other_jobs,
+    is_below,
+    locate_output,
+)
+from emulator.jobs.staging.s3_paths import build_rule_output_uri, require_bucket
+from emulator.jobs.staging.work_folder import find_work_folder, remove_work_folder
+from emulator.jobs.uploads.folder import FolderUpload, UploadError
+
+if TYPE_CHECKING:
+    from container_runtime.runtime import Exit
+    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.runs.collaborators import Collaborators
+
+log = logging.getLogger(__name__)
+
+# After StopTrainingJob a rule may still judge the steps that were saved: as long as smdebug's rules allow themselves
+# (rule_stop_grace_time_secs).
+STOP_GRACE_SECONDS = 60.0
+# How often the verdict is looked for: a rule that fired is announced before its container has wound down.
+VERDICT_POLL_SECONDS = 0.02
+# What a container gets to exit by itself once it has given its verdict.
+_EXIT_SECONDS = 10.0
+_MAX_VERDICT_BYTES = 1 << 16
+
+_HOST = "algo-1"
+_CONFIGURATION = "config/ruleconfig.json"
+_VERDICT = "output/verdict.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a rule evaluation ended."""
+
+    status: RuleEvaluationStatus
+    details: str | None
+
+
+def run_rule_evaluation(run: RuleRun) -> None:
+    """Drive one rule evaluation from where it is to its end. Never raises; the training goes on whatever happens."""
+    try:
+        if not run.taken_up:
+            run.prepare()
+            run.start_container()
+        run.follow_container()
+        run.record(run.wait_for_verdict())
+        run.upload_output()
+    except (ImageNotFoundError, ContainerStartError, RequestFailure) as error:
+        run.record(Verdict("Error", f"ClientError: {error}"))
+    except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
+        log.warning("Rule evaluation %s failed: %s", run.name, error)
+        run.record(Verdict("Error", f"InternalServerError: {error}"))
+    except Exception as error:
+        log.exception("Rule evaluation %s failed by a defect of the emulator", run.name)
+        run.record(Verdict("Error", f"InternalServerError: {type(error).__name__}: {error}."))
+    finally:
+        run.clean_up()
+
+
+class RuleRun:
+    """What the stages of one evaluation share, and what other threads may ask of it."""
+
+    def __init__(
+        self,
+        evaluation: RuleEvaluation,
+        job: TrainingJob,
+        collaborators: Collaborators,
+        container_id: str | None = None,
+    ) -> None:
+        """Prepare a run; ``container_id`` names the container that it had before a restart."""
+        self.region, self.name = evaluation.region, evaluation.name
+        self.folder = find_work_folder(collaborators.settings, evaluation.name, job.id)
+        self.taken_up = container_id is not None
+        self._evaluation = evaluation
+        self._job = job
+        self._with = collaborators
+        self._object_store = collaborators.object_store_for(evaluation.region)
+        self._container_id = container_id
+        self._container: JobContainer | None = None
+        self._lock = Lock()
+        self._stop_grace: float | None = None
+        self._stop_details: str | None = None
+        # Monotonic time at which an evaluation that still runs is stopped.
+        self._deadline: float | None = None
+        self._deadline_details = ""
+        self._keep_folder = False
+        self._reached: Verdict | None = None
+        self._mount = Mount(self.folder / "ml", TARGET)
+        # As the container sees the folder of the rule's files.
+        self._output = locate_output(self._mount, self.folder / "rule-output", evaluation)
+        self._stream = build_stream_name(evaluation.name, _HOST, evaluation.creation_ms)
+
+    def ask_stop(self, grace_seconds: float, details: str | None = None) -> None:
+        """Stop the evaluation; returns at once. Any thread may call it, more than once."""
+        with self._lock:
+            self._stop_grace = grace_seconds
+            self._stop_details = details or self._stop_details
+            if self._container is not None:
+                self._container.ask_stop(grace_seconds)
+
+    def limit(self, seconds: float, details: str) -> None:
+        """Give the evaluation that much longer, as its tensors have ended; then it is stopped, with these details."""
+        self._deadline_details = details
+        self._deadline = time.monotonic() + seconds
+
+    def prepare(self) -> None:
+        """Write the rule's configuration into its /opt/ml."""
+        check_local_path(self._evaluation)
+        for folder in (self._mount.source / "config", self._mount.source / "output", self._output.source):
+            folder.mkdir(parents=True, exist_ok=True)
+        path_in_container = self._with.runtime.path_in_container
+        content = build_rule_configuration(
+            self._evaluation,
+            self._job,
+            find_other_jobs(self._with.journal.store, self._evaluation),
+            output_path=path_in_container(self._output, "").rstrip("/"),
+            verdict_path=path_in_container(self._mount, _VERDICT),
+        )
+        (self._mount.source / _CONFIGURATION).write_text(json.dumps(content, indent=1))
+
+    def start_container(self) -> None:
+        """Start the rule's container."""
+        runtime, configuration = self._with.runtime, self._evaluation.configuration
+        image = configuration["RuleEvaluatorImage"]
+        resolved = runtime.resolve_image(image)
+        self._with.log_writer.ensure_stream(self.region, PROCESSING_GROUP, self._stream)
+        if resolved.note:
+            self._write_line(LogLine(self._with.journal.now_ms(), f"smdebug-emulator: {resolved.note}"))
+        for note in describe_limits(configuration):
+            self._write_line(LogLine(self._with.journal.now_ms(), f"smdebug-emulator: {note}"))
+        settings = self._with.settings
+        self._container_id = runtime.start(
+            ContainerSpec(
+                name=f"smdebug-{self.name}-{self._job.id}",
+                image=image,
+                environment={
+                    "PROCESSING_JOB_NAME": self.name,
+                    "PROCESSING_JOB_ARN": self._evaluation.arn,
+                    **build_aws_environment(self.region, settings, self._with.endpoint_url),
+                    "SMDEBUG_RULE_CONFIG_PATH": runtime.path_in_container(self._mount, _CONFIGURATION),
+                },
+                mounts=(self._mount,) if is_below(self._mount, self._output) else (self._mount, self._output),
+                hostname=_HOST,
+                labels={STORE_LABEL: self._with.journal.store.id, JOB_LABEL: self._evaluation.arn},
+                memory_bytes=find_memory_bytes(configuration.get("InstanceType")),
+            )
+        )
+
+    def follow_container(self) -> None:
+        """Read its log and wait for its end."""
+        assert self._container_id is not None
+        if self._evaluation.start_ms is None:
+            self._evaluation = self._with.journal.change_rule_evaluation(
+                self.region, self.name, lambda each, now_ms: each.start(now_ms)
+            )
+        container = JobContainer(self._with.runtime, self._container_id, self.name, self._write_line)
+        with self._lock:
+            self._container = container
+            container.follow()
+            if self._stop_grace is not None:
+                container.ask_stop(self._stop_grace)
+            elif self._evaluation.status == "Stopping":
+                container.ask_stop(self._with.settings.stop_grace_seconds)
+
+    def wait_for_verdict(self) -> Verdict:
+        """Wait for the verdict file, or for a container that ends without one."""
+        container = self._container
+        assert container is not None
+        while True:
+            exit_status = container.wait(VERDICT_POLL_SECONDS)
+            verdict = self._read_verdict()
+            if verdict is not None:
+                return verdict
+            if exit_status is not None:
+                return self._judge_exit(exit_status, container.read_to_end())
+            if self._deadline is not None and time.monotonic() > self._deadline:
+                self._deadline = None
+                self._stop_at_deadline()
+
+    def record(self, verdict: Verdict) -> None:
+        """Store the evaluation's final status, unless it has one."""
+        self._reached = self._reached or verdict
+
+        def conclude(evaluation: RuleEvaluation, now_ms: int) -> RuleEvaluation:
+            if evaluation.ended:
+                return evaluation
+            return evaluation.transition(verdict.status, now_ms, status_details=verdict.details)
+
+        self._with.journal.change_rule_evaluation(self.region, self.name, conclude)
+
+    def record_at_last(self, reason: str) -> None:
+        """Store the first final status that there was, which could not be stored; an Error where it never can be."""
+        lost = Verdict("Error", reason)
+        try:
+            self.record(self._reached or lost)
+        except Exception:  # noqa: BLE001 - why was said when it was tried first
+            self.record(lost)
+
+    def upload_output(self) -> None:
+        """Wait for the container's end, then upload what the rule wrote.
+
+        The status is final by then: a failure here is said in the log and changes nothing.
+        """
+        container = self._container
+        assert container is not None
+        if container.wait(_EXIT_SECONDS) is None:
+            container.ask_stop(0.0)
+            container.wait()
+        container.read_to_end()
+        self._with.log_writer.flush()
+        uri = build_rule_output_uri(self._job, self._evaluation)
+        try:
+            destination = require_bucket(self._object_store, uri, "The rule's S3OutputPath")
+            FolderUpload(self._output.source, self._object_store, destination).sweep()
+        except (RequestFailure, UploadError) as error:
+            self._keep_folder = True
+            log.warning("The output of the rule evaluation %s is kept in %s: %s", self.name, self.folder, error)
+
+    def clean_up(self) -> None:
+        """Leave no container, no thread and no file."""
+        if self._container is not None:
+            self._container.close()
+        elif self._container_id is not None:
+            remove_container(self._with.runtime, self._container_id)
+        if not self._keep_folder:
+            remove_work_folder(self.folder)
+
+    def _read_verdict(self) -> Verdict | None:
+        content = read_small_file(self._mount.source / _VERDICT, _MAX_VERDICT_BYTES)
+        return None if content is None else parse_verdict(content)
+
+    def _judge_exit(self, exit_status: Exit, last_lines: list[str]) -> Verdict:
+        if self._stop_grace is not None or self._evaluation.status == "Stopping":
+            return Verdict("Stopped", self._stop_details)
+        return Verdict("Error", describe_exit_without_verdict(exit_status, last_lines))
+
+    def _stop_at_deadline(self) -> None:
+        self._with.journal.change_rule_evaluation(self.region, self.name, begin_stopping)
+        self.ask_stop(self._with.settings.stop_grace_seconds, self._deadline_details)
+
+    def _write_line(self, line: LogLine) -> None:
+        self._with.log_writer.append(self.region, PROCESSING_GROUP, self._stream, line)
+
+
+def begin_stopping(evaluation: RuleEvaluation, now_ms: int) -> RuleEvaluation:
+    """The evaluation as Stopping, or as it is when it has ended or is stopping already."""
+    return evaluation.transition("Stopping", now_ms) if evaluation.status == "InProgress" else evaluation
+
+
+def parse_verdict(content: bytes) -> Verdict:
+    """Read verdict.json; one that breaks the contract is an Error that says so."""
+    try:
+        verdict = json.loads(content)
+    except ValueError:
+        verdict = None
+    match verdict:
+        case {"RuleEvaluationStatus": str() as status, **rest} if status in VERDICT_STATUSES:
+            # What a rule said may hold characters that no store takes: halves of such as JSON writes in two.
+            details = str(rest.get("StatusDetails") or "").encode(errors="backslashreplace").decode()
+            return Verdict(cast("RuleEvaluationStatus", status), details or None)
+        case _:
+            text = content[:200].decode(errors="replace")
+            return Verdict("Error", f"AlgorithmError: The rule container's verdict cannot be read: {text}")
+
+
+def describe_exit_without_verdict(exit_status: Exit, last_lines: list[str]) -> str:
+    """StatusDetails of a rule container that ended without saying what it found."""
+    said = next((line.strip() for line in reversed(last_lines) if line.strip()), "")
+    cause = "ran out of memory and was killed" if exit_status.out_of_memory else "ended without a verdict"
+    # The text has to fit 1,024 characters with its exit code.
+    said = f" Its last line was: {said[:800]}" if said else " It printed nothing."
+    return f"AlgorithmError: The rule container {cause}.{said}, exit code: {exit_status.code}"

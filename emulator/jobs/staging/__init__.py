@@ -1,0 +1,1 @@
+"""What a container finds when it starts: its folder, its hosts, its channels, its description."""

@@ -1,0 +1,149 @@
+"""Input channels: what S3 holds for each is in /opt/ml/input/data/<channel> before the container starts."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import NoSuchBucket, NoSuchKey
+from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.staging.hosts import list_receivers
+from emulator.jobs.staging.s3_paths import parse_request_uri, resolve_relative_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from emulator.jobs.neighbours import ObjectStore
+    from emulator.jobs.staging.hosts import Host
+    from emulator.moto_services.s3 import S3Uri
+
+_CHANNEL_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def check_channels(request: Mapping[str, Any]) -> None:
+    """Refuse what this service does not run yet, before anything is downloaded.
+
+    Raises:
+        RequestFailure: Pipe mode, a source that is not S3, a channel twice or with a name that is no file name.
+    """
+    default_mode = request["AlgorithmSpecification"]["TrainingInputMode"]
+    names: set[str] = set()
+    for channel in request.get("InputDataConfig") or ():
+        name = channel["ChannelName"]
+        if not _CHANNEL_NAME.fullmatch(name) or name in (".", ".."):
+            raise RequestFailure(f"The channel name {name!r} cannot be a folder. Use letters, digits, '.', '-', '_'.")
+        if name in names:
+            raise RequestFailure(f"The channel {name!r} is given twice in InputDataConfig. Give each its own name.")
+        names.add(name)
+        if (channel.get("InputMode") or default_mode) == "Pipe":
+            raise RequestFailure(f"The channel {name!r} asks for Pipe mode, which is not supported yet. Use File.")
+        source = channel["DataSource"].get("S3DataSource")
+        if not source:
+            raise RequestFailure(f"The channel {name!r} has no S3DataSource, and only S3 sources are supported yet.")
+        if source["S3DataType"] not in ("S3Prefix", "ManifestFile"):
+            raise RequestFailure(
+                f"The channel {name!r} has S3DataType {source['S3DataType']}, which is not supported yet. "
+                "Use S3Prefix or ManifestFile."
+            )
+
+
+def download_channels(
+    request: Mapping[str, Any],
+    object_store: ObjectStore,
+    folder: Path,
+    check_stop: Callable[[], None],
+    host: Host,
+    hosts: Sequence[Host],
+) -> None:
+    """Fill ``folder/<channel>`` for every channel that ``host`` gets.
+
+    Of a channel that is ShardedByS3Key, it gets every n-th object, where n hosts get the channel.
+
+    Args:
+        request: CreateTrainingJob's, checked by ``check_channels``.
+        object_store: where from.
+        folder: /opt/ml/input/data.
+        check_stop: called between objects; what it raises ends the download.
+        host: whose folder it is.
+        hosts: all hosts of the job.
+
+    Raises:
+        RequestFailure: a bucket, key or prefix that is not there; a key that cannot be a file.
+    """
+    name = None
+    try:
+        for channel in request.get("InputDataConfig") or ():
+            name = channel["ChannelName"]
+            receivers = list_receivers(channel, hosts)
+            if host not in receivers:
+                continue
+            share = slice(receivers.index(host), None, len(receivers)) if _is_sharded(channel) else slice(None)
+            _download_channel(channel, object_store, folder / name, check_stop, share)
+    except RequestFailure as error:
+        raise RequestFailure(f"Data download of the channel {name!r} failed: {error}") from error
+
+
+def _is_sharded(channel: Mapping[str, Any]) -> bool:
+    source: Mapping[str, Any] = channel["DataSource"]["S3DataSource"]
+    return source.get("S3DataDistributionType") == "ShardedByS3Key"
+
+
+def _download_channel(
+    channel: Mapping[str, Any], object_store: ObjectStore, folder: Path, check_stop: Callable[[], None], share: slice
+) -> None:
+    source = channel["DataSource"]["S3DataSource"]
+    uri = source["S3Uri"]
+    location = parse_request_uri(uri, "S3Uri")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        if source["S3DataType"] == "ManifestFile":
+            objects = _read_manifest(object_store, location, uri)
+        else:
+            objects = _list_prefix(object_store, location, uri)
+        for bucket, key, relative in list(objects)[share]:
+            check_stop()
+            path = resolve_relative_key(folder, relative)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            object_store.download(bucket, key, path)
+    except (NoSuchBucket, NoSuchKey) as error:
+        raise RequestFailure(f"{uri}: {error}") from error
+    except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+        raise RequestFailure(f"{uri} holds one key that is the folder of another ({error.filename}).") from error
+
+
+def _list_prefix(object_store: ObjectStore, location: S3Uri, uri: str) -> Iterator[tuple[str, str, str]]:
+    """Bucket, key and relative path of every object below a prefix."""
+    found = [entry.key for entry in object_store.list(location.bucket, location.key) if not entry.key.endswith("/")]
+    if not found:
+        raise RequestFailure(f"No object is at {uri}, or below it. Upload the data, or correct the S3Uri.")
+    for key in found:
+        yield location.bucket, key, _cut_prefix(key, location.key)
+
+
+def _cut_prefix(key: str, prefix: str) -> str:
+    """What follows the folder that ``prefix`` names; a prefix that ends within a name keeps the whole name."""
+    if prefix.endswith("/") or not prefix:
+        return key[len(prefix) :]
+    if key.startswith(prefix + "/"):
+        return key[len(prefix) + 1 :]
+    return key[prefix.rfind("/") + 1 :]
+
+
+def _read_manifest(object_store: ObjectStore, location: S3Uri, uri: str) -> Iterator[tuple[str, str, str]]:
+    """Bucket, key and relative path of every object in ``[{"prefix": "s3://…/"}, "a.csv", "b.csv"]``."""
+    try:
+        manifest = json.loads(object_store.get(location.bucket, location.key))
+    except ValueError as error:
+        raise RequestFailure(f"The manifest {uri} is not JSON: {error}.") from error
+    match manifest:
+        case [{"prefix": str() as prefix}, *names] if names and all(isinstance(name, str) for name in names):
+            for name in names:
+                entry = parse_request_uri(prefix + name, f"An entry of the manifest {uri}")
+                yield entry.bucket, entry.key, name
+        case _:
+            raise RequestFailure(
+                f"The manifest {uri} has to be a list of an object with a prefix and at least one name: "
+                '[{"prefix": "s3://bucket/folder/"}, "name", ...].'
+            )

@@ -1,0 +1,200 @@
+"""The /opt/ml folder of one host's training container: its layout, its configuration files, its environment."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from container_runtime.spec import Mount
+from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.staging.hosts import build_rendezvous_environment, describe_resources, list_receivers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.staging.hosts import Cluster, Host
+    from emulator.settings import Settings
+
+TARGET = "/opt/ml"
+
+TENSORS = "output/tensors"
+TENSORBOARD = "output/tensorboard"
+CHECKPOINTS = "checkpoints"
+_CONFIGURATION = "input/config"
+_FOLDERS = (
+    _CONFIGURATION,
+    "input/data",
+    "model",
+    "output/data",
+    TENSORS,
+    TENSORBOARD,
+    "output/metrics/sagemaker",
+    CHECKPOINTS,
+    "code",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OptMl:
+    """Paths of one container's /opt/ml on this machine.
+
+    Attributes:
+        root: the folder that the container sees as /opt/ml.
+        tensors, tensorboard, checkpoints: relative to ``root``, moved by the request's LocalPath members.
+    """
+
+    root: Path
+    tensors: str = TENSORS
+    tensorboard: str = TENSORBOARD
+    checkpoints: str = CHECKPOINTS
+
+    @property
+    def mount(self) -> Mount:
+        """The one mount of the container."""
+        return Mount(self.root, TARGET)
+
+    @property
+    def input_data(self) -> Path:
+        """Folder of the channels."""
+        return self.root / "input" / "data"
+
+    @property
+    def model(self) -> Path:
+        """What becomes model.tar.gz."""
+        return self.root / "model"
+
+    @property
+    def output_data(self) -> Path:
+        """What becomes output.tar.gz."""
+        return self.root / "output" / "data"
+
+    @property
+    def failure(self) -> Path:
+        """Where the script says why it failed."""
+        return self.root / "output" / "failure"
+
+
+def locate_opt_ml(root: Path, request: Mapping[str, Any]) -> OptMl:
+    """The layout that ``request`` asks for.
+
+    Raises:
+        RequestFailure: a LocalPath lies outside /opt/ml.
+    """
+    return OptMl(
+        root,
+        _below_opt_ml(request, "DebugHookConfig", TENSORS),
+        _below_opt_ml(request, "TensorBoardOutputConfig", TENSORBOARD),
+        _below_opt_ml(request, "CheckpointConfig", CHECKPOINTS),
+    )
+
+
+def _below_opt_ml(request: Mapping[str, Any], member: str, default: str) -> str:
+    local_path = (request.get(member) or {}).get("LocalPath")
+    if not local_path:
+        return default
+    relative = posixpath.relpath(posixpath.normpath(local_path), TARGET)
+    if not local_path.startswith("/") or relative.split("/")[0] in ("..", ".") or "\0" in local_path:
+        raise RequestFailure(f"{member}.LocalPath is {local_path!r}: it has to be a folder below {TARGET}/.")
+    return relative
+
+
+def stage_opt_ml(
+    opt_ml: OptMl, job: TrainingJob, cluster: Cluster, host: Host, path_in_container: Callable[[Mount, str], str]
+) -> None:
+    """Create the folders and write the files of /opt/ml/input/config.
+
+    Args:
+        opt_ml: where.
+        job: whose request.
+        cluster: all hosts of the job.
+        host: the one whose folder it is.
+        path_in_container: how the container will see a path below a mount.
+    """
+    for folder in (*_FOLDERS, opt_ml.tensors, opt_ml.tensorboard, opt_ml.checkpoints):
+        (opt_ml.root / folder).mkdir(parents=True, exist_ok=True)
+    for name, content in build_configuration(opt_ml, job.request, cluster, host, path_in_container).items():
+        (opt_ml.root / _CONFIGURATION / name).write_text(json.dumps(content, indent=1))
+
+
+def build_configuration(
+    opt_ml: OptMl,
+    request: Mapping[str, Any],
+    cluster: Cluster,
+    host: Host,
+    path_in_container: Callable[[Mount, str], str],
+) -> dict[str, Any]:
+    """Contents of /opt/ml/input/config by file name; what the request does not configure has no file."""
+    files: dict[str, Any] = {
+        "hyperparameters.json": dict(request.get("HyperParameters") or {}),
+        "inputdataconfig.json": {
+            channel["ChannelName"]: _describe_channel(channel, request)
+            for channel in request.get("InputDataConfig") or ()
+            if host in list_receivers(channel, cluster.hosts)
+        },
+        "resourceconfig.json": describe_resources(cluster, host),
+    }
+    for member, name, folder in (
+        ("DebugHookConfig", "debughookconfig.json", opt_ml.tensors),
+        ("TensorBoardOutputConfig", "tensorboardoutputconfig.json", opt_ml.tensorboard),
+        ("CheckpointConfig", "checkpointconfig.json", opt_ml.checkpoints),
+    ):
+        if configuration := request.get(member):
+            files[name] = {**configuration, "LocalPath": path_in_container(opt_ml.mount, folder)}
+    profiler = request.get("ProfilerConfig")
+    if profiler and not profiler.get("DisableProfiler"):
+        files["profilerconfig.json"] = dict(profiler)
+    return files
+
+
+def build_environment(
+    opt_ml: OptMl,
+    job: TrainingJob,
+    cluster: Cluster,
+    host: Host,
+    settings: Settings,
+    endpoint_url: str,
+    path_in_container: Callable[[Mount, str], str],
+) -> dict[str, str]:
+    """The container's environment: the request's, then what the service sets and no request may change."""
+
+    def configuration(name: str) -> str:
+        return path_in_container(opt_ml.mount, f"{_CONFIGURATION}/{name}")
+
+    return {
+        **build_rendezvous_environment(cluster, host, job.request),
+        **(job.request.get("Environment") or {}),
+        "TRAINING_JOB_NAME": job.name,
+        "TRAINING_JOB_ARN": job.arn,
+        **build_aws_environment(job.region, settings, endpoint_url),
+        "SMDEBUG_CONFIG_FILE_PATH": configuration("debughookconfig.json"),
+        "TENSORBOARD_CONFIG_FILE_PATH": configuration("tensorboardoutputconfig.json"),
+        "CHECKPOINT_CONFIG_FILE_PATH": configuration("checkpointconfig.json"),
+    }
+
+
+def build_aws_environment(region: str, settings: Settings, endpoint_url: str) -> dict[str, str]:
+    """What an AWS client inside a container reads to reach the emulator and nothing else."""
+    return {
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        **settings.container_credentials,
+        "AWS_ENDPOINT_URL": endpoint_url,
+    }
+
+
+def _describe_channel(channel: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, str]:
+    mode = channel.get("InputMode") or request["AlgorithmSpecification"]["TrainingInputMode"]
+    source = channel["DataSource"].get("S3DataSource") or {}
+    described = {
+        # A FastFile channel is staged like a File one; scripts ask for the mode that was requested.
+        "TrainingInputMode": mode,
+        "S3DistributionType": source.get("S3DataDistributionType") or "FullyReplicated",
+        "RecordWrapperType": channel.get("RecordWrapperType") or "None",
+    }
+    if content_type := channel.get("ContentType"):
+        described["ContentType"] = content_type
+    return described

@@ -1,0 +1,115 @@
+"""ruleconfig.json: what a rule container is told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from container_runtime.spec import Mount
+from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.staging.instance_types import find_memory_bytes
+from emulator.jobs.staging.s3_paths import build_tensors_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from emulator.jobs.records.rule_evaluation import RuleEvaluation
+    from emulator.jobs.records.store import JobStore
+    from emulator.jobs.records.training_job import TrainingJob
+
+# The rule parameters that name other runs, as the SDK and the plain API give them.
+_OTHER_TRIALS = re.compile(r"other_trials|other_trial_\d+")
+# Where a rule's files go in its container unless LocalPath says otherwise.
+DEFAULT_LOCAL_PATH = "/opt/ml/processing/output/rule"
+# Folders that the container cannot do without: nothing may be mounted over them, nor over what they are in.
+_NEEDED = tuple(map(PurePosixPath, ("/opt/ml/config", "/opt/ml/output", "/opt/venv", "/usr", "/etc", "/proc", "/dev")))
+
+
+def build_rule_configuration(
+    evaluation: RuleEvaluation,
+    job: TrainingJob,
+    other_jobs: Mapping[str, str],
+    *,
+    output_path: str,
+    verdict_path: str,
+) -> dict[str, Any]:
+    """Content of ruleconfig.json, the file that tells the rule container what to do.
+
+    Args:
+        evaluation: of the rule.
+        job: that it judges.
+        other_jobs: where the tensors of the jobs to compare with are, by name.
+        output_path: where the container leaves its files.
+        verdict_path: where it leaves its verdict.
+    """
+    return {
+        "TrainingJobName": job.name,
+        "TrainingJobArn": job.arn,
+        "ProcessingJobName": evaluation.name,
+        "RuleConfigurationName": evaluation.rule_configuration_name,
+        "RuleParameters": dict(evaluation.configuration.get("RuleParameters") or {}),
+        "TensorsS3Uri": build_tensors_uri(job),
+        "TensorsS3UriOfJobs": dict(other_jobs),
+        "OutputPath": output_path,
+        "VerdictPath": verdict_path,
+    }
+
+
+def check_local_path(evaluation: RuleEvaluation) -> None:
+    """Refuse a LocalPath that cannot be a folder of the rule's own.
+
+    Raises:
+        RequestFailure: it is not absolute, or would hide what the container needs.
+    """
+    path = _read_local_path(evaluation)
+    if not path.is_absolute() or ".." in path.parts or any(needed.is_relative_to(path) for needed in _NEEDED):
+        raise RequestFailure(
+            f"The LocalPath of the rule {evaluation.rule_configuration_name} is '{path}': give an absolute path of a "
+            f"folder that the container does not need, such as {DEFAULT_LOCAL_PATH}."
+        )
+
+
+def locate_output(opt_ml: Mount, elsewhere: Path, evaluation: RuleEvaluation) -> Mount:
+    """The folder of the rule's files, seen in its container at the configuration's LocalPath.
+
+    Args:
+        opt_ml: the container's /opt/ml; a LocalPath below it is a folder in there.
+        elsewhere: folder of the host for any other LocalPath.
+        evaluation: of the rule.
+    """
+    path = _read_local_path(evaluation)
+    if not path.is_absolute():
+        # `check_local_path` says so before anything starts.
+        path = PurePosixPath(DEFAULT_LOCAL_PATH)
+    inside = path.is_relative_to(opt_ml.target) and ".." not in path.parts
+    return Mount(opt_ml.source / path.relative_to(opt_ml.target) if inside else elsewhere, str(path))
+
+
+def is_below(opt_ml: Mount, output: Mount) -> bool:
+    """Whether the folder of the rule's files is part of /opt/ml."""
+    return output.source.is_relative_to(opt_ml.source)
+
+
+def _read_local_path(evaluation: RuleEvaluation) -> PurePosixPath:
+    return PurePosixPath(evaluation.configuration.get("LocalPath") or DEFAULT_LOCAL_PATH)
+
+
+def describe_limits(configuration: Mapping[str, Any]) -> Iterator[str]:
+    """What of a rule's instance is not as it was asked for, a sentence each, for its log."""
+    instance_type = configuration.get("InstanceType")
+    if instance_type and find_memory_bytes(instance_type) is None:
+        yield f"How much memory {instance_type} has is not known here: the container's is not limited."
+    volume = configuration.get("VolumeSizeInGB")
+    if volume:
+        yield f"VolumeSizeInGB {volume} is not enforced: the container writes to this machine's disk."
+
+
+def find_other_jobs(store: JobStore, evaluation: RuleEvaluation) -> dict[str, str]:
+    """Where the tensors of the training jobs are that the rule compares with, by name; unknown jobs are left out."""
+    parameters: Mapping[str, str] = evaluation.configuration.get("RuleParameters") or {}
+    given = ",".join(value for name, value in parameters.items() if _OTHER_TRIALS.fullmatch(name))
+    names = {part.strip() for part in given.split(",") if part.strip()}
+    jobs = (store.find_training_job(evaluation.region, name) for name in sorted(names))
+    return {job.name: build_tensors_uri(job) for job in jobs if job is not None}

@@ -1,0 +1,1 @@
+"""What a container writes that goes to S3, while it runs and at its end."""

@@ -1,0 +1,117 @@
+"""Everything a job's training containers write that goes to S3 while they run: tensors, TensorBoard, checkpoints."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.staging.hosts import list_hosts
+from emulator.jobs.staging.opt_ml import locate_opt_ml
+from emulator.jobs.staging.s3_paths import build_tensorboard_uri, build_tensors_uri, require_bucket
+from emulator.jobs.staging.work_folder import find_work_folder, remove_work_folder
+from emulator.jobs.uploads.checkpoints import build_checkpoint_upload
+from emulator.jobs.uploads.folder import FolderSync, FolderUpload, UploadError
+from emulator.jobs.uploads.tensors import TensorUpload, announce_end
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from emulator.jobs.neighbours import ObjectStore
+    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.runs.collaborators import Collaborators
+    from emulator.jobs.staging.opt_ml import OptMl
+    from emulator.moto_services.s3 import S3Uri
+
+log = logging.getLogger(__name__)
+
+
+class JobUploads:
+    """The uploads of one job: those of each of its hosts, all to the same places."""
+
+    def __init__(
+        self, job: TrainingJob, opt_mls: Sequence[OptMl], object_store: ObjectStore, poll_seconds: float
+    ) -> None:
+        """Prepare them; nothing runs before ``start``.
+
+        Args:
+            job: whose request says what is to be uploaded.
+            opt_mls: where it is written, by host.
+            object_store: where it goes.
+            poll_seconds: how often new tensors are looked for.
+
+        Raises:
+            RequestFailure: a bucket is missing.
+        """
+        request = job.request
+        self._object_store = object_store
+        self._finished = False
+        self._tensors: list[TensorUpload] = []
+        self._syncs: list[FolderSync] = []
+        self._tensors_destination: S3Uri | None = None
+        # Rules without a hook need the end of the tensors too: it is what they wait for.
+        if request.get("DebugHookConfig") or request.get("DebugRuleConfigurations"):
+            destination = require_bucket(object_store, build_tensors_uri(job), "DebugHookConfig.S3OutputPath")
+            self._tensors_destination = destination
+            for opt_ml in opt_mls:
+                folder = opt_ml.root / opt_ml.tensors
+                self._tensors.append(TensorUpload(folder, object_store, destination, job.name, poll_seconds))
+        if request.get("TensorBoardOutputConfig"):
+            uri = build_tensorboard_uri(job)
+            destination = require_bucket(object_store, uri, "TensorBoardOutputConfig.S3OutputPath")
+            for opt_ml in opt_mls:
+                upload = FolderUpload(opt_ml.root / opt_ml.tensorboard, object_store, destination)
+                self._syncs.append(FolderSync(upload, f"tensorboard-{job.name}"))
+        if request.get("CheckpointConfig"):
+            for opt_ml in opt_mls:
+                upload = build_checkpoint_upload(job, opt_ml, object_store)
+                self._syncs.append(FolderSync(upload, f"checkpoints-{job.name}"))
+
+    @property
+    def tensors_ended(self) -> bool:
+        """Whether S3 says that no more tensors come: rules can end by themselves."""
+        return self._finished and self._tensors_destination is not None
+
+    def start(self) -> None:
+        """Begin; the containers are running."""
+        for upload in self._all:
+            upload.start()
+
+    def finish(self) -> None:
+        """Upload the rest, then say that no more tensors come; the containers have ended.
+
+        Does nothing once it has succeeded.
+
+        Raises:
+            UploadError: something could not be stored.
+        """
+        if self._finished:
+            return
+        for upload in self._all:
+            upload.finish()
+        if self._tensors_destination is not None:
+            announce_end(self._object_store, self._tensors_destination)
+        self._finished = True
+
+    def stop(self) -> None:
+        """End every thread, and leave what is not uploaded where it is."""
+        for upload in self._all:
+            upload.stop()
+
+    @property
+    def _all(self) -> Sequence[TensorUpload | FolderSync]:
+        return [*self._syncs, *self._tensors]
+
+
+def salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
+    """Upload what a lost job's containers have saved, say that no more comes, and remove the job's folder."""
+    settings = collaborators.settings
+    folder = find_work_folder(settings, job.name, job.id)
+    try:
+        opt_mls = [locate_opt_ml(folder / host.name, job.request) for host in list_hosts(job.request)]
+        object_store = collaborators.object_store_for(job.region)
+        JobUploads(job, opt_mls, object_store, settings.tensor_poll_seconds).finish()
+    except (RequestFailure, UploadError) as error:
+        log.warning("What the lost training job %s saved is kept in %s: %s", job.name, folder, error)
+        return
+    remove_work_folder(folder)

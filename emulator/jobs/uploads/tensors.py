@@ -1,0 +1,248 @@
+"""Saved tensors: from the container's folder to S3 while training runs, each index file after what it names."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from emulator.jobs.uploads.folder import FileState, UploadError, join_key, put_file, put_object, read_state
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from emulator.jobs.neighbours import ObjectStore
+    from emulator.moto_services.s3 import S3Uri
+
+log = logging.getLogger(__name__)
+
+END_OF_JOB = "training_job_end.ts"
+_INDEX = "index"
+_EVENTS = "events"
+
+# File systems stamp folders with a clock of some milliseconds: one that changed this recently may change again unseen.
+_CLOCK_NS = 100_000_000
+# A folder without a change for this long is looked at only once a second: a long run has tens of thousands of them.
+_QUIET_NS = 3_000_000_000
+_DEEP_PASS_SECONDS = 1.0
+# From this size on, reading one file beside the upload of another pays for the threads.
+_LARGE_BYTES = 4 << 20
+_LARGE_UPLOADS = 3
+
+
+@dataclass(slots=True)
+class _Folder:
+    """What the last look at one folder found."""
+
+    mtime_ns: int = -1
+    settled: bool = False
+    subfolders: set[str] = field(default_factory=set)
+    # Those to look at in every pass; the others only in deep ones.
+    awake: set[str] = field(default_factory=set)
+
+    def is_quiet(self) -> bool:
+        return self.settled and time.time_ns() - self.mtime_ns > _QUIET_NS
+
+
+def announce_end(object_store: ObjectStore, destination: S3Uri) -> None:
+    """Say in S3 that no more tensors come; only after the last one of the last host is there.
+
+    Raises:
+        UploadError: it could not be stored.
+    """
+    put_object(object_store, b"", destination._replace(key=join_key(destination.key, END_OF_JOB)))
+
+
+class TensorUpload:
+    """Uploads the tensors that one host saves.
+
+    A pass lists ``index`` before everything else and uploads it after everything else. Writers put an event file in
+    place before the index file that names it, so whoever sees an index in S3 can read what it names.
+    """
+
+    def __init__(
+        self, folder: Path, object_store: ObjectStore, destination: S3Uri, job_name: str, poll_seconds: float
+    ) -> None:
+        self.folder = folder
+        self.destination = destination
+        self._object_store = object_store
+        self._job_name = job_name
+        self._poll_seconds = poll_seconds
+        self._folders: dict[str, _Folder] = {}
+        self._uploaded: dict[str, FileState] = {}
+        self._pending: dict[str, FileState] = {}
+        self._next_deep_pass = 0.0
+        self._pool: ThreadPoolExecutor | None = None
+        self._failed = False
+        self._ended = Event()
+        self._thread = Thread(target=self._watch, name=f"tensor-upload-{job_name}")
+
+    def start(self) -> None:
+        """Watch the folder in a thread of its own."""
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Upload what is left once the container has ended. May be called again after it raised.
+
+        Raises:
+            UploadError: a tensor could not be stored.
+        """
+        self.stop()
+        try:
+            self.upload_new_files(everything=True)
+        finally:
+            if self._pool is not None:
+                self._pool.shutdown()
+                self._pool = None
+
+    def stop(self) -> None:
+        """End the thread and leave the rest where it is."""
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def upload_new_files(self, *, everything: bool = False) -> int:
+        """One pass; returns how many files it uploaded.
+
+        Args:
+            everything: look at every file, also where nothing seems to have changed.
+
+        Raises:
+            UploadError: the files that were not stored are tried again in the next pass.
+        """
+        now = time.monotonic()
+        deep = everything or now >= self._next_deep_pass
+        if deep:
+            self._next_deep_pass = now + _DEEP_PASS_SECONDS
+            if everything:
+                self._folders.clear()
+        self._look_at(_INDEX, deep=deep)
+        for path in list(self._pending):
+            # A step's folder may be asleep, or be younger than the last look at its parent.
+            if path.startswith(_INDEX + "/"):
+                self._list(f"{_EVENTS}/{path.rsplit('/', 1)[1].split('_', 1)[0]}")
+        self._look_at("", deep=deep)
+        return self._upload_pending()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self._poll_seconds):
+            self._try_pass()
+
+    def _try_pass(self) -> None:
+        try:
+            self.upload_new_files()
+            self._failed = False
+        except Exception as error:
+            # The thread lives as long as the training: the next pass tries again, and the last one raises.
+            if not self._failed:
+                log.warning("Tensors of %s, tried again: %s", self._job_name, error, exc_info=True)
+            self._failed = True
+
+    def _look_at(self, relative: str, *, deep: bool) -> None:
+        """List a folder and those below it, where they may have changed."""
+        folder = self._list(relative)
+        for name in list(folder.subfolders if deep else folder.awake):
+            if name == _INDEX and not relative:
+                continue
+            subfolder = f"{relative}/{name}" if relative else name
+            self._look_at(subfolder, deep=deep)
+            # A step's folder gets its files within moments; any other may get one at any time.
+            if relative == _EVENTS and self._folders[subfolder].is_quiet():
+                folder.awake.discard(name)
+            else:
+                folder.awake.add(name)
+
+    def _list(self, relative: str) -> _Folder:
+        """Note a folder's new files as pending; nothing is read when the folder has not changed."""
+        path = self.folder / relative if relative else self.folder
+        known = self._folders.get(relative)
+        try:
+            mtime_ns = path.lstat().st_mtime_ns
+            if known is not None and known.settled and known.mtime_ns == mtime_ns:
+                return known
+            now_ns = time.time_ns()
+            entries = os.scandir(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return self._folders.setdefault(relative, _Folder())
+        folder = _Folder(mtime_ns, now_ns - mtime_ns > _CLOCK_NS)
+        with entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folder.subfolders.add(entry.name)
+                    continue
+                name = f"{relative}/{entry.name}" if relative else entry.name
+                if _is_tensor_file(name) and (state := read_state(entry)) not in (None, self._uploaded.get(name)):
+                    assert state is not None
+                    self._pending[name] = state
+        before = _Folder() if known is None else known
+        folder.awake = (folder.subfolders - before.subfolders) | (folder.subfolders & before.awake)
+        self._folders[relative] = folder
+        return folder
+
+    def _upload_pending(self) -> int:
+        if not self._pending:
+            return 0
+        names = sorted(self._pending, key=_upload_order)
+        first_index = next((i for i, name in enumerate(names) if name.startswith(_INDEX + "/")), len(names))
+        # An index must not overtake an event: the second group waits until the first is stored.
+        return self._upload_group(names[:first_index]) + self._upload_group(names[first_index:])
+
+    def _upload_group(self, names: list[str]) -> int:
+        large = [name for name in names if self._pending[name].size >= _LARGE_BYTES]
+        if len(large) > 1:
+            if self._pool is None:
+                prefix = f"tensor-upload-{self._job_name}-large"
+                self._pool = ThreadPoolExecutor(_LARGE_UPLOADS, thread_name_prefix=prefix)
+            futures = [(name, self._pool.submit(self._upload, name)) for name in large]
+        else:
+            futures = []
+        in_pool = {name for name, _ in futures}
+        error: UploadError | None = None
+        done = 0
+        for name in names:
+            if name in in_pool:
+                continue
+            try:
+                self._upload(name)
+                done += 1
+            except UploadError as failure:
+                error = failure
+                break
+        for _, future in futures:
+            failure_in_pool = future.exception()
+            if failure_in_pool is None:
+                done += 1
+            elif isinstance(failure_in_pool, UploadError):
+                error = failure_in_pool
+            else:
+                raise failure_in_pool
+        if error is not None:
+            raise error
+        return done
+
+    def _upload(self, name: str) -> None:
+        state = self._pending[name]
+        if put_file(self._object_store, self.folder / name, self._target(name)):
+            self._uploaded[name] = state
+        del self._pending[name]
+
+    def _target(self, name: str) -> S3Uri:
+        return self.destination._replace(key=join_key(self.destination.key, name))
+
+
+def _is_tensor_file(name: str) -> bool:
+    """Not a file under its temporary name, nor the writers' claim on the folder, nor the end that only we write."""
+    return not name.endswith(".tmp") and name not in ("claim.smd", END_OF_JOB)
+
+
+def _upload_order(name: str) -> tuple[int, str]:
+    """Events first, index files last; each in the order of steps."""
+    top = name.split("/", 1)[0]
+    return {_EVENTS: 0, _INDEX: 2}.get(top, 1), name

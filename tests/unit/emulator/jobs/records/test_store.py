@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from emulator.exceptions import ResourceInUse, StartupError, ValidationException
+from emulator.jobs.records.ledger import Journal
+from emulator.jobs.records.listing import encode_token, parse_list_query
+from emulator.jobs.records.rule_evaluation import new_rule_evaluation
+from emulator.jobs.records.store import JobStore
+from emulator.jobs.records.training_job import new_training_job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from emulator.jobs.records.training_job import TrainingJob
+
+from tests.unit.emulator.jobs.conftest import RecordingPublisher
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[JobStore]:
+    opened = JobStore(tmp_path / "state" / "jobs.sqlite")
+    yield opened
+    opened.close()
+
+
+def add(store: JobStore, name: str, now_ms: int = 1_000, region: str = "us-east-1") -> TrainingJob:
+    request = {"TrainingJobName": name, "Environment": {"A": "ü"}}
+    job = new_training_job("123456789012", region, f"{region}{name}", request, now_ms)
+    rule = new_rule_evaluation("123456789012", region, name, 0, {"RuleConfigurationName": "R"}, "0123abcd", now_ms)
+    with store.transaction() as transaction:
+        transaction.create_training_job(job, [rule], [{"Key": "k", "Value": "v"}])
+    return job
+
+
+def test_job_comes_back_as_it_was_stored(store: JobStore) -> None:
+    job = add(store, "one")
+    assert store.find_training_job("us-east-1", "one") == job
+    assert store.find_training_job("eu-west-1", "one") is None
+    later = job.transition("Downloading", 2_000).transition("Failed", 3_000, failure_reason="why")
+    with store.transaction() as transaction:
+        transaction.save_training_job(later)
+    assert store.find_training_job("us-east-1", "one") == later
+    assert store.list_running_training_jobs() == []
+
+
+def test_name_is_taken_in_its_region_only(store: JobStore) -> None:
+    job = add(store, "one")
+    add(store, "one", region="eu-west-1")
+    with pytest.raises(ResourceInUse) as refused:
+        add(store, "one")
+    assert refused.value.message == (
+        "Training job names must be unique within an AWS account and region, and a training job with this name "
+        f"already exists ({job.arn})"
+    )
+
+
+def test_transaction_that_raises_leaves_nothing(store: JobStore) -> None:
+    job = add(store, "one")
+
+    def change_and_fail() -> None:
+        with store.transaction() as transaction:
+            transaction.save_training_job(job.transition("Downloading", 2_000))
+            transaction.add_event("e", "us-east-1", {"id": "e"})
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        change_and_fail()
+    assert store.find_training_job("us-east-1", "one") == job
+    assert store.list_outbox() == []
+
+
+def test_tags_are_replaced_by_key_and_keep_their_order(store: JobStore) -> None:
+    job = add(store, "one")
+    with store.transaction() as transaction:
+        transaction.set_tags(job.arn, [{"Key": "b", "Value": "1"}, {"Key": "k", "Value": "new"}])
+    assert store.list_tags(job.arn) == [{"Key": "k", "Value": "new"}, {"Key": "b", "Value": "1"}]
+
+
+def test_pages_follow_each_other_without_gap_or_repetition(store: JobStore) -> None:
+    for number in range(7):
+        add(store, f"job{number}", now_ms=1_000 + number // 3)
+    seen: list[str] = []
+    token = None
+    while True:
+        filters: dict[str, Any] = {"max_results": 2, "sort_order": "Descending", "next_token": token}
+        jobs, page = store.list_training_jobs("us-east-1", parse_list_query(filters))
+        seen += [job.name for job in jobs]
+        if page is None:
+            break
+        token = encode_token(page)
+    assert seen == [f"job{number}" for number in reversed(range(7))]
+
+
+def test_filters(store: JobStore) -> None:
+    add(store, "alpha", now_ms=1_000)
+    add(store, "beta%", now_ms=2_000)
+    with store.transaction() as transaction:
+        transaction.save_training_job(add(store, "gamma", now_ms=3_000).transition("Failed", 9_000))
+
+    def names(**filters: Any) -> list[str]:
+        return [job.name for job in store.list_training_jobs("us-east-1", parse_list_query(filters))[0]]
+
+    assert names(name_contains="a%") == ["beta%"]
+    assert names(status_equals="Failed") == ["gamma"]
+    assert names(creation_time_after=datetime.fromtimestamp(1, tz=UTC)) == ["beta%", "gamma"]
+    assert names(creation_time_before=2) == ["alpha"]
+    assert names(last_modified_time_after=8) == ["gamma"]
+    assert names(sort_by="Status") == ["gamma", "alpha", "beta%"]
+    assert names(sort_by="Name", sort_order="Descending") == ["gamma", "beta%", "alpha"]
+    with pytest.raises(ValidationException, match="warm_pool_status_equals"):
+        names(warm_pool_status_equals="Available")
+    with pytest.raises(ValidationException, match="NextToken"):
+        names(next_token="bm90IG91cnM=")
+
+
+def test_second_emulator_on_one_store_is_refused(store: JobStore, tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match="Another emulator is using the state folder"):
+        JobStore(tmp_path / "state" / "jobs.sqlite")
+
+
+def test_store_that_is_none_or_of_another_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "not.sqlite").write_bytes(b"this is text, no database, and long enough to look like one" * 20)
+    with pytest.raises(StartupError, match=r"not\.sqlite cannot be used as a job store"):
+        JobStore(tmp_path / "not.sqlite")
+    connection = sqlite3.connect(tmp_path / "new.sqlite")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StartupError, match="another version"):
+        JobStore(tmp_path / "new.sqlite")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StartupError, match="--state-dir"):
+        JobStore(tmp_path / "file" / "state" / "jobs.sqlite")
+
+
+def test_committed_state_survives_kill_9(tmp_path: Path) -> None:
+    program = f"""
+import os, signal, pathlib
+from emulator.jobs.records.store import JobStore
+from tests.unit.emulator.jobs.records.test_store import add
+store = JobStore(pathlib.Path({str(tmp_path)!r}) / "jobs.sqlite")
+job = add(store, "one")
+transaction = store.transaction()
+inside = transaction.__enter__()
+inside.add_event("lost", "us-east-1", {{}})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL
+    store = JobStore(tmp_path / "jobs.sqlite")
+    assert [job.name for job in store.list_running_training_jobs()] == ["one"]
+    assert store.list_outbox() == []
+    store.close()
+
+
+def test_change_from_many_threads_is_made_once(store: JobStore) -> None:
+    add(store, "one")
+    publisher = RecordingPublisher(deliver=False)
+    journal = Journal(store, publisher)
+    moved = []
+
+    def move() -> None:
+        def change(job: TrainingJob, now_ms: int) -> TrainingJob:
+            if job.secondary_status != "Starting":
+                return job
+            moved.append(now_ms)
+            return job.transition("Downloading", now_ms)
+
+        journal.change_training_job("us-east-1", "one", change)
+
+    threads = [Thread(target=move) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(moved) == len(publisher.events) == 1, "what changes no status is no event"
+
+
+def test_reader_sees_one_state_of_a_job_while_it_changes(store: JobStore) -> None:
+    """A job is several rows: a reader in between must not find the stages of one moment and the reason of another."""
+    job = add(store, "one")
+    failed = job.transition("Failed", 2_000, failure_reason="why")
+    done = Event()
+
+    def flip() -> None:
+        for number in range(200):
+            with store.transaction() as transaction:
+                transaction.save_training_job(failed if number % 2 else job)
+        done.set()
+
+    writer = Thread(target=flip)
+    writer.start()
+    while not done.is_set():
+        found = store.find_training_job("us-east-1", "one")
+        assert found in (job, failed)
+    writer.join()
+
+
+def test_event_stays_in_the_outbox_until_delivered(store: JobStore) -> None:
+    add(store, "one")
+    silent = RecordingPublisher(deliver=False)
+    Journal(store, silent).change_training_job("us-east-1", "one", lambda job, now: job.transition("Downloading", now))
+    (event,) = silent.events
+    assert [row[0] for row in store.list_outbox()] == [event["id"]]
+    after_restart = RecordingPublisher()
+    assert Journal(store, after_restart).publish_undelivered() == 1
+    assert after_restart.events == [event]
+    assert store.list_outbox() == []

@@ -1,0 +1,181 @@
+"""What a killed emulator leaves is taken up by the next one on the same folder."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL
+from tests.unit.emulator.jobs.conftest import REGION, RecordingPublisher, open_room, wait_until
+
+if TYPE_CHECKING:
+    from tests.unit.emulator.jobs.conftest import Room
+
+ROOT = Path(__file__).parents[4]
+
+# Runs an emulator's job room until a condition of its own state holds, then dies as by kill -9.
+KILLED = """
+import os, pathlib, signal, sys, json
+sys.path.insert(0, {root!r})
+from tests.unit.emulator.jobs.conftest import REGION, RecordingPublisher, open_room, wait_until
+with open_room(pathlib.Path({tmp!r}), RecordingPublisher(deliver=False)) as room:
+    {before}
+    request = room.request(script={script!r}, DebugHookConfig=room.hook(), **{members})
+    request["DebugRuleConfigurations"] = [room.rule(n, b) for n, b in {rules}]
+    room.jobs.create(REGION, request)
+    wait_until(lambda: {condition})
+    print(room.bucket, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def run_and_kill(
+    tmp_path: Path,
+    script: str,
+    *,
+    condition: str = "room.describe()['SecondaryStatus'] == 'Training'",
+    rules: list[tuple[str, str]] | None = None,
+    members: dict[str, Any] | None = None,
+    before: str = "",
+) -> str:
+    """Returns the bucket of the killed room; its S3 died with it."""
+    program = KILLED.format(
+        root=str(ROOT),
+        tmp=str(tmp_path),
+        script=script,
+        condition=condition,
+        rules=rules or [],
+        members=members or {},
+        before=before,
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return done.stdout.strip()
+
+
+def recover(tmp_path: Path, bucket: str, publisher: RecordingPublisher | None = None) -> Any:
+    from emulator.moto_services.s3 import ObjectStore
+
+    ObjectStore("123456789012", REGION).create_bucket(bucket)
+    return open_room(tmp_path, publisher, bucket=bucket)
+
+
+def let_go(room: Room) -> None:
+    for folder in (room.settings.state_dir / "jobs").glob("*/algo-*"):
+        (folder / "go").touch()
+
+
+WAIT_FOR_GO = "\nwhile not (ml / 'go').exists(): time.sleep(0.01)\n"
+
+
+@pytest.mark.parametrize(("end", "status"), [("", "Completed"), ("sys.exit(4)", "Failed")])
+def test_running_job_ends_as_its_container_exits(tmp_path: Path, end: str, status: str) -> None:
+    script = "print('first', flush=True)\n(ml / 'output/tensors/early').touch()" + WAIT_FOR_GO + "print('last')\n" + end
+    bucket = run_and_kill(tmp_path, script, rules=[("Passes", "pass"), ("Waits", "wait")])
+    with recover(tmp_path, bucket) as room:
+        room.jobs.recover()
+        assert room.describe()["SecondaryStatus"] == "Training"
+        let_go(room)
+        wait_until(lambda: room.describe()["TrainingJobStatus"] == status, room.describe)
+        done = room.describe()
+        assert room.log("/aws/sagemaker/TrainingJobs", "job/")[-2:] == ["first", "last"]
+        assert "tensors/job/debug-output/early" in room.stored()
+        assert "tensors/job/debug-output/training_job_end.ts" in room.stored()
+        if status == "Failed":
+            assert done["FailureReason"].endswith("exit code: 4")
+        room.jobs.close()
+        published = [event["detail"].get("SecondaryStatus") for event in room.publisher.events]
+        assert published[0] == "Starting", "what was not delivered before goes out first"
+        assert room.store.list_outbox() == []
+
+
+def test_job_whose_container_ended_meanwhile_ends_too(tmp_path: Path) -> None:
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO + "(ml / 'model/m').touch()")
+    with recover(tmp_path, bucket) as room:
+        let_go(room)
+        wait_until(lambda: not any(container.running for container in room.runtime.find({})))
+        room.jobs.recover()
+        assert room.wait()["TrainingJobStatus"] == "Completed"
+        assert "out/job/output/model.tar.gz" in room.stored()
+
+
+def test_job_that_was_stopping_is_stopped(tmp_path: Path) -> None:
+    script = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n(ml / 'ready').touch()\ntime.sleep(600)"
+    condition = (
+        "list((room.settings.state_dir / 'jobs').glob('*/algo-1/ready')) and "
+        "room.describe()['SecondaryStatus'] in ('Training', 'Stopping') and room.jobs.stop(REGION, 'job')"
+    )
+    bucket = run_and_kill(tmp_path, script, condition=condition)
+    with recover(tmp_path, bucket) as room:
+        room.jobs.recover()
+        done = room.wait()
+        assert (done["TrainingJobStatus"], done["SecondaryStatus"]) == ("Stopped", "Stopped")
+
+
+def test_job_without_its_container_fails_and_says_so(tmp_path: Path) -> None:
+    script = "(ml / 'output/tensors/early').touch()\n" + WAIT_FOR_GO
+    condition = "list((room.settings.state_dir / 'jobs').glob('*/algo-1/output/tensors/early'))"
+    bucket = run_and_kill(
+        tmp_path, script, condition=condition + " and room.describe()['SecondaryStatus'] == 'Training'"
+    )
+    with recover(tmp_path, bucket) as room:
+        for container in room.runtime.find({STORE_LABEL: room.store.id}):
+            room.runtime.stop(container.id, 0)
+            room.runtime.remove(container.id)
+        room.jobs.recover()
+        done = room.describe()
+        assert done["TrainingJobStatus"] == "Failed"
+        assert done["FailureReason"] == (
+            "InternalServerError: The emulator was ended during Training, and its training container was gone when it "
+            "came back. Send the job again."
+        )
+        assert "tensors/job/debug-output/early" in room.stored(), "what it had saved is kept"
+        assert list((room.settings.state_dir / "jobs").iterdir()) == []
+
+
+def test_job_killed_while_it_was_prepared_fails_and_says_so(tmp_path: Path) -> None:
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO, condition="True", rules=[("R", "wait")])
+    with recover(tmp_path, bucket) as room:
+        for container in room.runtime.find({STORE_LABEL: room.store.id}):
+            room.runtime.stop(container.id, 0)
+            room.runtime.remove(container.id)
+        room.jobs.recover()
+        done = room.wait()
+        assert done["TrainingJobStatus"] == "Failed"
+        assert done["FailureReason"].startswith("InternalServerError: The emulator was ended during ")
+        assert done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "Error"
+
+
+def test_container_of_an_ended_job_is_removed(tmp_path: Path) -> None:
+    bucket = run_and_kill(tmp_path, "time.sleep(600)")
+    with recover(tmp_path, bucket) as room:
+        store_id = room.store.id
+        with room.store.transaction() as transaction:
+            job = transaction.find_training_job(REGION, "job")
+            assert job is not None
+            transaction.save_training_job(job.transition("Failed", job.last_modified_ms + 1))
+        (container,) = room.runtime.find({STORE_LABEL: store_id})
+        assert container.labels[JOB_LABEL] == job.arn
+        room.jobs.recover()
+        assert room.runtime.find({}) == []
+
+
+def test_other_emulators_containers_are_left_alone(room: Room) -> None:
+    from container_runtime.spec import ContainerSpec
+
+    spec = ContainerSpec(
+        "other",
+        "tiny",
+        entrypoint=(sys.executable, "-c", "import time; time.sleep(60)"),
+        labels={STORE_LABEL: "somebody else's", JOB_LABEL: "arn:x"},
+    )
+    container_id = room.runtime.start(spec)
+    room.jobs.recover()
+    assert [container.id for container in room.runtime.find({})] == [container_id]
+    room.runtime.stop(container_id, 0)
+    room.runtime.remove(container_id)

@@ -1,0 +1,277 @@
+"""Whole lives of rule evaluations beside a training that really runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from container_runtime.runtime import Exit
+from container_runtime.spec import Mount
+from emulator.exceptions import ValidationException
+from emulator.jobs.records.rule_evaluation import new_rule_evaluation
+from emulator.jobs.records.store import StoreTransaction
+from emulator.jobs.runs import threads
+from emulator.jobs.runs.rule import describe_exit_without_verdict, parse_verdict
+from emulator.jobs.staging.rule_configuration import is_below, locate_output
+from tests.unit.emulator.jobs.conftest import REGION, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.emulator.jobs.conftest import Room
+
+
+def rule_statuses(description: dict[str, Any]) -> dict[str, str]:
+    return {
+        each["RuleConfigurationName"]: each["RuleEvaluationStatus"]
+        for each in description.get("DebugRuleEvaluationStatuses", ())
+    }
+
+
+def details_of(description: dict[str, Any], name: str) -> str:
+    (found,) = [e for e in description["DebugRuleEvaluationStatuses"] if e["RuleConfigurationName"] == name]
+    return str(found.get("StatusDetails"))
+
+
+def test_each_rule_ends_with_its_verdict(room: Room) -> None:
+    rules = [
+        room.rule("Fires", "fire"),
+        room.rule("Passes", "pass", S3OutputPath=f"s3://{room.bucket}/elsewhere/"),
+        room.rule("Dies", "die"),
+        room.rule("Mumbles", "nonsense"),
+        room.rule("NoImage", "pass", RuleEvaluatorImage="nobody-built-this:1"),
+    ]
+    request = room.request(script="time.sleep(0.3)", DebugHookConfig=room.hook(), DebugRuleConfigurations=rules)
+    done = room.run(request)
+    assert done["TrainingJobStatus"] == "Completed"
+    assert rule_statuses(done) == {
+        "Fires": "IssuesFound",
+        "Passes": "NoIssuesFound",
+        "Dies": "Error",
+        "Mumbles": "Error",
+        "NoImage": "Error",
+    }
+    assert details_of(done, "Fires").startswith("RuleEvaluationConditionMet: Evaluation of the rule X at step 3")
+    assert details_of(done, "Dies") == (
+        "AlgorithmError: The rule container ended without a verdict. Its last line was: the last thing it said, "
+        "exit code: 7"
+    )
+    assert details_of(done, "NoImage").startswith("ClientError: No image 'nobody-built-this:1'")
+    assert "{not json" in details_of(done, "Mumbles")
+
+    arn = done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationJobArn"]
+    assert re.fullmatch(r"arn:aws:sagemaker:us-east-1:123456789012:processing-job/job-fires-[0-9a-f]{8}", arn)
+    output = "out/job/rule-output/Fires/report.txt"
+    wait_until(lambda: output in room.stored() and "elsewhere/job/rule-output/Passes/report.txt" in room.stored())
+    configuration = json.loads(room.s3.get(room.bucket, output))
+    assert configuration["TensorsS3Uri"] == f"s3://{room.bucket}/tensors/job/debug-output"
+    assert configuration["RuleParameters"] == {"behaviour": "fire"}
+    assert set(configuration) == {
+        "TrainingJobName",
+        "TrainingJobArn",
+        "ProcessingJobName",
+        "RuleConfigurationName",
+        "RuleParameters",
+        "TensorsS3Uri",
+        "TensorsS3UriOfJobs",
+        "OutputPath",
+        "VerdictPath",
+    }
+
+    jobs, _ = room.jobs.list_processing_jobs(REGION, sort_by="Name", status_equals="Completed")
+    assert sorted(job.rule_configuration_name for job in jobs) == ["Fires", "Passes"]
+    described = room.jobs.describe_processing_job(next(job for job in jobs if job.rule_configuration_name == "Fires"))
+    assert described["ProcessingJobStatus"] == "Completed"
+    assert described["ExitMessage"].startswith("RuleEvaluationConditionMet: ")
+    assert described["TrainingJobArn"] == done["TrainingJobArn"]
+    assert described["ProcessingStartTime"] <= described["ProcessingEndTime"]
+    log = room.log("/aws/sagemaker/ProcessingJobs", described["ProcessingJobName"] + "/algo-1-")
+    assert log == ["evaluating Fires"]
+
+
+def test_an_end_that_cannot_be_stored_is_stored_when_there_is_room_again(
+    room: Room, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when a rule, or a training, fills the disk that the jobs' state is on."""
+    monkeypatch.setattr(threads, "_STORE_AGAIN_SECONDS", 0.01)
+    refused: list[str] = []
+
+    def refuse(save: Any, times: int) -> Any:
+        def refuse_the_end(transaction: Any, changed: Any) -> None:
+            if changed.ended and refused.count(changed.name) < times:
+                refused.append(changed.name)
+                raise OSError("database or disk is full")
+            save(transaction, changed)
+
+        return refuse_the_end
+
+    for name in ("save_rule_evaluation", "save_training_job"):
+        monkeypatch.setattr(StoreTransaction, name, refuse(getattr(StoreTransaction, name), 4))
+    request = room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("Fires", "fire")])
+    done = room.run(request)
+    assert rule_statuses(done) == {"Fires": "IssuesFound"}
+    assert details_of(done, "Fires").startswith("RuleEvaluationConditionMet: ")
+    assert done["TrainingJobStatus"] == "Failed"
+    assert "disk is full" in done["FailureReason"]
+    assert set(refused) == {"job", *(name for name in refused if name.startswith("job-Fires-"))}
+    assert caplog.text.count("could not be stored") == 2
+
+
+def test_a_rule_is_told_where_the_jobs_are_that_it_compares_with(room: Room) -> None:
+    hook = {"S3OutputPath": f"s3://{room.bucket}/somewhere/else"}
+    room.run(room.request(TrainingJobName="earlier", DebugHookConfig=hook))
+    rule = room.rule("Compares", "pass")
+    rule["RuleParameters"] |= {"other_trials": "earlier, unknown", "other_trial_0": "s3://bucket/run"}
+    room.run(room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[rule]))
+    output = "out/job/rule-output/Compares/report.txt"
+    wait_until(lambda: output in room.stored())
+    configuration = json.loads(room.s3.get(room.bucket, output))
+    assert configuration["TensorsS3UriOfJobs"] == {"earlier": f"s3://{room.bucket}/somewhere/else/earlier/debug-output"}
+
+
+def test_rule_that_fires_is_announced_while_training_runs(room: Room) -> None:
+    request = room.request(
+        script="time.sleep(600)",
+        DebugHookConfig=room.hook(),
+        DebugRuleConfigurations=[room.rule("Fires", "fire"), room.rule("Waits", "wait")],
+    )
+    room.jobs.create(REGION, request)
+    wait_until(lambda: rule_statuses(room.describe())["Fires"] == "IssuesFound", room.describe)
+    assert room.describe()["SecondaryStatus"] == "Training"
+
+    def announcements() -> list[str]:
+        return [
+            event["detail-type"]
+            for event in room.publisher.events
+            if "IssuesFound" in rule_statuses(event["detail"]).values()
+            or event["detail"].get("ProcessingJobStatus") == "Completed"
+        ]
+
+    # Stored first, published right after.
+    wait_until(lambda: len(announcements()) == 2)
+    assert announcements() == ["SageMaker Training Job State Change", "SageMaker Processing Job State Change"]
+
+    room.jobs.stop(REGION, "job")
+    done = room.wait()
+    assert done["TrainingJobStatus"] == "Stopped"
+    assert rule_statuses(done) == {"Fires": "IssuesFound", "Waits": "Stopped"}
+    assert details_of(done, "Waits") == "The training job ended before every step was evaluated."
+    room.jobs.close()
+    waits = [
+        event["detail"]["ProcessingJobStatus"]
+        for event in room.publisher.events
+        if event["detail"].get("ProcessingJobName", "").startswith("job-Waits")
+    ]
+    assert waits == ["InProgress", "Stopping", "Stopped"]
+
+
+def test_rules_of_a_job_that_never_trained_are_stopped(room: Room) -> None:
+    request = room.request(
+        OutputDataConfig={"S3OutputPath": "s3://no-such-bucket-at-all/x"},
+        DebugRuleConfigurations=[room.rule("R", "pass")],
+    )
+    done = room.run(request)
+    assert done["TrainingJobStatus"] == "Failed"
+    assert rule_statuses(done) == {"R": "Stopped"}
+
+
+def test_files_of_a_rule_are_taken_from_its_local_path(room: Room) -> None:
+    paths = [
+        "/opt/ml/processing/mine",
+        "/data/rule-output",
+        "relative",
+        "/",
+        "/opt/ml",
+        "/opt/ml/output",
+        "/data/../etc",
+    ]
+    rules = [room.rule(f"R{at}", "pass", LocalPath=path) for at, path in enumerate(paths)]
+    done = room.run(room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=rules))
+    assert list(rule_statuses(done).values()) == ["NoIssuesFound"] * 2 + ["Error"] * 5
+    assert details_of(done, "R2") == (
+        "ClientError: The LocalPath of the rule R2 is 'relative': give an absolute path of a folder that the container "
+        "does not need, such as /opt/ml/processing/output/rule."
+    )
+    wait_until(lambda: {f"out/job/rule-output/R{at}/report.txt" for at in (0, 1)} <= set(room.stored()))
+
+
+def test_where_a_rule_leaves_its_files_in_a_container(tmp_path: Path) -> None:
+    opt_ml = Mount(tmp_path / "ml", "/opt/ml")
+    for local_path, source in (
+        (None, tmp_path / "ml/processing/output/rule"),
+        ("/opt/ml/here", tmp_path / "ml/here"),
+        ("/data/x", tmp_path / "elsewhere"),
+    ):
+        configuration = {"RuleConfigurationName": "R", **({"LocalPath": local_path} if local_path else {})}
+        evaluation = new_rule_evaluation("1", REGION, "job", 0, configuration, "0" * 8, 0)
+        output = locate_output(opt_ml, tmp_path / "elsewhere", evaluation)
+        assert (output.source, output.target) == (source, local_path or "/opt/ml/processing/output/rule")
+        assert is_below(opt_ml, output) == (local_path != "/data/x")
+
+
+def test_what_of_a_rules_instance_is_not_as_asked_is_in_its_log(room: Room) -> None:
+    rule = room.rule("R", "pass", InstanceType="ml.x9.large", VolumeSizeInGB=7)
+    room.run(room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[rule]))
+    (job,), _ = room.jobs.list_processing_jobs(REGION)
+
+    def log() -> list[str]:
+        return room.log("/aws/sagemaker/ProcessingJobs", job.name)
+
+    wait_until(lambda: len(log()) == 3, log)
+    assert log()[:2] == [
+        "smdebug-emulator: How much memory ml.x9.large has is not known here: the container's is not limited.",
+        "smdebug-emulator: VolumeSizeInGB 7 is not enforced: the container writes to this machine's disk.",
+    ]
+
+
+def test_a_rule_that_never_ends_is_stopped_and_holds_up_no_training(room: Room) -> None:
+    request = room.request(
+        DebugHookConfig=room.hook(),
+        DebugRuleConfigurations=[room.rule("Loops", "wait")],
+        StoppingCondition={"MaxRuntimeInSeconds": 4},
+    )
+    done = room.run(request)
+    assert done["TrainingJobStatus"] == "Completed"
+    assert rule_statuses(done) == {"Loops": "Stopped"}
+    assert details_of(done, "Loops") == (
+        "The rule still ran 4 s (MaxRuntimeInSeconds) after the training job had ended."
+    )
+    ends = [event["detail"] for event in room.publisher.events if event["detail"].get("SecondaryStatus") == "Completed"]
+    assert rule_statuses(ends[0]) == {"Loops": "InProgress"}
+
+
+def test_stopping_a_processing_job_leaves_the_training_alone(room: Room) -> None:
+    script = "\nwhile not (ml / 'go').exists(): time.sleep(0.01)"
+    request = room.request(script=script, DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("R", "wait")])
+    room.jobs.create(REGION, request)
+    (job,), _ = room.jobs.list_processing_jobs(REGION)
+    wait_until(lambda: room.jobs.get_processing_job(REGION, job.name).start_ms is not None)
+    assert room.jobs.stop_processing_job(REGION, job.name).status == "Stopping"
+    wait_until(lambda: room.jobs.get_processing_job(REGION, job.name).ended)
+    assert room.describe()["SecondaryStatus"] == "Training"
+    with pytest.raises(ValidationException, match="the processing job is in status Stopped"):
+        room.jobs.stop_processing_job(REGION, job.name)
+    folder = next(
+        f for f in (room.settings.state_dir / "jobs").iterdir() if f.name.startswith("job-") and "-R-" not in f.name
+    )
+    (folder / "algo-1" / "go").touch()
+    assert room.wait()["TrainingJobStatus"] == "Completed"
+
+
+def test_verdict_has_to_keep_the_contract() -> None:
+    good = parse_verdict(b'{"RuleEvaluationStatus": "NoIssuesFound", "StatusDetails": "", "Step": null}')
+    assert (good.status, good.details) == ("NoIssuesFound", None)
+    for broken in (b"", b"[]", b'{"RuleEvaluationStatus": "Stopped"}', b'{"RuleEvaluationStatus": 3}'):
+        assert parse_verdict(broken).status == "Error"
+    odd = parse_verdict(rb'{"RuleEvaluationStatus": "Error", "StatusDetails": "half \udc80 \u2603"}')
+    assert odd.details == "half \\udc80 \u2603"
+
+
+def test_exit_by_memory_is_said_plainly() -> None:
+    text = describe_exit_without_verdict(Exit(137, out_of_memory=True), ["x" * 3_000])
+    assert text.startswith("AlgorithmError: The rule container ran out of memory and was killed.")
+    assert text.endswith(", exit code: 137")
+    assert len(text) <= 1024

@@ -1,0 +1,331 @@
+"""Whole lives of training jobs: real processes, real S3, every thread of the room."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
+from tests.unit.emulator.jobs.conftest import REGION, wait_until
+
+if TYPE_CHECKING:
+    from tests.unit.emulator.jobs.conftest import Room
+
+TRAINING_LOG = "/aws/sagemaker/TrainingJobs"
+
+
+def stages(description: dict[str, Any]) -> list[str]:
+    return [each["Status"] for each in description["SecondaryStatusTransitions"]]
+
+
+def wait_until_ready(room: Room) -> None:
+    """The script has printed that its handlers are in place."""
+    room.wait_for_stage("Training")
+    wait_until(lambda: room.log(TRAINING_LOG, "job/") == ["ready"], room.describe)
+
+
+def unpack(room: Room, key: str) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(room.s3.get(room.bucket, key))) as tar:
+        return {entry.name: tar.extractfile(entry).read() for entry in tar if entry.isreg()}  # type: ignore[union-attr]
+
+
+def test_job_that_succeeds(room: Room) -> None:
+    room.s3.put(room.bucket, "data/train/a.csv", b"1,2")
+    room.s3.put(room.bucket, "data/train/sub/b.csv", b"3,4")
+    script = """
+data = ml / "input/data/training"
+print("loss=0.5;", sorted(str(p.relative_to(data)) for p in data.rglob("*.csv")))
+print("loss=0.25;")
+(ml / "model/weights.bin").write_bytes(b"w" * 1000)
+(ml / "output/data/plot.txt").write_text("plot")
+(ml / "output/data/environment.json").write_text(json.dumps(dict(os.environ)))
+(ml / "output/data/hyperparameters.json").write_text((ml / "input/config/hyperparameters.json").read_text())
+assert not (ml / "input/config/debughookconfig.json").exists()
+"""
+    request = room.request(
+        script=script,
+        HyperParameters={"epochs": "3"},
+        Environment={"MINE": "yes", "AWS_ENDPOINT_URL": "http://elsewhere"},
+        Tags=[{"Key": "team", "Value": "a"}],
+        InputDataConfig=[
+            {
+                "ChannelName": "training",
+                "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{room.bucket}/data/train"}},
+            }
+        ],
+    )
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=(.*?);"}]
+    done = room.run(request)
+
+    assert (done["TrainingJobStatus"], done["SecondaryStatus"]) == ("Completed", "Completed")
+    assert stages(done) == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
+    assert done["ModelArtifacts"] == {"S3ModelArtifacts": f"s3://{room.bucket}/out/job/output/model.tar.gz"}
+    assert done["TrainingTimeInSeconds"] == done["BillableTimeInSeconds"] >= 1
+    assert [(each["MetricName"], each["Value"]) for each in done["FinalMetricDataList"]] == [("loss", 0.25)]
+    assert "Tags" not in done
+    assert {key: done[key] for key in request if key != "Tags"} == {k: v for k, v in request.items() if k != "Tags"}
+
+    assert unpack(room, "out/job/output/model.tar.gz") == {"weights.bin": b"w" * 1000}
+    output = unpack(room, "out/job/output/output.tar.gz")
+    assert json.loads(output["hyperparameters.json"]) == {"epochs": "3"}
+    environment = json.loads(output["environment.json"])
+    assert environment["TRAINING_JOB_NAME"] == "job"
+    assert environment["TRAINING_JOB_ARN"] == done["TrainingJobArn"]
+    assert environment["AWS_ENDPOINT_URL"] == "http://127.0.0.1:1", "a request cannot send a container elsewhere"
+    assert environment["MINE"] == "yes"
+    assert room.log(TRAINING_LOG, "job/algo-1-") == ["loss=0.5; ['a.csv', 'sub/b.csv']", "loss=0.25;"]
+    room.jobs.close()
+    statuses = [(e["detail"]["TrainingJobStatus"], e["detail"]["SecondaryStatus"]) for e in room.publisher.events]
+    assert statuses == [("InProgress", stage) for stage in stages(done)[:-1]] + [("Completed", "Completed")]
+    assert room.publisher.events[0]["detail"]["Tags"] == {"team": "a"}
+    assert room.jobs.list_tags(done["TrainingJobArn"]) == [{"Key": "team", "Value": "a"}]
+    assert room.store.list_outbox() == []
+    assert list((room.settings.state_dir / "jobs").iterdir()) == []
+
+
+def test_tensors_reach_s3_while_training_runs(room: Room) -> None:
+    script = """
+tensors = ml / "output/tensors"
+config = json.loads(open(os.environ["SMDEBUG_CONFIG_FILE_PATH"]).read())
+assert config["LocalPath"] == str(tensors), config
+def save(path, text):
+    path = tensors / path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_name(path.name + ".tmp").write_text(text)
+    path.with_name(path.name + ".tmp").rename(path)
+(tensors / "claim.smd").touch()
+save("events/000000000000/000000000000_worker_0.tfevents", "event")
+save("index/000000000/000000000000_worker_0.json", "index")
+while not (ml / "go").exists():
+    time.sleep(0.01)
+save("events/000000000010/000000000010_worker_0.tfevents", "event")
+save("index/000000000/000000000010_worker_0.json", "index")
+"""
+    room.jobs.create(REGION, room.request(script=script, DebugHookConfig=room.hook()))
+    prefix = "tensors/job/debug-output/"
+    wait_until(lambda: f"{prefix}index/000000000/000000000000_worker_0.json" in room.stored(), room.describe)
+    assert room.describe()["SecondaryStatus"] == "Training"
+    assert f"{prefix}training_job_end.ts" not in room.stored()
+    (folder,) = (room.settings.state_dir / "jobs").iterdir()
+    (folder / "algo-1" / "go").touch()
+    assert room.wait()["TrainingJobStatus"] == "Completed"
+    assert room.stored(prefix) == [
+        f"{prefix}events/000000000000/000000000000_worker_0.tfevents",
+        f"{prefix}events/000000000010/000000000010_worker_0.tfevents",
+        f"{prefix}index/000000000/000000000000_worker_0.json",
+        f"{prefix}index/000000000/000000000010_worker_0.json",
+        f"{prefix}training_job_end.ts",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("raise RuntimeError('upside down')", "RuntimeError: upside down, exit code: 1"),
+        ("(ml / 'output/failure').write_text('said ' * 500); sys.exit(3)", ", exit code: 3"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "killed by signal SIGKILL"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "ended by signal SIGSEGV"),
+        ("sys.exit(2)", "AlgorithmError: The training container printed nothing before it failed., exit code: 2"),
+        ("os.symlink('/etc/passwd', ml / 'output/failure'); sys.exit(2)", "printed nothing"),
+        ("os.mkfifo(ml / 'output/failure'); sys.exit(2)", "printed nothing"),
+    ],
+)
+def test_failing_script_is_an_algorithm_error(room: Room, script: str, reason: str) -> None:
+    done = room.run(room.request(script=script, DebugHookConfig=room.hook()))
+    assert stages(done) == ["Starting", "Downloading", "Training", "Uploading", "Failed"]
+    assert done["FailureReason"].startswith("AlgorithmError: ")
+    assert reason in done["FailureReason"]
+    assert len(done["FailureReason"]) <= 1024
+    assert "ModelArtifacts" not in done
+    assert room.stored() == ["tensors/job/debug-output/training_job_end.ts"]
+
+
+def test_stop_sends_sigterm_and_uploads_the_model(room: Room) -> None:
+    script = """
+def stop(*_):
+    (ml / "model/last.txt").write_text("saved in time")
+    sys.exit(1)
+signal.signal(signal.SIGTERM, stop)
+print("ready", flush=True)
+time.sleep(600)
+"""
+    room.jobs.create(REGION, room.request(script=script))
+    wait_until_ready(room)
+    assert room.jobs.stop(REGION, "job").status == "Stopping"
+    room.jobs.stop(REGION, "job")
+    done = room.wait()
+    assert (done["TrainingJobStatus"], done["SecondaryStatus"]) == ("Stopped", "Stopped")
+    assert stages(done) == ["Starting", "Downloading", "Training", "Stopping", "Stopped"]
+    assert unpack(room, "out/job/output/model.tar.gz") == {"last.txt": b"saved in time"}
+    with pytest.raises(ValidationException) as refused:
+        room.jobs.stop(REGION, "job")
+    assert refused.value.message == "The request was rejected because the training job is in status Stopped."
+
+
+def test_script_that_ignores_sigterm_is_killed_after_the_grace(room: Room) -> None:
+    script = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(600)"
+    room.jobs.create(REGION, room.request(script=script))
+    wait_until_ready(room)
+    start = time.monotonic()
+    room.jobs.stop(REGION, "job")
+    assert room.wait()["TrainingJobStatus"] == "Stopped"
+    assert time.monotonic() - start >= 1.9
+
+
+def test_time_that_is_up_is_max_runtime_exceeded(room: Room) -> None:
+    request = room.request(script="time.sleep(600)", StoppingCondition={"MaxRuntimeInSeconds": 1})
+    done = room.run(request)
+    assert (done["TrainingJobStatus"], done["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
+    assert stages(done)[-2:] == ["Stopping", "MaxRuntimeExceeded"]
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"OutputDataConfig": {"S3OutputPath": "s3://no-such-bucket-at-all/x"}}, "no-such-bucket-at-all"),
+        ({"DebugHookConfig": {"S3OutputPath": "s3://no-such-bucket-at-all/x"}}, "DebugHookConfig.S3OutputPath"),
+        ({"DebugHookConfig": {"S3OutputPath": "s3://B/x"}}, "bucket's name has 3 to 63"),
+        ({"CheckpointConfig": {"S3Uri": "s3://no-such-bucket-at-all/x"}}, "CheckpointConfig.S3Uri"),
+        ({"CheckpointConfig": {"S3Uri": "s3://x/y", "LocalPath": "/opt/ml/../etc"}}, "CheckpointConfig.LocalPath"),
+    ],
+)
+def test_request_that_cannot_run_is_a_client_error(room: Room, members: dict[str, Any], said: str) -> None:
+    done = room.run(room.request(**members))
+    assert (done["TrainingJobStatus"], done["SecondaryStatus"]) == ("Failed", "Failed")
+    assert done["FailureReason"].startswith("ClientError: ")
+    assert said in done["FailureReason"]
+    assert "Training" not in stages(done)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "said"),
+    [
+        ({"TrainingImage": "nobody-built-this:1.0"}, "nobody-built-this:1.0"),
+        ({"TrainingInputMode": "Pipe"}, "Pipe"),
+        ({"MetricDefinitions": [{"Name": "x", "Regex": "("}]}, "no regular expression"),
+        ({"ContainerEntrypoint": ["/no/such/program"]}, "/no/such/program"),
+    ],
+)
+def test_algorithm_that_cannot_run_is_a_client_error(room: Room, algorithm: dict[str, Any], said: str) -> None:
+    request = room.request()
+    request["AlgorithmSpecification"] |= algorithm
+    done = room.run(request)
+    assert done["TrainingJobStatus"] == "Failed"
+    assert done["FailureReason"].startswith("ClientError: ")
+    assert said in done["FailureReason"]
+
+
+def test_bucket_that_goes_away_fails_the_job_and_keeps_its_files(room: Room) -> None:
+    script = "(ml / 'output/tensors/x').write_text('x')\nwhile not (ml / 'go').exists(): time.sleep(0.01)"
+    other = room.bucket + "-t"
+    room.s3.create_bucket(other)
+    room.jobs.create(REGION, room.request(script=script, DebugHookConfig={"S3OutputPath": f"s3://{other}"}))
+    wait_until(lambda: [each.key for each in room.s3.list(other, "")] == ["job/debug-output/x"])
+    room.s3.delete(other, "job/debug-output/x")
+    room.s3._backend().delete_bucket(other)
+    (folder,) = (room.settings.state_dir / "jobs").iterdir()
+    (folder / "algo-1" / "go").touch()
+    done = room.wait()
+    assert done["TrainingJobStatus"] == "Failed"
+    assert done["FailureReason"].startswith("ClientError: ")
+    assert other in done["FailureReason"]
+    assert str(folder) in done["FailureReason"]
+    assert (folder / "algo-1/output/tensors/x").read_text() == "x"
+
+
+def test_checkpoints_are_restored_and_synced_while_training_runs(room: Room) -> None:
+    room.s3.put(room.bucket, "ckpt/epoch-1/w.bin", b"old")
+    script = """
+c = ml / "checkpoints"
+assert (c / "epoch-1/w.bin").read_bytes() == b"old"
+(c / "epoch-2").mkdir()
+(c / "epoch-2/w.bin").write_bytes(b"new")
+while not (ml / "go").exists(): time.sleep(0.01)
+(c / "last.bin").write_bytes(b"last")
+"""
+    request = room.request(script=script, CheckpointConfig={"S3Uri": f"s3://{room.bucket}/ckpt"})
+    room.jobs.create(REGION, request)
+    wait_until(lambda: "ckpt/epoch-2/w.bin" in room.stored(), room.describe)
+    (folder,) = (room.settings.state_dir / "jobs").iterdir()
+    (folder / "algo-1" / "go").touch()
+    assert room.wait()["TrainingJobStatus"] == "Completed"
+    assert room.stored("ckpt") == ["ckpt/epoch-1/w.bin", "ckpt/epoch-2/w.bin", "ckpt/last.bin"]
+
+
+def test_tensorboard_output_and_uncompressed_model(room: Room) -> None:
+    script = "(ml / 'output/tensorboard/e.tfevents').write_text('e')\n(ml / 'model/m').write_text('m')"
+    request = room.request(
+        script=script,
+        TensorBoardOutputConfig={"S3OutputPath": f"s3://{room.bucket}/tb"},
+        OutputDataConfig={"S3OutputPath": f"s3://{room.bucket}/out/", "CompressionType": "NONE"},
+    )
+    done = room.run(request)
+    assert done["ModelArtifacts"]["S3ModelArtifacts"] == f"s3://{room.bucket}/out/job/output/model/"
+    assert room.stored() == ["out/job/output/model/m", "tb/job/tensorboard-output/e.tfevents"]
+
+
+def test_profiler_rules_are_said_not_to_be_evaluated(room: Room) -> None:
+    rule = {"RuleConfigurationName": "ProfilerReport", "RuleEvaluatorImage": "sagemaker-debugger-rules:latest"}
+    done = room.run(room.request(script="print('trained')", ProfilerRuleConfigurations=[rule]))
+    assert done["TrainingJobStatus"] == "Completed"
+    said, printed = room.log(TRAINING_LOG, "job/")
+    assert "its rules (ProfilerReport) are not evaluated" in said
+    assert printed == "trained"
+
+
+def test_name_taken_unknown_job_and_bad_name(room: Room) -> None:
+    job = room.jobs.create(REGION, room.request())
+    with pytest.raises(ResourceInUse, match=rf"already exists \({job.arn}\)"):
+        room.jobs.create(REGION, room.request())
+    for call in (room.jobs.get, room.jobs.stop, room.jobs.get_processing_job, room.jobs.stop_processing_job):
+        with pytest.raises(ValidationException, match=r"^Requested resource not found\.$"):
+            call(REGION, "nobody")
+    with pytest.raises(ValidationException, match="trainingJobName"):
+        room.jobs.create(REGION, room.request("../x"))
+    with pytest.raises(ResourceNotFound, match="arn:x"):
+        room.jobs.add_tags("arn:x", [])
+
+
+def test_listing_goes_through_pages(room: Room) -> None:
+    for name in ("a1", "a2", "b1"):
+        room.run(room.request(name, script=""))
+    jobs, token = room.jobs.list(REGION, name_contains="a", max_results=1, sort_by="Name")
+    assert [job.name for job in jobs] == ["a1"]
+    jobs, token = room.jobs.list(REGION, name_contains="a", max_results=1, sort_by="Name", next_token=token)
+    assert ([job.name for job in jobs], token) == (["a2"], None)
+
+
+def test_defect_in_one_job_fails_it_and_no_other(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    from emulator.jobs.runs import training
+
+    real = training.download_channels
+
+    def break_one(request: dict[str, Any], *arguments: Any) -> None:
+        if request["TrainingJobName"] == "sick":
+            raise ZeroDivisionError("a defect")
+        real(request, *arguments)
+
+    monkeypatch.setattr(training, "download_channels", break_one)
+    room.jobs.create(REGION, room.request("sick"))
+    assert room.run(room.request("healthy"))["TrainingJobStatus"] == "Completed"
+    assert room.wait("sick")["FailureReason"] == (
+        "InternalServerError: ZeroDivisionError: a defect. The emulator's log has the traceback."
+    )
+
+
+def test_close_stops_running_jobs_and_their_rules(room: Room) -> None:
+    request = room.request(
+        script="time.sleep(600)", DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("R", "wait")]
+    )
+    room.jobs.create(REGION, request)
+    wait_until(lambda: len(room.runtime.find({})) == 2)
+    room.jobs.close()
+    done = room.describe()
+    assert (done["TrainingJobStatus"], done["SecondaryStatus"]) == ("Stopped", "Stopped")
+    assert [each["RuleEvaluationStatus"] for each in done["DebugRuleEvaluationStatuses"]] == ["Stopped"]
+    assert room.runtime.find({}) == []

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from emulator.jobs.records.failures import RequestFailure, StopAsked
+from emulator.jobs.staging.channels import check_channels, download_channels
+from emulator.jobs.staging.hosts import list_hosts
+from emulator.moto_services.s3 import ObjectStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def s3() -> ObjectStore:
+    return ObjectStore("123456789012", "us-east-1")
+
+
+@pytest.fixture
+def bucket(s3: ObjectStore) -> str:
+    name = f"bucket-{uuid.uuid4().hex}"
+    s3.create_bucket(name)
+    return name
+
+
+def build(uri: str, kind: str = "S3Prefix", name: str = "train", **members: Any) -> dict[str, Any]:
+    source = {"S3DataSource": {"S3DataType": kind, "S3Uri": uri}}
+    return {
+        "AlgorithmSpecification": {"TrainingInputMode": "File"},
+        "InputDataConfig": [{"ChannelName": name, "DataSource": source} | members],
+    }
+
+
+def download(request: dict[str, Any], s3: ObjectStore, folder: Path) -> dict[str, bytes]:
+    check_channels(request)
+    hosts = list_hosts(request)
+    download_channels(request, s3, folder, lambda: None, hosts[0], hosts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        ("data/train/", {"train/a.csv": b"1", "train/sub/b.csv": b"2"}),
+        ("data/train", {"train/a.csv": b"1", "train/sub/b.csv": b"2", "train/train-more.csv": b"3"}),
+        ("data/train/a.csv", {"train/a.csv": b"1"}),
+        ("data/train/a", {"train/a.csv": b"1"}),
+        ("data", {"train/train/a.csv": b"1", "train/train/sub/b.csv": b"2", "train/train-more.csv": b"3"}),
+    ],
+)
+def test_prefix_becomes_files(
+    s3: ObjectStore, bucket: str, tmp_path: Path, prefix: str, expected: dict[str, bytes]
+) -> None:
+    s3.put(bucket, "data/train/", b"")
+    s3.put(bucket, "data/train/a.csv", b"1")
+    s3.put(bucket, "data/train/sub/b.csv", b"2")
+    s3.put(bucket, "data/train-more.csv", b"3")
+    assert download(build(f"s3://{bucket}/{prefix}"), s3, tmp_path) == expected
+
+
+def test_manifest_names_its_files(s3: ObjectStore, bucket: str, tmp_path: Path) -> None:
+    s3.put(bucket, "data/a.csv", b"1")
+    s3.put(bucket, "data/sub/b.csv", b"2")
+    s3.put(bucket, "data/c.csv", b"3")
+    s3.put(bucket, "m.json", json.dumps([{"prefix": f"s3://{bucket}/data/"}, "a.csv", "sub/b.csv"]).encode())
+    found = download(build(f"s3://{bucket}/m.json", "ManifestFile"), s3, tmp_path)
+    assert found == {"train/a.csv": b"1", "train/sub/b.csv": b"2"}
+
+
+@pytest.mark.parametrize(
+    ("uri", "kind", "said"),
+    [
+        ("s3://no-such-bucket-at-all/x", "S3Prefix", "no-such-bucket-at-all"),
+        ("s3://BUCKET/nowhere/", "S3Prefix", "No object is at s3://BUCKET/nowhere/"),
+        ("s3://BUCKET/nowhere.json", "ManifestFile", "nowhere.json"),
+        ("s3://BUCKET/bad.json", "ManifestFile", "is not JSON"),
+        ("s3://BUCKET/list.json", "ManifestFile", "has to be a list"),
+        ("s3://BUCKET/missing.json", "ManifestFile", "not-there.csv"),
+        ("s3://BUCKET/climb.json", "ManifestFile", "cannot become a file"),
+        ("s3://BUCKET/climbing/", "S3Prefix", "cannot become a file"),
+        ("s3://BUCKET/both/", "S3Prefix", "is the folder of another"),
+        ("ftp://BUCKET/x", "S3Prefix", "s3://"),
+    ],
+)
+def test_what_cannot_be_downloaded_is_named(
+    s3: ObjectStore, bucket: str, tmp_path: Path, uri: str, kind: str, said: str
+) -> None:
+    s3.put(bucket, "bad.json", b"{")
+    s3.put(bucket, "list.json", b'["a"]')
+    for name, entry in (("missing", "not-there.csv"), ("climb", "../../x")):
+        s3.put(bucket, f"{name}.json", json.dumps([{"prefix": f"s3://{bucket}/d/"}, entry]).encode())
+    s3.put(bucket, "d/../../x", b"")
+    s3.put(bucket, "climbing/../../../x", b"")
+    s3.put(bucket, "both/a", b"")
+    s3.put(bucket, "both/a/b", b"")
+    with pytest.raises(RequestFailure) as failed:
+        download(build(uri.replace("BUCKET", bucket), kind), s3, tmp_path / "data")
+    assert said.replace("BUCKET", bucket) in str(failed.value)
+    assert "'train'" in str(failed.value)
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (build("s3://bkt/x", name=".."), "cannot be a folder"),
+        (build("s3://bkt/x", name="a/b"), "cannot be a folder"),
+        (build("s3://bkt/x", InputMode="Pipe"), "Pipe mode"),
+        (build("s3://bkt/x", "AugmentedManifestFile"), "AugmentedManifestFile"),
+        (build("s3://bkt/x", DataSource={"FileSystemDataSource": {}}), "no S3DataSource"),
+    ],
+)
+def test_what_is_not_supported_is_said(request_: dict[str, Any], said: str) -> None:
+    with pytest.raises(RequestFailure, match=said):
+        check_channels(request_)
+
+
+def test_channel_given_twice_is_refused() -> None:
+    request = build("s3://bkt/x")
+    request["InputDataConfig"] *= 2
+    with pytest.raises(RequestFailure, match="twice"):
+        check_channels(request)
+
+
+def test_stop_ends_the_download_between_objects(s3: ObjectStore, bucket: str, tmp_path: Path) -> None:
+    for number in range(3):
+        s3.put(bucket, f"d/{number}", b"")
+    calls = []
+
+    def stop() -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            raise StopAsked
+
+    request = build(f"s3://{bucket}/d/")
+    hosts = list_hosts(request)
+    with pytest.raises(StopAsked):
+        download_channels(request, s3, tmp_path, stop, hosts[0], hosts)
+    assert len(list((tmp_path / "train").iterdir())) == 1

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.records.training_job import new_training_job
+from emulator.jobs.staging.container_files import read_small_file
+from emulator.jobs.staging.hosts import Cluster, list_hosts
+from emulator.jobs.staging.opt_ml import build_environment, locate_opt_ml, stage_opt_ml
+from emulator.settings import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from container_runtime.spec import Mount
+
+REQUEST: dict[str, Any] = {
+    "TrainingJobName": "job",
+    "AlgorithmSpecification": {"TrainingInputMode": "File"},
+    "HyperParameters": {"epochs": "3"},
+    "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1},
+    "InputDataConfig": [
+        {
+            "ChannelName": "train",
+            "ContentType": "text/csv",
+            "DataSource": {"S3DataSource": {"S3DataDistributionType": "ShardedByS3Key"}},
+        },
+        {"ChannelName": "test", "InputMode": "FastFile", "DataSource": {"S3DataSource": {}}},
+    ],
+    "DebugHookConfig": {
+        "S3OutputPath": "s3://bkt/t",
+        "HookParameters": {"save_interval": "25"},
+        "CollectionConfigurations": [{"CollectionName": "losses"}, {"CollectionName": "losses"}],
+    },
+    "CheckpointConfig": {"S3Uri": "s3://bkt/c", "LocalPath": "/opt/ml/my/checkpoints/"},
+}
+
+
+def in_container(mount: Mount, relative: str) -> str:
+    return f"{mount.target}/{relative}"
+
+
+def test_configuration_files(tmp_path: Path) -> None:
+    opt_ml = locate_opt_ml(tmp_path, REQUEST)
+    cluster = Cluster(list_hosts(REQUEST))
+    stage_opt_ml(opt_ml, new_training_job("1", "r", "id", REQUEST, 0), cluster, cluster.hosts[0], in_container)
+    files = {path.name: json.loads(path.read_text()) for path in (tmp_path / "input/config").iterdir()}
+    assert files == {
+        "hyperparameters.json": {"epochs": "3"},
+        "inputdataconfig.json": {
+            "train": {
+                "TrainingInputMode": "File",
+                "S3DistributionType": "ShardedByS3Key",
+                "RecordWrapperType": "None",
+                "ContentType": "text/csv",
+            },
+            "test": {
+                "TrainingInputMode": "FastFile",
+                "S3DistributionType": "FullyReplicated",
+                "RecordWrapperType": "None",
+            },
+        },
+        "resourceconfig.json": {
+            "current_host": "algo-1",
+            "current_instance_type": "ml.m5.large",
+            "current_group_name": "homogeneousCluster",
+            "hosts": ["algo-1"],
+            "instance_groups": [
+                {"instance_group_name": "homogeneousCluster", "instance_type": "ml.m5.large", "hosts": ["algo-1"]}
+            ],
+            "network_interface_name": "eth0",
+        },
+        "debughookconfig.json": REQUEST["DebugHookConfig"] | {"LocalPath": "/opt/ml/output/tensors"},
+        "checkpointconfig.json": {"S3Uri": "s3://bkt/c", "LocalPath": "/opt/ml/my/checkpoints"},
+    }
+    for folder in ("model", "output/data", "output/tensors", "output/tensorboard", "my/checkpoints"):
+        assert (tmp_path / folder).is_dir()
+    assert not (tmp_path / "output/failure").exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc", "/opt/ml", "/opt/ml/../x", "output/tensors", "/opt/mlx/y", "/opt/ml/x/../../y"]
+)
+def test_local_path_outside_opt_ml_is_refused(tmp_path: Path, path: str) -> None:
+    request = {"DebugHookConfig": {"S3OutputPath": "s3://bkt", "LocalPath": path}}
+    with pytest.raises(RequestFailure, match=r"DebugHookConfig\.LocalPath"):
+        locate_opt_ml(tmp_path, request)
+
+
+def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -> None:
+    # Where its processes meet is the request's to say.
+    own = {"MINE": "1", "MASTER_PORT": "7777"}
+    request = REQUEST | {"Environment": {**own, "TRAINING_JOB_NAME": "other", "AWS_ENDPOINT_URL": "http://x"}}
+    job = new_training_job("123456789012", "eu-west-1", "id", request, 0)
+    environment = build_environment(
+        locate_opt_ml(tmp_path, request),
+        job,
+        Cluster(list_hosts(request)),
+        list_hosts(request)[0],
+        Settings(state_dir=tmp_path),
+        "http://10.0.0.1:4580",
+        in_container,
+    )
+    assert environment == {
+        **own,
+        "MASTER_ADDR": "127.0.0.1",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "NCCL_SOCKET_IFNAME": "lo",
+        "TRAINING_JOB_NAME": "job",
+        "TRAINING_JOB_ARN": "arn:aws:sagemaker:eu-west-1:123456789012:training-job/job",
+        "AWS_REGION": "eu-west-1",
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_ACCESS_KEY_ID": "smdebug-emulator",
+        "AWS_SECRET_ACCESS_KEY": "smdebug-emulator",
+        "AWS_ENDPOINT_URL": "http://10.0.0.1:4580",
+        "SMDEBUG_CONFIG_FILE_PATH": "/opt/ml/input/config/debughookconfig.json",
+        "TENSORBOARD_CONFIG_FILE_PATH": "/opt/ml/input/config/tensorboardoutputconfig.json",
+        "CHECKPOINT_CONFIG_FILE_PATH": "/opt/ml/input/config/checkpointconfig.json",
+    }
+
+
+def test_small_file_is_read_only_where_it_is_one(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"0123456789")
+    (tmp_path / "link").symlink_to(tmp_path / "plain")
+    assert read_small_file(tmp_path / "plain", 4) == b"0123"
+    assert read_small_file(tmp_path / "link", 4) is None
+    assert read_small_file(tmp_path / "missing", 4) is None
+    assert read_small_file(tmp_path, 4) is None
