@@ -25,7 +25,7 @@ help: ## say what can be made
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@mkdir -p $(WHEELS)
 	@$(call pip_install,hatchling editables setuptools wheel)
-	@$(BIN)/python -m container_runtime.wheelhouse training-toolkit --into $(WHEELS) >> .venv/install.log
+	@$(BIN)/python -m container_runtime.images.wheelhouse training-toolkit --into $(WHEELS) >> .venv/install.log
 	@$(call pip_install,$(TO_RUN))
 	@touch $@
 
@@ -56,15 +56,15 @@ arrows: .venv/.tests
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 images: .venv/.runs ## build the Docker images whose inputs changed
-	@$(BIN)/python -m container_runtime.image_build
+	@$(BIN)/python -m container_runtime.docker.image_build
 
 .PHONY: images-if-engine
 images-if-engine: .venv/.runs
-	@if $(BIN)/python -m container_runtime.engine status --quiet; then $(MAKE) --no-print-directory images; \
+	@if $(BIN)/python -m container_runtime.docker.daemon status --quiet; then $(MAKE) --no-print-directory images; \
 	else echo "No Docker engine answers: local processes are used in place of containers (make engine starts one)."; fi
 
 engine: .venv/.runs ## start a Docker engine on this machine (root, Debian)
-	@$(BIN)/python -m container_runtime.engine start
+	@$(BIN)/python -m container_runtime.docker.daemon start
 
 bench: .venv/.tests ## measure and print every figure of benchmarks/README.md
 	@$(MAKE) --no-print-directory images-if-engine

@@ -173,8 +173,8 @@ def compare(ours: dict[str, float], theirs: dict[str, float]) -> Iterator[str]:
 
 def measure() -> Iterator[str]:
     from benchmarks._original import build_original
-    from container_runtime.environments import build_environment
-    from container_runtime.images import ImageCatalogue
+    from container_runtime.images.catalogue import ImageCatalogue
+    from container_runtime.process.environments import build_environment
 
     definition = next(found for found in ImageCatalogue() if found.name == "mxnet-training")
     pythons = {"ours": str(build_environment(definition).python), "theirs": str(build_original(REQUIREMENTS))}

@@ -1,1 +1,1 @@
-"""Runs containers: one small interface, one module a back end."""
+"""Runs containers: one small interface, one package a back end."""

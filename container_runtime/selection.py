@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from container_runtime.images import ImageCatalogue
-from container_runtime.local_process import LocalProcesses
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import EngineUnavailableError, ImageNotFoundError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def select_runtime(choice: Literal["auto", "docker", "process"], state_dir: Path
     if choice == "process":
         return Selection(_make_local(state_dir), "Containers run as local processes, as asked for.")
     # Imported here: with --runtime process nobody waits for the Docker client, or needs it.
-    from container_runtime.docker_engine import DockerEngine, missing_images
+    from container_runtime.docker.engine import DockerEngine, missing_images
 
     try:
         missing = missing_images(ImageCatalogue())

@@ -12,7 +12,7 @@ import pytest
 from botocore.config import Config
 from hypothesis import HealthCheck, settings
 
-from container_runtime.engine import describe_engine
+from container_runtime.docker.daemon import describe_engine
 from sdk_compat.emulator_process import EmulatorProcess
 
 with suppress(ImportError):

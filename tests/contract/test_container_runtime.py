@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from container_runtime import loopback_network
-from container_runtime.local_process import LocalProcesses
+from container_runtime.process import loopback_network
+from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import (
     MAX_LINE_BYTES,
     MAX_NETWORK_HOSTS,
@@ -49,7 +49,7 @@ def make_process_runtime(folder: Path, _instance: str) -> ContainerRuntime:
 
 
 def make_docker_runtime(_folder: Path, instance: str) -> ContainerRuntime:
-    from container_runtime.docker_engine import DockerEngine
+    from container_runtime.docker.engine import DockerEngine
 
     return DockerEngine(instance)
 
@@ -807,7 +807,7 @@ def test_process_back_end_clears_away_what_a_killed_start_has_left(
     temporary.mkdir()
     source = f"""
 import os, pathlib
-from container_runtime.local_process import LocalProcesses
+from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.spec import ContainerSpec
 LocalProcesses._build_process = lambda *_: os._exit(9)
 LocalProcesses(pathlib.Path({str(folder)!r})).start(ContainerSpec("killed", {IMAGE!r}, ("true",)))
@@ -849,7 +849,7 @@ except OSError as exc:
 
 @pytest.mark.docker
 def test_docker_container_of_another_user_has_a_home(tmp_path: Path) -> None:
-    from container_runtime.docker_engine import DockerEngine
+    from container_runtime.docker.engine import DockerEngine
 
     runtime = DockerEngine(f"test-{uuid.uuid4().hex[:12]}", user=(12345, 12345))
     source = """
@@ -868,7 +868,7 @@ print(getpass.getuser())
 
 @pytest.mark.docker
 def test_docker_network_goes_with_the_runtime_but_not_under_its_containers(tmp_path: Path) -> None:
-    from container_runtime.docker_border import connect
+    from container_runtime.docker.border import connect
 
     instance = f"test-{uuid.uuid4().hex[:12]}"
     runtime = make_docker_runtime(tmp_path, instance)

@@ -12,9 +12,9 @@ import docker
 import numpy as np
 import pytest
 
-from container_runtime.image_build import plan_builds
-from container_runtime.images import ImageCatalogue
-from container_runtime.wheelhouse import build_project_wheel, fetch_wheels
+from container_runtime.docker.image_build import plan_builds
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.wheelhouse import build_project_wheel, fetch_wheels
 from examples.frameworks.pytorch.job import BUCKET, build_request, stage_sources
 from tests.end_to_end.conftest import read_log, wait_until, wait_until_ended
 from tests.end_to_end.test_pytorch import Job

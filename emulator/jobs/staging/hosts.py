@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from container_runtime.loopback_network import draw_port
+from container_runtime.process.loopback_network import draw_port
 from container_runtime.runtime import Network
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from container_runtime import docker_engine
-from container_runtime.engine import main as engine_main
-from container_runtime.engine import start_engine
+from container_runtime.docker import engine
+from container_runtime.docker.daemon import main as engine_main
+from container_runtime.docker.daemon import start_engine
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, ImageNotFoundError
 from container_runtime.selection import name_instance, select_runtime
 
@@ -20,7 +20,7 @@ def no_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def no_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(docker_engine, "missing_images", lambda _catalogue: ["lambda"])
+    monkeypatch.setattr(engine, "missing_images", lambda _catalogue: ["lambda"])
 
 
 def test_process_is_chosen_when_asked_for(tmp_path: Path) -> None:

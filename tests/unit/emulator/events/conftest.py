@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from container_runtime.local_process import LocalProcesses
+from container_runtime.process.local_processes import LocalProcesses
 from emulator.events.invoke_api import INVOKE_PATH, InvokeApplication
 from emulator.events.lambda_runtime import LambdaRuntime
 from emulator.events.publisher import Publisher

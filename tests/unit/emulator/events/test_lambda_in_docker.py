@@ -22,7 +22,7 @@ pytestmark = pytest.mark.docker
 
 @pytest.fixture
 def engine() -> Iterator[Any]:
-    from container_runtime.docker_engine import DockerEngine
+    from container_runtime.docker.engine import DockerEngine
 
     made = DockerEngine(f"test-{uuid.uuid4().hex[:12]}")
     yield made

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from container_runtime.local_process import LocalProcesses
+from container_runtime.process.local_processes import LocalProcesses
 from emulator.events import worker_log
 from emulator.events.lambda_runtime import LambdaRuntime
 from emulator.moto_services.functions import get_function

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from container_runtime.images import ImageCatalogue
-from container_runtime.local_process import LocalProcesses
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.process.local_processes import LocalProcesses
 from emulator.jobs import TrainingJobs
 from emulator.jobs.records.store import JobStore
 from emulator.moto_services.logs import LogGroups

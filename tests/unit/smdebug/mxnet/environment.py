@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from container_runtime.environments import build_environment
-from container_runtime.images import ImageCatalogue
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.process.environments import build_environment
 
 ROOT = Path(__file__).parents[4]
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from container_runtime.image_build import Build, plan_builds
-from container_runtime.image_content import hash_parts, key_of_project, read_files, write_context
-from container_runtime.images import DEFINITIONS_FOLDER, ImageCatalogue
-from container_runtime.wheelhouse import key_of_requirements
+from container_runtime.docker.image_build import Build, plan_builds
+from container_runtime.images.catalogue import DEFINITIONS_FOLDER, ImageCatalogue
+from container_runtime.images.content import hash_parts, key_of_project, read_files, write_context
+from container_runtime.images.wheelhouse import key_of_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from container_runtime.images import ImageCatalogue, ImageName, local_name, parse_image_name
+from container_runtime.images.catalogue import ImageCatalogue, ImageName, local_name, parse_image_name
 from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError
 
 if TYPE_CHECKING:

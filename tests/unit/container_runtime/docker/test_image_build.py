@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from container_runtime.docker_border import connect
-from container_runtime.docker_engine import DockerEngine
-from container_runtime.image_build import build_images, find_stale, main, plan_builds
-from container_runtime.images import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
-from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, Exit
-from container_runtime.spec import ContainerSpec
-from container_runtime.wheelhouse import (
+from container_runtime.docker.border import connect
+from container_runtime.docker.engine import DockerEngine
+from container_runtime.docker.image_build import build_images, find_stale, main, plan_builds
+from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
+from container_runtime.images.wheelhouse import (
     WheelhouseError,
     build_project_wheel,
     build_training_toolkit,
     key_of_requirements,
 )
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, Exit
+from container_runtime.spec import ContainerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

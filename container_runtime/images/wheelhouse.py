@@ -1,8 +1,8 @@
 """Fetches wheels on the host, where pip is configured and a network may be reached, for builds that have neither.
 
-``python -m container_runtime.wheelhouse training-toolkit --into DIR`` writes the wheel of AWS's training toolkit, which
-is published as source with a C extension: it is built here without that extension, so no compiler is needed. The
-extension only matters to jobs that are spread over machines with MPI.
+``python -m container_runtime.images.wheelhouse training-toolkit --into DIR`` writes the wheel of AWS's training
+toolkit, which is published as source with a C extension: it is built here without that extension, so no compiler is
+needed. The extension only matters to jobs that are spread over machines with MPI.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _run_pip(*arguments: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="python -m container_runtime.wheelhouse", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m container_runtime.images.wheelhouse", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     toolkit = commands.add_parser("training-toolkit", help="build a pure wheel of the training toolkit")
     toolkit.add_argument("--into", type=Path, required=True, help="folder for the wheel")

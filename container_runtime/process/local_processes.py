@@ -22,10 +22,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from container_runtime.environment_start import find_program, wrap_start
-from container_runtime.environments import CACHE, locate_environment, needs_environment
-from container_runtime.images import ImageCatalogue
-from container_runtime.loopback_network import LoopbackNetworks
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.process.environment_start import find_program, wrap_start
+from container_runtime.process.environments import CACHE, locate_environment, needs_environment
+from container_runtime.process.loopback_network import LoopbackNetworks
+from container_runtime.process.supervised import (
+    SupervisorWatch,
+    has_started,
+    is_running,
+    parse_log_record,
+    read_exit,
+    read_json,
+    spawn_supervisor,
+)
 from container_runtime.runtime import (
     Container,
     ContainerNotFoundError,
@@ -36,20 +45,11 @@ from container_runtime.runtime import (
     LogLine,
     ResolvedImage,
 )
-from container_runtime.supervised import (
-    SupervisorWatch,
-    has_started,
-    is_running,
-    parse_log_record,
-    read_exit,
-    read_json,
-    spawn_supervisor,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from container_runtime.images import ImageDefinition
+    from container_runtime.images.catalogue import ImageDefinition
     from container_runtime.runtime import FoundNetwork, Network
     from container_runtime.spec import ContainerSpec, Mount
 

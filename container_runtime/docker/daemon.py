@@ -1,4 +1,4 @@
-"""Makes sure that a Docker engine answers: ``python -m container_runtime.engine start|status``."""
+"""Makes sure that a Docker engine answers: ``python -m container_runtime.docker.daemon start|status``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _POLL_SECONDS = 0.2
 def describe_engine() -> str | None:
     """Version and address of the engine that answers, or None when none does."""
     # Imported late: the Docker client takes longer to import than the rest of the emulator's command line.
-    from container_runtime.docker_border import connect
+    from container_runtime.docker.border import connect
 
     try:
         api = connect()
@@ -110,7 +110,7 @@ def _run_daemon(say: Callable[[str], None]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; ``status`` has exit code 1 when no engine answers."""
-    parser = argparse.ArgumentParser(prog="python -m container_runtime.engine", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m container_runtime.docker.daemon", description=__doc__)
     parser.add_argument("command", choices=("start", "status"))
     parser.add_argument("--quiet", action="store_true", help="say nothing, the exit code is the answer")
     parsed = parser.parse_args(arguments)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from container_runtime import runtime, supervisor
+from container_runtime import runtime
+from container_runtime.process import supervisor
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,8 +1,8 @@
 """Virtual environments for images whose requirements the emulator's own interpreter does not meet.
 
-``python -m container_runtime.environments [--list] [NAME ...]`` builds them ahead; otherwise the first container of an
-image builds its own when it starts (``environment_start.py``). They are for the process back end: a Docker image has
-its environment inside.
+``python -m container_runtime.process.environments [--list] [NAME ...]`` builds them ahead; otherwise the first
+container of an image builds its own when it starts (``environment_start.py``). A Docker image has its environment
+inside.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from container_runtime.images import DEFINITIONS_FOLDER, ImageCatalogue
+from container_runtime.images.catalogue import DEFINITIONS_FOLDER, ImageCatalogue
+from container_runtime.images.wheelhouse import PYTHON_VERSION, fetch_wheels, key_of_requirements
 from container_runtime.runtime import ContainerRuntimeError
-from container_runtime.wheelhouse import PYTHON_VERSION, fetch_wheels, key_of_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from container_runtime.images import ImageDefinition
+    from container_runtime.images.catalogue import ImageDefinition
 
 CHECKOUT = DEFINITIONS_FOLDER.parent
 CACHE = CHECKOUT / ".cache"
@@ -207,7 +207,7 @@ def _only_builder(environment: OwnEnvironment, say: Callable[[str], None]) -> It
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m container_runtime.environments",
+        prog="python -m container_runtime.process.environments",
         description="Build the environments of images that need one of their own in the process back end.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="image to build for; all when none is named")

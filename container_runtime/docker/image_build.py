@@ -1,4 +1,4 @@
-"""Builds the images of ``rules_images/``: ``python -m container_runtime.image_build [--list] [NAME ...]``.
+"""Builds the images of ``rules_images/``: ``python -m container_runtime.docker.image_build [--list] [NAME ...]``.
 
 Each image stands on a base that holds its requirements and nothing of ours, so that a change of smdebug rebuilds two
 thin layers. Base and image carry a label with a key made of all that goes in; what has the right key is not built.
@@ -21,17 +21,24 @@ from typing import IO, TYPE_CHECKING, Any
 import docker
 import docker.errors
 
-from container_runtime.docker_border import connect
-from container_runtime.image_content import hash_parts, key_of_project, read_files, unpack_smdebug, write_context
-from container_runtime.image_origin import ensure_origin
-from container_runtime.images import DEFINITIONS_FOLDER, IMAGE_LABEL, KEY_LABEL, NAMESPACE, ImageCatalogue, local_name
+from container_runtime.docker.border import connect
+from container_runtime.docker.image_origin import ensure_origin
+from container_runtime.images.catalogue import (
+    DEFINITIONS_FOLDER,
+    IMAGE_LABEL,
+    KEY_LABEL,
+    NAMESPACE,
+    ImageCatalogue,
+    local_name,
+)
+from container_runtime.images.content import hash_parts, key_of_project, read_files, unpack_smdebug, write_context
+from container_runtime.images.wheelhouse import fetch_wheels, key_of_requirements
 from container_runtime.runtime import ContainerRuntimeError
-from container_runtime.wheelhouse import fetch_wheels, key_of_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from container_runtime.images import ImageDefinition
+    from container_runtime.images.catalogue import ImageDefinition
 
 CHECKOUT = DEFINITIONS_FOLDER.parent
 _SITE_PACKAGES = "/opt/venv/lib/python3.11/site-packages"
@@ -289,7 +296,7 @@ def _build_with_progress(names: Sequence[str]) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m container_runtime.image_build", description="Build the images of rules_images/."
+        prog="python -m container_runtime.docker.image_build", description="Build the images of rules_images/."
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="image to build; all when none is named")
     parser.add_argument("--list", action="store_true", help="show the images and whether they are up to date")

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from container_runtime import environments
-from container_runtime.environment_start import wrap_start
-from container_runtime.environments import (
+from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
+from container_runtime.images.wheelhouse import key_of_requirements
+from container_runtime.process import environments
+from container_runtime.process.environment_start import wrap_start
+from container_runtime.process.environments import (
     CHECKOUT,
     EnvironmentBuildError,
     build_environment,
@@ -27,10 +29,8 @@ from container_runtime.environments import (
     main,
     needs_environment,
 )
-from container_runtime.images import ImageCatalogue, ImageDefinition
-from container_runtime.local_process import LocalProcesses
+from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.spec import ContainerSpec
-from container_runtime.wheelhouse import key_of_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ import docker.errors
 import requests.exceptions
 import urllib3.exceptions
 
-from container_runtime.engine import install_packages
+from container_runtime.docker.daemon import install_packages
 from container_runtime.runtime import ContainerRuntimeError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import docker
 import docker.errors
 from docker.types import IPAMConfig, IPAMPool
 
-from container_runtime.docker_border import translated
+from container_runtime.docker.border import translated
 from container_runtime.runtime import ContainerRuntimeError, FoundNetwork, Network, NetworkExhaustedError
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from container_runtime.environments import build_environment
-from container_runtime.images import ImageCatalogue
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.process.environments import build_environment
 from container_runtime.runtime import ContainerRuntimeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parents[2]
 # What configures pip for whoever started the emulator, handed over in one variable that the container's command does
 # not get.
 _BUILDER_ENVIRONMENT = "SMDEBUG_EMULATOR_BUILDER_ENVIRONMENT"

@@ -26,7 +26,7 @@ KEY_LABEL = "smdebug-emulator.key"
 IMAGE_LABEL = "smdebug-emulator.image"
 """On our images: its name."""
 
-DEFINITIONS_FOLDER = Path(__file__).resolve().parent.parent / "rules_images"
+DEFINITIONS_FOLDER = Path(__file__).resolve().parents[2] / "rules_images"
 
 _VERSION_TAG = re.compile(r"\d")
 

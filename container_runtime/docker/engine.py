@@ -19,16 +19,16 @@ import requests.exceptions
 from docker.types import LogConfig
 from docker.types import Mount as EngineMount
 
-from container_runtime.docker_border import REQUEST_SECONDS, connect, is_read_timeout, raise_for_status, translated
-from container_runtime.docker_log import assemble_lines, parse_timestamp, read_frames
-from container_runtime.docker_network import (
+from container_runtime.docker.border import REQUEST_SECONDS, connect, is_read_timeout, raise_for_status, translated
+from container_runtime.docker.log import assemble_lines, parse_timestamp, read_frames
+from container_runtime.docker.network import (
     create_hosts_network,
     ensure_network,
     find_networks,
     find_place,
     remove_network,
 )
-from container_runtime.images import IMAGE_LABEL, KEY_LABEL, ImageCatalogue, local_name
+from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue, local_name
 from container_runtime.runtime import (
     Container,
     ContainerNotFoundError,

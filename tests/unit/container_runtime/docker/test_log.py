@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from container_runtime.docker_log import assemble_lines, parse_timestamp, read_frames
+from container_runtime.docker.log import assemble_lines, parse_timestamp, read_frames
 from container_runtime.runtime import MAX_LINE_BYTES, LogLine
 
 FIRST = b"2025-01-01T00:00:00.5Z "

@@ -11,7 +11,7 @@ import tomllib
 import zipfile
 from typing import IO, TYPE_CHECKING
 
-from container_runtime.wheelhouse import build_project_wheel
+from container_runtime.images.wheelhouse import build_project_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
