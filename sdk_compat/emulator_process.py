@@ -43,7 +43,7 @@ class EmulatorProcess:
         state_dir.parent.mkdir(parents=True, exist_ok=True)
         self.state_dir = state_dir
         self.log_path = state_dir.with_name(f"{state_dir.name}.log")
-        command = [sys.executable, "-m", "emulator", "start", "--port", str(port)]
+        command = [sys.executable, "-P", "-m", "emulator", "start", "--port", str(port)]
         command += ["--runtime", runtime, "--state-dir", str(state_dir)]
         with self.log_path.open("w") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -80,7 +80,7 @@ def run_demo(endpoint: str, output: Path) -> int:
     console.print("Putting 1,797 handwritten digits and the training script into S3 ...")
     stage_inputs(s3)
     queue_url = watch_events(client("sqs"), client("events"))
-    deploy = [sys.executable, "-m", "emulator", "stop-handler", "deploy", "--endpoint-url", endpoint]
+    deploy = [sys.executable, "-P", "-m", "emulator", "stop-handler", "deploy", "--endpoint-url", endpoint]
     subprocess.run(deploy, check=True)
 
     started = time.monotonic()

@@ -14,7 +14,7 @@ import boto3
 import pytest
 from click.testing import CliRunner
 
-from emulator.cli import main
+from emulator.cli.commands import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -178,6 +178,23 @@ def test_without_an_emulator_the_commands_say_how_to_start_one(command: list[str
     result = CliRunner().invoke(main, [*command, "--state-dir", str(tmp_path)])
     assert result.exit_code == 1
     assert "smdebug-emulator start" in result.output
+
+
+@pytest.mark.parametrize("arguments", [["rules", "list"], ["env"]])
+def test_files_of_the_current_folder_take_no_module_s_place(
+    start: Start, tmp_path: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands' own subprocesses start in the user's folder, where any name may be taken."""
+    for name in ("smdebug", "sdk_compat", "json", "botocore"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the current folder')\n")
+    assert first_line(start("--port", "0"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(tmp_path / "state"))
+    code = "import sys; sys.path.remove(''); from emulator.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_variable_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

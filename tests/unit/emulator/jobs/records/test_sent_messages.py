@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from moto import mock_aws
 
-from emulator.cli import main
+from emulator.cli.commands import main
 from emulator.exceptions import StartupError
 from emulator.jobs.records import store as store_module
 from emulator.jobs.records.sent_messages import SNS, format_sent, read_sent, record_message
@@ -103,7 +103,7 @@ def test_following(store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPa
             raise KeyboardInterrupt
         happen()
 
-    monkeypatch.setattr("emulator.cli.time.sleep", pause)
+    monkeypatch.setattr("emulator.cli.events.time.sleep", pause)
     lines = show(tmp_path, "--follow")
     assert [line.rpartition("message ")[2].strip() for line in lines] == ["0", "1", "2"]
 

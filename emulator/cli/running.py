@@ -1,0 +1,67 @@
+"""What several commands share: which emulator they speak of, clients of it, and how a command fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from emulator.exceptions import StartupError
+from emulator.gateway.instance import InstanceRecord, find_instance
+from emulator.settings import Settings, settings_from_environment
+
+if TYPE_CHECKING:
+    from emulator.events.stop_handler import ClientFactory
+
+state_dir_option = click.option(
+    "--state-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of everything that survives a restart  [default: $SMDEBUG_EMULATOR_STATE_DIR, else one in the XDG "
+    "state folder].",
+)
+
+
+def read_settings(state_dir: Path | None) -> Settings:
+    """The environment's settings, with the state folder that the command was given; ends the command if one is bad."""
+    try:
+        settings = settings_from_environment()
+    except StartupError as error:
+        fail(str(error))
+    return settings if state_dir is None else replace(settings, state_dir=state_dir)
+
+
+def find_running(settings: Settings) -> InstanceRecord:
+    """The emulator that runs on the state folder; ends the command if there is none."""
+    record = find_instance(settings.state_dir)
+    if record is None:
+        fail(
+            f"No emulator is running on the state folder {settings.state_dir}: start one with smdebug-emulator start, "
+            "or name its folder with --state-dir."
+        )
+    return record
+
+
+def build_client_factory(endpoint_url: str, region: str) -> ClientFactory:
+    """A function that makes a boto3 client of the emulator for a service's name."""
+    import boto3
+
+    credentials = Settings().container_credentials
+    session = boto3.Session(
+        aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
+        region_name=region,
+    )
+    make: Any = session.client
+
+    def client(service_name: str) -> Any:
+        return make(service_name, endpoint_url=endpoint_url)
+
+    return client
+
+
+def fail(text: str) -> NoReturn:
+    """End the command with exit code 1 and one message on standard error."""
+    click.echo(text, err=True)
+    raise SystemExit(1)

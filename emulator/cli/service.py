@@ -1,0 +1,137 @@
+"""``start``, ``stop`` and ``status``: the emulator itself."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from dataclasses import replace
+from http.client import HTTPConnection, HTTPException
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+import click
+
+from emulator.cli.running import build_client_factory, fail, find_running, read_settings, state_dir_option
+from emulator.exceptions import StartupError
+from emulator.gateway.instance import InstanceRecord, wait_until_free
+from emulator.settings import RUNTIME_CHOICES, Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from emulator.events.stop_handler import ClientFactory
+    from emulator.settings import RuntimeChoice
+
+_STOP_SECONDS = 180.0
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), help="TCP port; 0 takes any free one  [default: 4580].")
+@click.option(
+    "--runtime",
+    type=click.Choice(RUNTIME_CHOICES),
+    help="What runs containers: docker, local processes, or docker where an engine answers  [default: auto].",
+)
+@state_dir_option
+def start(port: int | None, runtime: str | None, state_dir: Path | None) -> None:
+    """Serve in the foreground until Ctrl-C or SIGTERM.
+
+    Prints one line when it answers; its log goes to standard error. On the way out every job is stopped and no
+    container is left.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for package in ("emulator", "container_runtime"):
+        logging.getLogger(package).setLevel(logging.INFO)
+    settings = read_settings(state_dir)
+    if port is not None:
+        settings = replace(settings, port=port)
+    if runtime is not None:
+        settings = replace(settings, runtime=cast("RuntimeChoice", runtime))
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    _serve(settings, stopping)
+
+
+def _serve(settings: Settings, stopping: threading.Event) -> None:
+    from emulator.app import Emulator
+
+    try:
+        emulator = Emulator(settings)
+    except StartupError as error:
+        fail(str(error))
+    try:
+        click.echo(f"{emulator.settings.endpoint_url} answers. {emulator.chosen.reason} State: {settings.state_dir}")
+        sys.stdout.flush()
+        stopping.wait()
+    finally:
+        emulator.close()
+
+
+@click.command()
+@state_dir_option
+def stop(state_dir: Path | None) -> None:
+    """Stop the emulator that runs on the state folder, as Ctrl-C does, and wait for its end."""
+    settings = read_settings(state_dir)
+    record = find_running(settings)
+    os.kill(record.pid, signal.SIGTERM)
+    if not wait_until_free(settings.state_dir, _STOP_SECONDS):
+        fail(f"The emulator (process {record.pid}) is still stopping its jobs after {_STOP_SECONDS:.0f} s.")
+    click.echo(f"Stopped the emulator at {record.endpoint_url}.")
+
+
+@click.command()
+@state_dir_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def status(state_dir: Path | None, *, as_json: bool) -> None:
+    """Show the emulator and its latest jobs. The exit code is 1 when none is running."""
+    settings = read_settings(state_dir)
+    record = find_running(settings)
+    emulator = _ask_health(record)
+    jobs = _list_jobs(build_client_factory(record.endpoint_url, record.region))
+    if as_json:
+        click.echo(json.dumps({"emulator": emulator, "trainingJobs": jobs}, default=str))
+    else:
+        _print_status(emulator, jobs)
+
+
+def _ask_health(record: InstanceRecord) -> dict[str, Any]:
+    address = urlsplit(record.endpoint_url)
+    connection = HTTPConnection(str(address.hostname), address.port, timeout=10)
+    try:
+        connection.request("GET", "/_emulator/health")
+        health: dict[str, Any] = json.loads(connection.getresponse().read())
+    except (OSError, HTTPException, ValueError) as error:
+        fail(f"The emulator at {record.endpoint_url} (process {record.pid}) does not answer: {error}")
+    finally:
+        connection.close()
+    return health
+
+
+def _list_jobs(client: ClientFactory) -> list[dict[str, Any]]:
+    answer = client("sagemaker").list_training_jobs(SortBy="CreationTime", SortOrder="Descending", MaxResults=20)
+    summaries: list[dict[str, Any]] = answer["TrainingJobSummaries"]
+    return summaries
+
+
+def _print_status(emulator: dict[str, Any], jobs: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    about = Table(show_header=False, box=None)
+    for name, value in emulator.items():
+        about.add_row(f"[bold]{name}[/bold]", str(value))
+    console.print(about)
+    if not jobs:
+        console.print("No training jobs yet.")
+        return
+    table = Table("Training job", "Status", "Secondary status", "Created")
+    for job in jobs:
+        created = job["CreationTime"].astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        table.add_row(job["TrainingJobName"], job["TrainingJobStatus"], job.get("SecondaryStatus", ""), created)
+    console.print(table)

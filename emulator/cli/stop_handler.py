@@ -1,0 +1,44 @@
+"""``stop-handler deploy``: a function that stops jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from emulator.cli.running import build_client_factory, fail, find_running, read_settings, state_dir_option
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.group("stop-handler")
+def stop_handler() -> None:
+    """The function that stops a training job when one of its rules finds an issue."""
+
+
+@stop_handler.command("deploy")
+@state_dir_option
+@click.option("--endpoint-url", help="Deploy there instead of to the emulator of the state folder.")
+@click.option("--name", default="smdebug-stop-training", show_default=True, help="Of the function and of its rule.")
+@click.option("--rule", "rules", multiple=True, help="Only this rule may stop a job; may be given more than once.")
+@click.option("--job-name-prefix", default="", help="Only jobs whose names begin so are watched.")
+def deploy(
+    state_dir: Path | None, endpoint_url: str | None, name: str, rules: tuple[str, ...], job_name_prefix: str
+) -> None:
+    """Set up role, Lambda function, EventBridge rule, permission and target."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from emulator.events.stop_handler import deploy_stop_handler
+
+    settings = read_settings(state_dir)
+    if endpoint_url is None:
+        record = find_running(settings)
+        client = build_client_factory(record.endpoint_url, record.region)
+    else:
+        client = build_client_factory(endpoint_url, settings.region)
+    try:
+        deployed = deploy_stop_handler(client, name, rule_names=rules, job_name_prefix=job_name_prefix)
+    except (BotoCoreError, ClientError) as error:
+        fail(f"The stop handler could not be deployed: {error}")
+    click.echo(f"Function {deployed.function_arn}\nRule     {deployed.rule_arn}\nRole     {deployed.role_arn}")
