@@ -64,8 +64,8 @@ def wait_until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
 
 def upload(endpoint: str, steps: int) -> None:
     """A run of two tensors of 16 kB a step under s3://runs/job."""
-    from smdebug.core.collection_manager import CollectionManager
-    from smdebug.core.writer import FileWriter
+    from smdebug.config.collection_manager import CollectionManager
+    from smdebug.writing.file_writer import FileWriter
 
     client: Any = boto3.client("s3", endpoint_url=endpoint)
     client.create_bucket(Bucket="runs")

@@ -23,8 +23,8 @@ import numpy as np
 from benchmarks import _slow_s3
 from benchmarks._original import build_original
 from benchmarks._scratch import scratch
-from smdebug.core.collection_manager import CollectionManager
-from smdebug.core.writer import FileWriter
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.writing.file_writer import FileWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks._engine import back_ends
 from benchmarks._rule_job import BUCKET, build_rule, open_emulator, run_in_a_process, waiting_job
-from smdebug.core.collection_manager import CollectionManager
+from smdebug.config.collection_manager import CollectionManager
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

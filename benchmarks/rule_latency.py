@@ -23,10 +23,10 @@ from benchmarks._rule_job import (
     wait_until,
     waiting_job,
 )
-from smdebug.core.collection import Collection
-from smdebug.core.collection_manager import CollectionManager
-from smdebug.core.modes import ModeKeys
-from smdebug.core.writer import FileWriter
+from smdebug.config.collection import Collection
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.mode_keys import ModeKeys
+from smdebug.writing.file_writer import FileWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

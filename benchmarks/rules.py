@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from smdebug.core.collection import Collection
-from smdebug.core.collection_manager import CollectionManager
-from smdebug.core.locations import END_OF_JOB_FILE
-from smdebug.core.modes import ModeKeys
-from smdebug.core.output import write_whole_file
-from smdebug.core.writer import FileWriter
+from smdebug.config.collection import Collection
+from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugError
+from smdebug.format.locations import END_OF_JOB_FILE
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.builtin import find_built_in_rule, list_names
+from smdebug.storage.output import write_whole_file
 from smdebug.trials import create_trial
+from smdebug.writing.file_writer import FileWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

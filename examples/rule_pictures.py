@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from smdebug.core.collection import Collection
-from smdebug.core.collection_manager import CollectionManager
-from smdebug.core.locations import END_OF_JOB_FILE
-from smdebug.core.modes import ModeKeys
-from smdebug.core.output import write_whole_file
-from smdebug.core.writer import FileWriter
+from smdebug.config.collection import Collection
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.format.locations import END_OF_JOB_FILE
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.builtin import find_built_in_rule
 from smdebug.rules.builtin.stalled_training_rule import StalledTrainingRule
 from smdebug.rules.evaluator import evaluate
 from smdebug.rules.rule_report import PLOT_FILE, RuleReport
+from smdebug.storage.output import write_whole_file
 from smdebug.trials import create_trial
+from smdebug.writing.file_writer import FileWriter
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 COLLECTIONS = {"weights": "^fc.weight", "gradients": "^gradient", "losses": "loss"}

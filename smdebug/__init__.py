@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from smdebug.core.collection_keys import CollectionKeys
-    from smdebug.core.modes import ModeKeys as modes  # noqa: N813 - the name that users import
-    from smdebug.core.reduction_config import ReductionConfig
-    from smdebug.core.save_config import SaveConfig, SaveConfigMode
+    from smdebug.config.collection_keys import CollectionKeys
+    from smdebug.config.reduction_config import ReductionConfig
+    from smdebug.config.save_config import SaveConfig, SaveConfigMode
+    from smdebug.mode_keys import ModeKeys as modes  # noqa: N813 - the name that users import
 
 __all__ = ["CollectionKeys", "ReductionConfig", "SaveConfig", "SaveConfigMode", "__version__", "modes"]
 
@@ -20,11 +20,11 @@ __all__ = ["CollectionKeys", "ReductionConfig", "SaveConfig", "SaveConfigMode", 
 __version__ = "1.0.34"
 
 _HOMES = {
-    "CollectionKeys": ("smdebug.core.collection_keys", "CollectionKeys"),
-    "ReductionConfig": ("smdebug.core.reduction_config", "ReductionConfig"),
-    "SaveConfig": ("smdebug.core.save_config", "SaveConfig"),
-    "SaveConfigMode": ("smdebug.core.save_config", "SaveConfigMode"),
-    "modes": ("smdebug.core.modes", "ModeKeys"),
+    "CollectionKeys": ("smdebug.config.collection_keys", "CollectionKeys"),
+    "ReductionConfig": ("smdebug.config.reduction_config", "ReductionConfig"),
+    "SaveConfig": ("smdebug.config.save_config", "SaveConfig"),
+    "SaveConfigMode": ("smdebug.config.save_config", "SaveConfigMode"),
+    "modes": ("smdebug.mode_keys", "ModeKeys"),
 }
 
 

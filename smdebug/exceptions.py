@@ -7,7 +7,7 @@ wrong, where, and what to do next.
 
 from __future__ import annotations
 
-from smdebug.core.modes import ModeKeys as modes  # noqa: N813 -- the name that users import from here
+from smdebug.mode_keys import ModeKeys as modes  # noqa: N813 -- the name that users import from here
 
 
 class SMDebugError(Exception):

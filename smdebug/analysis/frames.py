@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
+from smdebug.mode_keys import ModeKeys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pandas
 
-    from smdebug.core.tensor_location import TensorLocation
+    from smdebug.format.tensor_location import TensorLocation
     from smdebug.trials.trial import Trial
 
 COLUMNS = ("step", "mode", "mode_step", "worker", "tensor", "reduction", "value")

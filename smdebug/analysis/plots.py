@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from smdebug.core.modes import ModeKeys
-from smdebug.core.reductions import check_reduction_name
 from smdebug.exceptions import SMDebugError, SMDebugValueError, TensorUnavailable
+from smdebug.format.reductions import check_reduction_name
+from smdebug.mode_keys import ModeKeys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

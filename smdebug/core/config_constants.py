@@ -1,40 +1,8 @@
-"""Names of environment variables and files that a run's configuration comes from, and their defaults."""
+"""A door to `smdebug.environment` for code written for smdebug."""
 
-CONFIG_FILE_PATH_ENV_STR = "SMDEBUG_CONFIG_FILE_PATH"
-DEFAULT_SAGEMAKER_CONFIG_FILE = "/opt/ml/input/config/debughookconfig.json"
-DEFAULT_SAGEMAKER_OUTDIR = "/opt/ml/output/tensors"
+import sys
 
-TENSORBOARD_CONFIG_FILE_PATH_ENV_STR = "TENSORBOARD_CONFIG_FILE_PATH"
-DEFAULT_SAGEMAKER_TENSORBOARD_CONFIG_FILE = "/opt/ml/input/config/tensorboardoutputconfig.json"
-DEFAULT_SAGEMAKER_TENSORBOARD_PATH = "/opt/ml/output/tensorboard"
+from smdebug import environment as module
+from smdebug.environment import *  # noqa: F403 - for type checkers; at run time the module below stands here
 
-CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR = "CHECKPOINT_CONFIG_FILE_PATH"
-DEFAULT_CHECKPOINT_CONFIG_FILE = "/opt/ml/input/config/checkpointconfig.json"
-
-# Its presence is how the library knows that SageMaker runs the job.
-TRAINING_JOB_NAME_ENV_STR = "TRAINING_JOB_NAME"
-USE_SMDEBUG_ENV_STR = "USE_SMDEBUG"
-
-DEFAULT_WORKER_NAME = "worker_0"
-DEFAULT_COLLECTIONS_FILE_NAME = "worker_0_collections.json"
-DEFAULT_SAGEMAKER_METRICS_PATH = "SAGEMAKER_METRICS_DIRECTORY"
-
-# Current host of a job of several: part of the names of what a node writes.
-DEFAULT_RESOURCE_CONFIG_FILE = "/opt/ml/input/config/resourceconfig.json"
-
-# Names of the profiler, which is no part of this library, and of its report's telemetry, of which there is none.
-PAPERMILL_EXECUTION_ENV_VAR = "PAPERMILL_EXECUTION"
-PROFILER_REPORT_VERSION = "profiler_report_v1"
-PROFILER_TELEMETRY_URL = ""
-
-LOG_LEVEL_ENV_STR = "SMDEBUG_LOG_LEVEL"
-LOG_PATH_ENV_STR = "SMDEBUG_LOG_PATH"
-LOG_ALL_TO_STDOUT_ENV_STR = "SMDEBUG_LOG_ALL_TO_STDOUT"
-LOG_CONTEXT_ENV_STR = "SMDEBUG_LOG_CONTEXT"
-LOG_DUPLICATION_THRESHOLD = 3
-
-INCOMPLETE_STEP_WAIT_WINDOW_KEY = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
-MISSING_EVENT_FILE_RETRY_LIMIT_KEY = "SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT"
-TRAINING_END_DELAY_REFRESH_KEY = "SMDEBUG_TRAINING_END_DELAY_REFRESH"
-# Seconds for which a reader asks again while nothing answers at S3's endpoint; 0 by default.
-S3_OUTAGE_WAIT_KEY = "SMDEBUG_S3_OUTAGE_WAIT"
+sys.modules[__name__] = module

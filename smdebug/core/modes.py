@@ -1,36 +1,8 @@
-"""The phases of a job that steps are counted in."""
+"""A door to `smdebug.mode_keys` for code written for smdebug."""
 
-from enum import Enum
+import sys
 
+from smdebug import mode_keys as module
+from smdebug.mode_keys import *  # noqa: F403 - for type checkers; at run time the module below stands here
 
-class ModeKeys(Enum):
-    """Phase of a job; GLOBAL counts every step whatever its phase. The values are what event records hold."""
-
-    TRAIN = 1
-    EVAL = 2
-    PREDICT = 3
-    GLOBAL = 4
-
-
-ALLOWED_MODES = tuple(ModeKeys)
-ALLOWED_MODE_NAMES = tuple(mode.name for mode in ModeKeys)
-MODE_PLUGIN_NAME = "mode"
-MODE_STEP_PLUGIN_NAME = "mode_step"
-
-
-def str_to_mode_keys(mode_str: str) -> ModeKeys:
-    """Return the mode of a lower-case name; ValueError for any other text."""
-    if mode_str not in {name.lower() for name in ALLOWED_MODE_NAMES}:
-        raise ValueError(f"Unknown mode {mode_str!r}: use train, eval, predict or global.")
-    return ModeKeys[mode_str.upper()]
-
-
-def check_mode(mode: object) -> ModeKeys:
-    """Return a mode as it is; for anything else SMDebugValueError names those there are."""
-    if not isinstance(mode, ModeKeys):
-        # Errors know modes, so modes come first.
-        from smdebug.exceptions import SMDebugValueError
-
-        names = ", ".join(f"modes.{known.name}" for known in ModeKeys)
-        raise SMDebugValueError(f"{mode!r} is no mode: use one of {names}.")
-    return mode
+sys.modules[__name__] = module

@@ -1,19 +1,8 @@
-"""Listing a bucket, under the name that code written for smdebug knows."""
+"""A door to `smdebug.compatibility.s3_handler` for code written for smdebug."""
 
-from __future__ import annotations
+import sys
 
-from smdebug.core.access_layer.s3handler import ListRequest, S3Handler
+from smdebug.compatibility import s3_handler as module
+from smdebug.compatibility.s3_handler import *  # noqa: F403 - for type checkers; at run time the module below stands here
 
-__all__ = ["list_s3_objects"]
-
-
-def list_s3_objects(
-    bucket: str, prefix: str, start_after_key: str | None = None, delimiter: str = ""
-) -> tuple[list[str], str | None]:
-    """Return the keys under a prefix, sorted, and the last of them; `start_after_key` where there is none.
-
-    Raises:
-        ObjectStoreError: S3 refuses, or does not answer after retries.
-    """
-    keys = S3Handler.list_prefix(ListRequest(bucket, prefix, delimiter, start_after_key or ""))
-    return keys, keys[-1] if keys else start_after_key
+sys.modules[__name__] = module

@@ -1,14 +1,8 @@
-"""Whether SageMaker runs this process."""
+"""A door to `smdebug.environment` for code written for smdebug."""
 
-from __future__ import annotations
+import sys
 
-import os
+from smdebug import environment as module
+from smdebug.environment import *  # noqa: F403 - for type checkers; at run time the module below stands here
 
-from smdebug.core.config_constants import TRAINING_JOB_NAME_ENV_STR
-
-__all__ = ["is_sagemaker_job"]
-
-
-def is_sagemaker_job() -> bool:
-    """Tell whether this process belongs to a SageMaker training job: TRAINING_JOB_NAME is set."""
-    return TRAINING_JOB_NAME_ENV_STR in os.environ
+sys.modules[__name__] = module

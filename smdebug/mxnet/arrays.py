@@ -10,7 +10,7 @@ import numpy as np
 from mxnet import autograd, nd
 from mxnet.base import _LIB, MXNetError, check_call
 
-from smdebug.core.tfevent import DATA_TYPE_NUMBERS, get_storable_array
+from smdebug.format.tfevent import DATA_TYPE_NUMBERS, get_storable_array
 from smdebug.mxnet.training_failures import TrainingsOwnError
 
 if TYPE_CHECKING:

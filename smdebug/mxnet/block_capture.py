@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from mxnet import gluon, nd
 
-    from smdebug.core.saving_plan import StepPlan
+    from smdebug.capture.saving_plan import StepPlan
 
 
 class BlockCapture:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mxnet import autograd, gluon, nd
 
-from smdebug.core.arrays import get_content
-from smdebug.core.barrier import guarded
-from smdebug.core.collection import CollectionKeys
-from smdebug.core.hook import BaseHook
-from smdebug.core.logger import get_logger
-from smdebug.core.modes import ModeKeys
+from smdebug.barrier import guarded
+from smdebug.capture.hook import BaseHook
+from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugError
+from smdebug.format.arguments import get_content
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
 from smdebug.mxnet.arrays import get_storable, view_array
 from smdebug.mxnet.block_capture import BlockCapture
 from smdebug.mxnet.blocks import OUTPUT_SUFFIX, get_block_name, is_tracing, list_blocks
@@ -29,8 +29,9 @@ from smdebug.mxnet.workers import get_worker
 if TYPE_CHECKING:
     import numpy as np
 
-    from smdebug.core.run_writer import Worker
-    from smdebug.core.saving_plan import Selection, StepPlan
+    from smdebug.capture.saving_plan import StepPlan
+    from smdebug.writing.run_writer import Worker
+    from smdebug.writing.selected_tensor import Selection
 
 _MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from mxnet import autograd, gluon
 
-from smdebug.core.barrier import LossReport, guarded
-from smdebug.core.logger import get_logger
-from smdebug.core.singleton import get_current_hook, is_switched_on
+from smdebug.barrier import LossReport, guarded
+from smdebug.capture.singleton import get_current_hook
+from smdebug.environment import is_switched_on
+from smdebug.logger import get_logger
 from smdebug.mxnet.blocks import get_block_name, is_tracing, list_blocks
 from smdebug.mxnet.hook import Hook
 from smdebug.mxnet.training_failures import gives_back_failures
@@ -28,7 +29,7 @@ from smdebug.mxnet.versions import is_supported
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from smdebug.core.collection import Collection
+    from smdebug.config.collection import Collection
 
 
 # A script that makes a new loss in every step would make the hook grow without end.

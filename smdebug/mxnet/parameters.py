@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smdebug.core.logger import get_logger
+from smdebug.logger import get_logger
 from smdebug.mxnet.arrays import wait_for
 from smdebug.mxnet.blocks import get_block_name, list_blocks
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mxnet import gluon, nd
 
-    from smdebug.core.saving_plan import StepPlan
+    from smdebug.capture.saving_plan import StepPlan
 
 
 class ParameterCapture:

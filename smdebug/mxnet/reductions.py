@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from smdebug.core.arrays import get_content
-from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name
-from smdebug.core.tfevent import DATA_TYPE_NUMBERS, get_storable_array
+from smdebug.format.arguments import get_content
+from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name
+from smdebug.format.tfevent import DATA_TYPE_NUMBERS, get_storable_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from smdebug.core.step_writer import StepWriter
+    from smdebug.writing.step_writer import StepWriter
 
 
 class ReductionQueue:

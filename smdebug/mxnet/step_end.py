@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from mxnet import gluon
 
-from smdebug.core.barrier import guarded
+from smdebug.barrier import guarded
 from smdebug.mxnet.training_failures import gives_back_failures
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mxnet
 
-from smdebug.core.framework_versions import check_version
+from smdebug.capture.framework_versions import check_version
 
 
 def is_supported() -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from smdebug.core.collection_keys import CollectionKeys
-from smdebug.core.modes import ModeKeys as modes  # noqa: N813 - the name that scripts use
-from smdebug.core.reduction_config import ReductionConfig
-from smdebug.core.save_config import SaveConfig, SaveConfigMode
-from smdebug.core.singleton import del_hook, set_hook
+from smdebug.capture.singleton import del_hook, set_hook
+from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.reduction_config import ReductionConfig
+from smdebug.config.save_config import SaveConfig, SaveConfigMode
+from smdebug.mode_keys import ModeKeys as modes  # noqa: N813 - the name that scripts use
 from smdebug.pytorch.collection import Collection
 from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.singleton_utils import get_hook

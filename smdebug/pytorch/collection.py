@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.collection import Collection as BaseCollection
-from smdebug.core.collection import CollectionKeys
-from smdebug.core.collection_manager import CollectionManager as BaseCollectionManager
+from smdebug.config.collection import Collection as BaseCollection
+from smdebug.config.collection import CollectionKeys
+from smdebug.config.collection_manager import CollectionManager as BaseCollectionManager
 
 if TYPE_CHECKING:
     from torch import nn

@@ -9,7 +9,7 @@ import torch
 from smdebug.pytorch.tensors import get_storable
 
 if TYPE_CHECKING:
-    from smdebug.core.step_writer import StepWriter
+    from smdebug.writing.step_writer import StepWriter
 
 # Host memory that queued copies may take before they are written out.
 _MAX_BYTES = 512 * 1024 * 1024

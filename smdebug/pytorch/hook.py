@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import nn
 
-from smdebug.core.barrier import guarded
-from smdebug.core.collection import Collection as BaseCollection
-from smdebug.core.collection import CollectionKeys
-from smdebug.core.collection_setup import selects_nothing
-from smdebug.core.framework_versions import check_version
-from smdebug.core.logger import get_logger
-from smdebug.core.modes import ModeKeys
+from smdebug.barrier import guarded
+from smdebug.capture.framework_versions import check_version
+from smdebug.config.collection import Collection as BaseCollection
+from smdebug.config.collection import CollectionKeys
+from smdebug.config.collection_setup import selects_nothing
 from smdebug.exceptions import SMDebugError
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.call_context import is_training_call
 from smdebug.pytorch.collection import Collection, CollectionManager
 from smdebug.pytorch.compiled_models import CompiledModels, get_written_model
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
     from torch.utils.hooks import RemovableHandle
 
-    from smdebug.core.run_writer import Worker
-    from smdebug.core.saving_plan import StepPlan
+    from smdebug.capture.saving_plan import StepPlan
+    from smdebug.writing.run_writer import Worker
 
 # The first with torch.compiler and with hooks of optimizers, by which a step is known to be over.
 _OLDEST = (2, 1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from smdebug.core.logger import get_logger
+from smdebug.logger import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Collection

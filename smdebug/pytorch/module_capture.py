@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.utils.hooks import RemovableHandle
 
-    from smdebug.core.saving_plan import StepPlan
+    from smdebug.capture.saving_plan import StepPlan
 
 INPUT_SUFFIX = "_input_"
 OUTPUT_SUFFIX = "_output_"

@@ -20,11 +20,12 @@ import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from smdebug.core.barrier import LossReport, guarded
-from smdebug.core.logger import get_logger
-from smdebug.core.modes import ModeKeys
-from smdebug.core.singleton import get_current_hook, is_switched_on
-from smdebug.core.step_counters import StepCounters
+from smdebug.barrier import LossReport, guarded
+from smdebug.capture.singleton import get_current_hook
+from smdebug.capture.step_counters import StepCounters
+from smdebug.environment import is_switched_on
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.call_context import is_being_built, is_training_call
 from smdebug.pytorch.call_watch import CallWatch
 from smdebug.pytorch.compiled_models import get_written_model, is_compiled
@@ -33,7 +34,7 @@ from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.workers import is_data_loader_worker
 
 if TYPE_CHECKING:
-    from smdebug.core.collection import Collection
+    from smdebug.config.collection import Collection
     from smdebug.pytorch.step_end import TellsOfOptimizer
 
 # Steps for which models are looked for: what is trained without a call of its own is never found.

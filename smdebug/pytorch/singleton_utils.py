@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from smdebug.core.singleton import del_hook, find_hook, set_hook
+from smdebug.capture.singleton import del_hook, find_hook, set_hook
 from smdebug.pytorch.hook import Hook
 
 __all__ = ["del_hook", "get_hook", "set_hook"]
 
 
 def get_hook(json_config_path: str | None = None, create_if_not_exists: bool = False) -> Hook | None:
-    """Return the hook of this process, or one made of the job's config; see `smdebug.core.singleton.find_hook`."""
+    """Return the hook of this process, or one made of the job's config; see `smdebug.capture.singleton.find_hook`."""
     return find_hook(Hook, json_config_path, create_if_not_exists)

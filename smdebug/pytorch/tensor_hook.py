@@ -10,9 +10,9 @@ from torch._C._functorch import peek_interpreter_stack
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from smdebug.core.hook import BaseHook
-from smdebug.core.reductions import get_reduction_tensor_name
+from smdebug.capture.hook import BaseHook
 from smdebug.exceptions import SMDebugValueError
+from smdebug.format.reductions import get_reduction_tensor_name
 from smdebug.pytorch.device_queue import DeviceQueue
 from smdebug.pytorch.reductions import reduce_tensor
 from smdebug.pytorch.tensors import get_storable, take_off_transforms, to_array
@@ -20,7 +20,7 @@ from smdebug.pytorch.tensors import get_storable, take_off_transforms, to_array
 if TYPE_CHECKING:
     import numpy as np
 
-    from smdebug.core.saving_plan import Selection
+    from smdebug.writing.selected_tensor import Selection
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)

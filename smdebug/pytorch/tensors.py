@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
 
-from smdebug.core.arrays import get_content
-from smdebug.core.tfevent import DATA_TYPE_NUMBERS, get_storable_array
+from smdebug.format.arguments import get_content
+from smdebug.format.tfevent import DATA_TYPE_NUMBERS, get_storable_array
 
 if TYPE_CHECKING:
     import numpy as np

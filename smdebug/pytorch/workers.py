@@ -6,7 +6,7 @@ import sys
 
 import torch
 
-from smdebug.core.run_writer import Worker
+from smdebug.writing.run_writer import Worker
 
 
 def get_worker() -> Worker:

@@ -16,7 +16,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from smdebug.core.output import is_s3_path
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.rules.builtin import find_built_in_rule, list_names
 from smdebug.rules.evaluator import evaluate_to_end
@@ -25,6 +24,7 @@ from smdebug.rules.rule_preparation import check_other_trials, split_steps
 from smdebug.rules.rule_report import RuleReport
 from smdebug.rules.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict
 from smdebug.rules.watched_quantity import to_json_number
+from smdebug.storage.output import is_s3_path
 from smdebug.trials import create_trial
 from smdebug.trials.create import open_files
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.parameters import Parameter, boolean, convert_parameters, regex, texts
 from smdebug.rules.rule import Finding, Rule
 from smdebug.rules.step_values import Place, share_values
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from smdebug.core.step_index import SavedTensor
-    from smdebug.core.tensor_location import TensorLocation
+    from smdebug.format.tensor_location import TensorLocation
+    from smdebug.reading.step_index import SavedTensor
     from smdebug.rules.step_batch import Selection
     from smdebug.rules.watched_quantity import Side
     from smdebug.trials.trial import Trial

@@ -9,10 +9,10 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.s3 import S3Objects, build_s3_client
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.parameters import boolean, convert_parameters, integer, number
 from smdebug.rules.rule import Rule
+from smdebug.storage.s3 import S3Objects, build_s3_client
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

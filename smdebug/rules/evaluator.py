@@ -16,9 +16,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smdebug.core.config_constants import S3_OUTAGE_WAIT_KEY
-from smdebug.core.logger import get_logger
+from smdebug.environment import S3_OUTAGE_WAIT_KEY
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
+from smdebug.logger import get_logger
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.rule_config import (
     DEFAULT_RULE_CONFIG_PATH,

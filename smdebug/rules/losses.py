@@ -6,8 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from smdebug.core.collection_keys import CollectionKeys
-from smdebug.core.modes import ModeKeys
+from smdebug.config.collection_keys import CollectionKeys
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.parameters import regex
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from crc32c import crc32c
 
-from smdebug.core.run_files import LocalRunFiles
-from smdebug.core.tfevent import DATA_TYPE_NUMBERS, FOOTER_BYTES, HEADER_BYTES, encode_heads
+from smdebug.format.tfevent import DATA_TYPE_NUMBERS, FOOTER_BYTES, HEADER_BYTES, encode_heads
+from smdebug.reading.run_files import LocalRunFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from smdebug.core.run_files import RunFiles
-    from smdebug.core.tensor_location import TensorLocation
+    from smdebug.format.tensor_location import TensorLocation
+    from smdebug.reading.run_files import RunFiles
 
 # Parts of a file are read at once up to this size, and where at least one byte in so many is wanted.
 _LARGEST_BLOCK = 16 * 1024 * 1024

@@ -9,7 +9,7 @@ from smdebug.exceptions import TensorUnavailable, TensorUnavailableForStep
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from smdebug.core.tensor import Tensor
+    from smdebug.reading.tensor import Tensor
     from smdebug.trials.trial import Trial
 
 

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from smdebug.core.logger import get_logger
 from smdebug.exceptions import SMDebugError
+from smdebug.logger import get_logger
 from smdebug.rules.custom_source import REQUIREMENTS
 
 if TYPE_CHECKING:

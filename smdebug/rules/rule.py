@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from smdebug.core.logger import get_logger
 from smdebug.exceptions import RuleEvaluationConditionMet
+from smdebug.logger import get_logger
 from smdebug.rules.required_tensors import RequiredTensors
 from smdebug.rules.watched_quantity import WatchedQuantity
 
 if TYPE_CHECKING:
-    from smdebug.core.modes import ModeKeys
+    from smdebug.mode_keys import ModeKeys
     from smdebug.rules.action import Actions
     from smdebug.rules.watched_quantity import Side
     from smdebug.trials.trial import Trial

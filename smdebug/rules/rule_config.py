@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.output import is_s3_path
 from smdebug.exceptions import SMDebugValueError
+from smdebug.storage.output import is_s3_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from smdebug.core.logger import get_logger
-from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import (
     NoMoreData,
     NoMoreProfilerData,
@@ -15,6 +13,8 @@ from smdebug.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

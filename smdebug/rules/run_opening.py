@@ -14,7 +14,7 @@ from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from smdebug.core.run_files import RunFiles
+    from smdebug.reading.run_files import RunFiles
     from smdebug.rules.rule import Rule
     from smdebug.rules.rule_config import RuleConfig
     from smdebug.trials import Trial

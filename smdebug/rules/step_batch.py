@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from crc32c import crc32c
 
-from smdebug.core.tfevent import FOOTER_BYTES, HEADER_BYTES
+from smdebug.format.tfevent import FOOTER_BYTES, HEADER_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from smdebug.core.step_index import Layout, StepIndex
+    from smdebug.reading.step_index import Layout, StepIndex
     from smdebug.rules.record_reader import RecordReader
 
 # A tensor above this gains nothing, and a step above this would take too much of a rule container's memory.

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from smdebug.core.modes import ModeKeys
-    from smdebug.core.step_index import Layout, SavedTensor
-    from smdebug.core.tensor_location import TensorLocation
+    from smdebug.format.tensor_location import TensorLocation
+    from smdebug.mode_keys import ModeKeys
+    from smdebug.reading.step_index import Layout, SavedTensor
     from smdebug.trials.trial import Trial
 
 # Values beyond this are read again when they are asked for again: a rule container has little memory.

@@ -8,11 +8,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.collection_keys import CollectionKeys
-from smdebug.core.modes import ModeKeys as modes  # noqa: N813 - the name that scripts use
-from smdebug.core.reduction_config import ReductionConfig
-from smdebug.core.save_config import SaveConfig, SaveConfigMode
-from smdebug.core.singleton import del_hook, set_hook
+from smdebug.capture.singleton import del_hook, set_hook
+from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.reduction_config import ReductionConfig
+from smdebug.config.save_config import SaveConfig, SaveConfigMode
+from smdebug.mode_keys import ModeKeys as modes  # noqa: N813 - the name that scripts use
 from smdebug.tensorflow.collection import Collection
 from smdebug.tensorflow.singleton_utils import get_hook
 

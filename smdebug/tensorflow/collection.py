@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from smdebug.core.collection import Collection as BaseCollection
-from smdebug.core.collection import CollectionKeys
-from smdebug.core.collection_manager import CollectionManager as BaseCollectionManager
+from smdebug.config.collection import Collection as BaseCollection
+from smdebug.config.collection import CollectionKeys
+from smdebug.config.collection_manager import CollectionManager as BaseCollectionManager
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
-from smdebug.core.barrier import guarded
-from smdebug.core.collection_keys import CollectionKeys
-from smdebug.core.logger import get_logger
-from smdebug.core.modes import ModeKeys
-from smdebug.core.saving_plan import StepPlan
+from smdebug.barrier import guarded
+from smdebug.capture.saving_plan import StepPlan
+from smdebug.config.collection_keys import CollectionKeys
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.collection import Collection, CollectionManager
 from smdebug.tensorflow.model_names import ModelNames, get_optimizer_variables, is_bias
 from smdebug.tensorflow.registered_models import RegisteredModels

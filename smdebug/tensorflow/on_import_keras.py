@@ -6,8 +6,8 @@ put into that of the first `fit`, and into all that follow: a process that train
 
 from __future__ import annotations
 
-from smdebug.core.logger import get_logger
-from smdebug.core.singleton import is_switched_on
+from smdebug.environment import is_switched_on
+from smdebug.logger import get_logger
 
 
 def install() -> None:

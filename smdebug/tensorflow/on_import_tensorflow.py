@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smdebug.core.singleton import is_switched_on
+from smdebug.environment import is_switched_on
 
 
 def install() -> None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import tensorflow as tf
 
-from smdebug.core.barrier import guarded
-from smdebug.core.collection_keys import CollectionKeys
-from smdebug.core.logger import get_logger
-from smdebug.core.modes import ModeKeys
+from smdebug.barrier import guarded
+from smdebug.config.collection_keys import CollectionKeys
 from smdebug.exceptions import SMDebugNotImplementedError
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.collection import Collection, CollectionManager, get_name
 from smdebug.tensorflow.graph import FetchedGraph
 from smdebug.tensorflow.model_names import is_bias

@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from smdebug.core.singleton import del_hook, find_hook, get_current_hook, is_switched_on, set_hook
+from smdebug.capture.singleton import del_hook, find_hook, get_current_hook, set_hook
+from smdebug.environment import is_switched_on
 from smdebug.exceptions import SMDebugValueError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _HOOKS = {
 def get_hook(
     hook_type: str | None = None, json_config_path: str | None = None, create_if_not_exists: bool = False
 ) -> TensorflowHook | None:
-    """Return the hook of this process, or one made of the job's config; see `smdebug.core.singleton.find_hook`.
+    """Return the hook of this process, or one made of the job's config; see `smdebug.capture.singleton.find_hook`.
 
     Args:
         hook_type: keras, session or estimator; None for whichever there is, and for keras where one is made.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import keras
 import tensorflow as tf
 
-from smdebug.core.modes import ModeKeys
+from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.taps import Collector, tapped_classes
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from smdebug.core.barrier import guarded
-from smdebug.core.logger import get_logger
+from smdebug.barrier import guarded
+from smdebug.logger import get_logger
 from smdebug.tensorflow.caller import is_inside_keras_loop
 from smdebug.tensorflow.model_names import get_gradient_name, get_optimizer_variables, get_path
 from smdebug.tensorflow.taps import Collector, tapped_classes

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from smdebug.core.arrays import get_content
-from smdebug.core.collection_keys import CollectionKeys
-from smdebug.core.framework_versions import check_version
-from smdebug.core.hook import BaseHook
-from smdebug.core.reductions import get_numpy_reduction, get_reduction_tensor_name
-from smdebug.core.tfevent import DATA_TYPE_NUMBERS
-from smdebug.core.writer import write_value
+from smdebug.capture.framework_versions import check_version
+from smdebug.capture.hook import BaseHook
+from smdebug.config.collection_keys import CollectionKeys
+from smdebug.format.arguments import get_content
+from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name
+from smdebug.format.tfevent import DATA_TYPE_NUMBERS
 from smdebug.tensorflow.collection import CollectionManager
 from smdebug.tensorflow.values import to_array
 from smdebug.tensorflow.workers import get_worker
+from smdebug.writing.selected_tensor import write_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from smdebug.core.run_writer import Worker
-    from smdebug.core.saving_plan import Selection
+    from smdebug.writing.run_writer import Worker
+    from smdebug.writing.selected_tensor import Selection
 
 # The first that comes with Keras 3.
 _OLDEST = (2, 16)

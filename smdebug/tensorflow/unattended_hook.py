@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smdebug.core.logger import get_logger
+from smdebug.logger import get_logger
 from smdebug.tensorflow.keras import KerasHook
 from smdebug.tensorflow.session import SessionHook
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
 
 if TYPE_CHECKING:
-    from smdebug.core.collection import Collection
+    from smdebug.config.collection import Collection
 
 
 class _NeverRaises(TensorflowHook):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from smdebug.core.saving_plan import StepPlan
+    from smdebug.capture.saving_plan import StepPlan
     from smdebug.tensorflow.model_names import ModelNames
     from smdebug.tensorflow.registered_models import RegisteredModels
 

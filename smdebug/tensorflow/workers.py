@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from smdebug.core.run_writer import Worker
+from smdebug.writing.run_writer import Worker
 
 
 def get_worker() -> Worker:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.barrier import LossReport, guarded
-from smdebug.core.logger import get_logger
-from smdebug.core.singleton import get_current_hook
+from smdebug.barrier import LossReport, guarded
+from smdebug.capture.singleton import get_current_hook
+from smdebug.logger import get_logger
 
 if TYPE_CHECKING:
     from smdebug.tensorflow.session import SessionHook

@@ -8,8 +8,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.mode_keys import ModeKeys
 from smdebug.trials.create import create_trial, open_files
 from smdebug.trials.run_collections import load_collections
 from smdebug.trials.summary import describe_run, describe_values

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smdebug.core.run_files import LocalRunFiles
-from smdebug.core.s3 import S3RunFiles, is_s3
 from smdebug.exceptions import SMDebugNotImplementedError, SMDebugValueError
+from smdebug.reading.run_files import LocalRunFiles
+from smdebug.storage.s3 import S3RunFiles, is_s3
 from smdebug.trials.local_trial import LocalTrial
 from smdebug.trials.s3_trial import S3Trial
 from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S
@@ -16,7 +16,7 @@ from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smdebug.core.run_files import RunFiles
+    from smdebug.reading.run_files import RunFiles
     from smdebug.trials.trial import Trial
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smdebug.core.run_files import LocalRunFiles
+from smdebug.reading.run_files import LocalRunFiles
 from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
 
 if TYPE_CHECKING:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.config_constants import (
+from smdebug.environment import (
     INCOMPLETE_STEP_WAIT_WINDOW_KEY,
     MISSING_EVENT_FILE_RETRY_LIMIT_KEY,
     TRAINING_END_DELAY_REFRESH_KEY,
+    read_number,
 )
-from smdebug.core.environment import read_number
-from smdebug.core.index_reader import IndexReader
-from smdebug.core.locations import get_index_path, parse_step, parse_worker, serialize_tf_device
-from smdebug.core.logger import get_logger
-from smdebug.core.modes import ModeKeys
-from smdebug.core.reader import TensorReader
-from smdebug.core.step_table import StepTable
-from smdebug.core.tensor import Tensor
 from smdebug.exceptions import IndexReaderException, TensorUnavailableForStep
+from smdebug.format.locations import get_index_path, parse_step, parse_worker, serialize_tf_device
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
+from smdebug.reading.index_reader import IndexReader
+from smdebug.reading.reader import TensorReader
+from smdebug.reading.step_table import StepTable
+from smdebug.reading.tensor import Tensor
 from smdebug.trials.run_collections import RunCollections
 from smdebug.trials.run_index import RunIndex
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from smdebug.core.run_files import RunFiles
-    from smdebug.core.tensor_location import TensorLocation
+    from smdebug.format.tensor_location import TensorLocation
+    from smdebug.reading.run_files import RunFiles
 
 DEFAULT_POLL_INTERVAL_S = 0.05
 # What is fetched together where that gains anything, in bytes and in records.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from smdebug.core.collection_manager import CollectionManager
-from smdebug.core.locations import parse_worker_of_collections_file
-from smdebug.core.logger import get_logger
+from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import MissingCollectionFiles, SMDebugValueError
+from smdebug.format.locations import parse_worker_of_collections_file
+from smdebug.logger import get_logger
 
 if TYPE_CHECKING:
-    from smdebug.core.collection import Collection
-    from smdebug.core.run_files import RunFiles
+    from smdebug.config.collection import Collection
+    from smdebug.reading.run_files import RunFiles
 
 _SAY_WAITING_EVERY_S = 30.0
 

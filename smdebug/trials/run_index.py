@@ -9,18 +9,18 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from smdebug.core.index_reader import parse_index
-from smdebug.core.logger import get_logger
-from smdebug.core.step_index import Layouts
 from smdebug.exceptions import IndexReaderException
+from smdebug.logger import get_logger
+from smdebug.reading.index_reader import parse_index
+from smdebug.reading.step_index import Layouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from smdebug.core.index_reader import IndexName
-    from smdebug.core.run_files import RunFiles
-    from smdebug.core.step_index import SavedTensor, StepIndex
-    from smdebug.core.step_table import StepTable
+    from smdebug.reading.index_reader import IndexName
+    from smdebug.reading.run_files import RunFiles
+    from smdebug.reading.step_index import SavedTensor, StepIndex
+    from smdebug.reading.step_table import StepTable
 
 # Contents of so many index files are held at a time.
 _READ_TOGETHER = 1024

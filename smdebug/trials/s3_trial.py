@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smdebug.core.s3 import S3RunFiles
+from smdebug.storage.s3 import S3RunFiles
 from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class S3Trial(Trial):
-    """A run on S3; arguments and errors are those of `Trial` and of `smdebug.core.s3.S3RunFiles`.
+    """A run on S3; arguments and errors are those of `Trial` and of `smdebug.storage.s3.S3RunFiles`.
 
     Args:
         name: the trial's name.

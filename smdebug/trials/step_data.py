@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from smdebug.core.modes import ModeKeys
+    from smdebug.mode_keys import ModeKeys
     from smdebug.trials.trial import Trial
 
 

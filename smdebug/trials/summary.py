@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
+from smdebug.mode_keys import ModeKeys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from smdebug.core.step_index import Layout
+    from smdebug.reading.step_index import Layout
     from smdebug.trials.trial import Trial
 
 

@@ -6,10 +6,11 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.collection import Collection
-from smdebug.core.modes import ModeKeys, check_mode
-from smdebug.core.step_table import StepState
+from smdebug.config.collection import Collection
 from smdebug.exceptions import NoMoreData, SMDebugValueError, StepUnavailable, TensorUnavailable
+from smdebug.format.arguments import check_mode
+from smdebug.mode_keys import ModeKeys
+from smdebug.reading.step_table import StepState
 from smdebug.trials.refreshing_run import DEFAULT_POLL_INTERVAL_S, RefreshingRun
 from smdebug.trials.step_data import read_step_data
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from smdebug.core.tensor import Tensor
+    from smdebug.reading.tensor import Tensor
 
 __all__ = ["DEFAULT_POLL_INTERVAL_S", "Trial"]
 

@@ -8,16 +8,16 @@ import numpy as np
 import xgboost
 from xgboost.callback import TrainingCallback
 
-from smdebug.core.barrier import guarded
-from smdebug.core.collection import Collection
-from smdebug.core.collection_keys import CollectionKeys
-from smdebug.core.collection_manager import CollectionManager
-from smdebug.core.framework_versions import check_version
-from smdebug.core.hook import BaseHook
-from smdebug.core.logger import get_logger
-from smdebug.core.reduction_config import ReductionConfig
-from smdebug.core.save_config import SaveConfig
-from smdebug.core.singleton import get_current_hook
+from smdebug.barrier import guarded
+from smdebug.capture.framework_versions import check_version
+from smdebug.capture.hook import BaseHook
+from smdebug.capture.singleton import get_current_hook
+from smdebug.config.collection import Collection
+from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.config.reduction_config import ReductionConfig
+from smdebug.config.save_config import SaveConfig
+from smdebug.logger import get_logger
 from smdebug.xgboost.data import get_matrix
 from smdebug.xgboost.hyperparameters import get_storable
 from smdebug.xgboost.metrics import get_newest_metrics
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Self
 
-    from smdebug.core.run_writer import Worker
-    from smdebug.core.saving_plan import StepPlan
+    from smdebug.capture.saving_plan import StepPlan
+    from smdebug.writing.run_writer import Worker
     from smdebug.xgboost.models import Model
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "Hook"]

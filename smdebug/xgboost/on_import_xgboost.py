@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 import xgboost
 
-from smdebug.core.barrier import LossReport, guarded
-from smdebug.core.logger import get_logger
-from smdebug.core.singleton import get_current_hook, is_switched_on
+from smdebug.barrier import LossReport, guarded
+from smdebug.capture.singleton import get_current_hook
+from smdebug.environment import is_switched_on
+from smdebug.logger import get_logger
 from smdebug.xgboost.hook import Hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from smdebug.core.collection import Collection
+    from smdebug.config.collection import Collection
 
 _FUNCTIONS = ("train", "cv")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xgboost import collective
 
-from smdebug.core.run_writer import Worker
+from smdebug.writing.run_writer import Worker
 
 
 def get_worker() -> Worker:

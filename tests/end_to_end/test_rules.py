@@ -27,10 +27,10 @@ BUILT_IN, CUSTOM = "sagemaker-debugger-rules:latest", "sagemaker-debugger-rule-e
 TRAINING = """
 import json, os, sys, time
 import numpy as np
-from smdebug.core.collection import Collection
-from smdebug.core.collection_manager import CollectionManager
-from smdebug.core.modes import ModeKeys
-from smdebug.core.writer import FileWriter
+from smdebug.config.collection import Collection
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.mode_keys import ModeKeys
+from smdebug.writing.file_writer import FileWriter
 folder = json.load(open(os.environ["SMDEBUG_CONFIG_FILE_PATH"]))["LocalPath"]
 manager = CollectionManager()
 manager.add(Collection("gradients", include_regex="^gradient"))

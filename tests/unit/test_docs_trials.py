@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from smdebug.core.modes import ModeKeys
+from smdebug.mode_keys import ModeKeys
 from smdebug.trials.__main__ import main
 from tests.unit.smdebug.runs import RunMaker
 

@@ -1,81 +1,8 @@
-"""A local file that is visible once it is closed."""
+"""A door to `smdebug.compatibility.access_files` for code written for smdebug."""
 
-from __future__ import annotations
+import sys
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from smdebug.compatibility import access_files as module
+from smdebug.compatibility.access_files import *  # noqa: F403 - for type checkers; at run time the module below stands here
 
-from smdebug.core.locations import TEMP_SUFFIX
-from smdebug.core.output import LocalOutput
-from smdebug.exceptions import SMDebugValueError
-
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
-    from smdebug.core.output import Output
-
-__all__ = ["SMDEBUG_TEMP_PATH_SUFFIX", "TSAccessFile", "WholeFile", "get_temp_path"]
-
-SMDEBUG_TEMP_PATH_SUFFIX = TEMP_SUFFIX
-
-
-def get_temp_path(file_path: str) -> str:
-    """Return the name that a file has while it is written."""
-    return f"{file_path}{SMDEBUG_TEMP_PATH_SUFFIX}"
-
-
-class WholeFile:
-    """What files and objects have in common: writing, and appearing at the end."""
-
-    def __init__(self, output: Output | None) -> None:
-        """Take what is written to; None for reading."""
-        self._output = output
-
-    def write(self, data: bytes | str) -> tuple[int, int]:
-        """Append; returns the first byte and the number of bytes. SMDebugValueError when open for reading."""
-        if self._output is None:
-            raise SMDebugValueError("This was opened for reading.")
-        content = data.encode() if isinstance(data, str) else data
-        start = self._output.size
-        self._output.write([content])
-        return start, len(content)
-
-    def flush(self) -> None:
-        """Do nothing: what was written is kept already."""
-
-    def close(self) -> None:
-        """Make what was written visible, in place of what was there."""
-        if self._output is not None:
-            output, self._output = self._output, None
-            output.commit()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class TSAccessFile(WholeFile):
-    """A local file open for writing (`w`, `wb`), adding (`a`, `a+`) or reading (`r`, `rb`)."""
-
-    def __init__(self, path: str, mode: str) -> None:
-        """Open the file; folders are made for writing.
-
-        Raises:
-            SMDebugValueError: another mode.
-            FileNotFoundError: nothing is there to be read.
-        """
-        if mode[:1] not in ("w", "a", "r"):
-            raise SMDebugValueError(f"A file is opened to be written, added to or read (w, a, r), not by {mode!r}.")
-        self.path = str(path)
-        self._content = Path(path).read_bytes() if mode[0] == "r" else b""
-        is_added_to = mode[0] == "a" and Path(path).exists()
-        super().__init__(None if mode[0] == "r" else LocalOutput(self.path, append=is_added_to))
-
-    def read(self) -> bytes:
-        """Return the content of a file open for reading."""
-        return self._content
+sys.modules[__name__] = module

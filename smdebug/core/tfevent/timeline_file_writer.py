@@ -1,15 +1,8 @@
-"""The profiler's timeline: its name is kept, the profiler is no part of this library."""
+"""A door to `smdebug.compatibility.loose_names` for code written for smdebug."""
 
-from __future__ import annotations
+import sys
 
-from typing import Any
+from smdebug.compatibility import loose_names as module
+from smdebug.compatibility.loose_names import *  # noqa: F403 - for type checkers; at run time the module below stands here
 
-from smdebug.exceptions import SMDebugNotImplementedError
-
-
-class TimelineFileWriter:
-    """Would write the profiler's trace events."""
-
-    def __init__(self, *_arguments: Any, **_named: Any) -> None:
-        """Raise SMDebugNotImplementedError: there is no profiler here."""
-        raise SMDebugNotImplementedError("The profiler is no part of this library: no timeline can be written.")
+sys.modules[__name__] = module

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Protocol
 
-from smdebug.core.logger import get_logger
 from smdebug.exceptions import SMDebugValueError
+from smdebug.logger import get_logger
 from smdebug.rules.action.message_action import FILTER_KEYS, MessageAction
 from smdebug.rules.action.stop_training_action import StopTrainingAction
 

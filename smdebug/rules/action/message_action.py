@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from smdebug.core.logger import get_logger
+from smdebug.logger import get_logger
 from smdebug.rules.action.client import build_client
 
 TOPIC_NAME = "SMDebugRules"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from smdebug.core.logger import get_logger
+from smdebug.logger import get_logger
 from smdebug.rules.action.client import build_client
 
 _PAGE = 100

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from smdebug.core.modes import ModeKeys
+    from smdebug.mode_keys import ModeKeys
     from smdebug.rules.step_values import Place
 
 _COLLECTION = "input_image"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from smdebug.core.modes import ModeKeys
+    from smdebug.mode_keys import ModeKeys
 
 # What PyTorch's and MXNet's loss modules are given: predictions first, labels second. Those of a regression
 # (MSELoss, SmoothL1Loss, l2loss0, huberloss0) have no classes, though their labels may be whole numbers.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from smdebug.core.collection_keys import CollectionKeys
+from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.classes import count_pairs, order_scores, to_labels, to_predicted
 from smdebug.rules.parameters import integer, number, text

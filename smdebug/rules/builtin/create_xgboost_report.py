@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from smdebug.core.collection_keys import CollectionKeys
+from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.classes import count_pairs, pair_classes
 from smdebug.rules.report_notebook import render_notebook

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from smdebug.core.step_index import SavedTensor
-    from smdebug.core.tensor_location import TensorLocation
+    from smdebug.format.tensor_location import TensorLocation
+    from smdebug.reading.step_index import SavedTensor
 
 # Reductions that hold NaN or an infinity only if the tensor does. (A sum may overflow, and the deviation of a single
 # element is NaN.)

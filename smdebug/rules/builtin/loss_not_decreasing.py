@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from smdebug.core.modes import ModeKeys
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, USE_LOSSES, BuiltInRule
 from smdebug.rules.losses import choose_collected_losses
 from smdebug.rules.parameters import choice, integer, number

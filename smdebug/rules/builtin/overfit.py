@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from smdebug.core.modes import ModeKeys
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.losses import LOSS_REGEX, read_phase_losses
 from smdebug.rules.parameters import integer, number

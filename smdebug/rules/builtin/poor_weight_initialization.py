@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from smdebug.core.collection_keys import CollectionKeys
+from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.activations import RELU, ActivationFinder, build_names_regex
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.losses import Patience, read_phase_losses

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from smdebug.core.step_index import SavedTensor
+    from smdebug.reading.step_index import SavedTensor
     from smdebug.trials.trial import Trial
 
 _QUANTITY = "tensor that is the same (0: none)"

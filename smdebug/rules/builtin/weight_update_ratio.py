@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from smdebug.core.collection_keys import CollectionKeys
+from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import INEXACT, BuiltInRule
 from smdebug.rules.moments import compute_abs_mean, widen
 from smdebug.rules.parameters import integer, number

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from smdebug.core.logger import DuplicateLogFilter, get_logger
+from smdebug.logger import DuplicateLogFilter, get_logger
+from tests.unit.smdebug.object_storage import moto_endpoint, storage
 from tests.unit.smdebug.written_run import WrittenRun
+
+__all__ = ["moto_endpoint", "storage"]
 
 ROOT = Path(__file__).parents[3]
 

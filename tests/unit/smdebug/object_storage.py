@@ -10,7 +10,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from smdebug.core import output, s3
+from smdebug.storage import output, s3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ BUCKET = "runs"
 
 
 class Storage:
-    """A bucket, and the requests made by clients from `smdebug.core.s3`."""
+    """A bucket, and the requests made by clients from `smdebug.storage.s3`."""
 
     def __init__(self, endpoint_url: str) -> None:
         self.endpoint_url = endpoint_url

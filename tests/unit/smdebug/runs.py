@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.collection import Collection
-from smdebug.core.collection_manager import CollectionManager
-from smdebug.core.locations import END_OF_JOB_FILE
-from smdebug.core.modes import ModeKeys
-from smdebug.core.output import write_whole_file
-from smdebug.core.writer import FileWriter
+from smdebug.config.collection import Collection
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.format.locations import END_OF_JOB_FILE
+from smdebug.mode_keys import ModeKeys
+from smdebug.storage.output import write_whole_file
+from smdebug.writing.file_writer import FileWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from smdebug import exceptions
-from smdebug.core.modes import ModeKeys
+from smdebug.mode_keys import ModeKeys
 
 TRAIN = ModeKeys.TRAIN
 # Made with these arguments, an error's text holds these words.

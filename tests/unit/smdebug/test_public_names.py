@@ -167,7 +167,6 @@ DOORS = [
     "smdebug.core.error_handling_agent",
     "smdebug.core.hook_utils",
     "smdebug.core.s3_utils",
-    "smdebug.core.sagemaker_utils",
     "smdebug.core.tfrecord",
 ]
 

@@ -7,8 +7,8 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugError, SMDebugValueError, TensorUnavailable
+from smdebug.mode_keys import ModeKeys
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
 

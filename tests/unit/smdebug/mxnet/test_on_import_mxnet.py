@@ -98,7 +98,7 @@ def test_a_gluon_estimator_with_processes_that_load_its_data(run_script, tmp_pat
     ("config", "environment"), [(ALL, {"USE_SMDEBUG": "0"}), (None, {})], ids=["turned off", "no config"]
 )
 def test_nothing_is_captured(capture, config, environment):
-    ran, run = capture("assert 'smdebug.core' not in sys.modules", config=config, **environment)
+    ran, run = capture("assert 'smdebug.capture' not in sys.modules", config=config, **environment)
     assert ran.returncode == 0, ran.stderr
     assert not run.exists()
 

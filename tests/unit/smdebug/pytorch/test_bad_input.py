@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import smdebug.pytorch as smd
-from smdebug.core import output
-from smdebug.core.outage import ObjectStoreError, Outage
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.storage import output
+from smdebug.storage.outage import ObjectStoreError, Outage
 from smdebug.trials import create_trial
 from tests.unit.smdebug.object_storage import BUCKET, moto_endpoint, storage  # noqa: F401 - fixtures
 

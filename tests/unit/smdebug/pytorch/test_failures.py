@@ -7,8 +7,8 @@ import os
 
 import torch
 
-from smdebug.core import step_writer
 from smdebug.pytorch import ReductionConfig, tensor_hook
+from smdebug.writing import step_writer
 
 
 def test_a_tensor_that_cannot_be_saved_is_named_once_and_the_others_are_saved(

@@ -8,10 +8,10 @@ import torch
 from crc32c import crc32c
 
 import smdebug.pytorch as smd
-from smdebug.core.run_writer import Worker
-from smdebug.core.tfevent import read_record
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugError, SMDebugRuntimeError, SMDebugValueError
+from smdebug.format.tfevent import read_record
 from smdebug.pytorch import hook as hook_module
+from smdebug.writing.run_writer import Worker
 
 from .conftest import Net, Training
 

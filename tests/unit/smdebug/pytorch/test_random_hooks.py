@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import smdebug.pytorch as smd
-from smdebug.core.reduction_config import ALLOWED_NORMS, ALLOWED_REDUCTIONS
+from smdebug.config.reduction_config import ALLOWED_NORMS, ALLOWED_REDUCTIONS
 from smdebug.pytorch.reductions import reduce_tensor
 from smdebug.trials import create_trial
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import smdebug.pytorch as smd
-from smdebug.core.reduction_config import ALLOWED_NORMS, ALLOWED_REDUCTIONS
+from smdebug.config.reduction_config import ALLOWED_NORMS, ALLOWED_REDUCTIONS
 from smdebug.exceptions import SMDebugValueError
 from smdebug.pytorch.reductions import reduce_tensor
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import smdebug.pytorch as smd
-from smdebug.core.state_store import StateStore
+from smdebug.capture.state_store import StateStore
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.trials import create_trial
 from tests.unit.smdebug.object_storage import BUCKET, moto_endpoint, storage  # noqa: F401 - fixtures
@@ -35,7 +35,7 @@ def test_5_a_failure_to_add_to_a_step_leaves_it_as_it_was(make_hook, training, r
     hook.register_module(training.model)
     training.step()
     before = run.values(0)
-    from smdebug.core import step_writer
+    from smdebug.writing import step_writer
 
     original = step_writer.open_output
 
@@ -62,7 +62,7 @@ def test_9_a_scalar_after_the_mode_changed_keeps_the_mode_of_its_step(make_hook,
     hook.save_scalar("accuracy", 0.5, timestamp=1.0)
     hook.close()
     assert run.index(0)["meta"]["mode"] == "TRAIN"
-    from smdebug.core.reader import FileReader
+    from smdebug.reading.reader import FileReader
 
     (path,) = run.path.rglob("*.tfevents")
     records = {name: (mode, step) for name, _, _, mode, step in FileReader(path).read_tensors()}
@@ -206,7 +206,7 @@ def test_22_a_finished_run_on_s3_is_seen(storage):  # noqa: F811
 
 
 def test_23_the_end_is_written_by_the_last_worker(tmp_path, monkeypatch):
-    from smdebug.core.run_writer import RunWriter, Worker
+    from smdebug.writing.run_writer import RunWriter, Worker
 
     runs = [RunWriter(str(tmp_path), all_workers=True, dry_run=False) for _ in range(2)]
     for rank, writer in enumerate(runs):
@@ -268,7 +268,7 @@ def test_33_and_35_todays_numpy_and_python_write(make_hook, training, run):
 
 
 def test_the_bucket_of_a_run_is_made_where_the_client_is(storage, monkeypatch):  # noqa: F811
-    from smdebug.core import output
+    from smdebug.storage import output
 
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     output._get_s3_client.cache_clear()

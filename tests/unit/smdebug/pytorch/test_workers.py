@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import smdebug.pytorch as smd
-from smdebug.core.run_writer import Worker
-from smdebug.core.tfevent import get_footer, masked_crc32c, read_events, read_record
+from smdebug.format.tfevent import get_footer, masked_crc32c, read_events, read_record
 from smdebug.pytorch import hook as hook_module
 from smdebug.pytorch.workers import get_worker
+from smdebug.writing.run_writer import Worker
 
 
 def test_names_come_from_torch_distributed(monkeypatch):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from smdebug.core.logger import get_logger
+from smdebug.logger import get_logger
 from smdebug.rules.evaluator import judge
 from smdebug.rules.rule_config import parse_rule_config
 from smdebug.rules.verdict import Verdict, write_verdict

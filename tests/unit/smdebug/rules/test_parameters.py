@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.parameters import Parameter, boolean, choice, convert_parameters, integer, number, regex, texts
 
 DECLARED = (

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from smdebug.core.logger import get_logger
 from smdebug.exceptions import (
     NoMoreData,
     RuleEvaluationConditionMet,
     TensorUnavailable,
     TensorUnavailableForStep,
 )
+from smdebug.logger import get_logger
 from smdebug.rules import RequiredTensors, Rule, invoke_rule
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import TensorUnavailableForStep
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.builtin import find_built_in_rule
 from smdebug.rules.step_batch import MEASURES
 from smdebug.rules.step_values import StepValues, share_values

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from smdebug.core.run_files import LocalRunFiles
 from smdebug.exceptions import TensorUnavailableForStep
+from smdebug.reading.run_files import LocalRunFiles
 from smdebug.rules.record_reader import RecordReader
 from smdebug.rules.step_values import StepValues, share_values
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
-    from smdebug.core.tensor_location import TensorLocation
+    from smdebug.format.tensor_location import TensorLocation
 
 TENSORS: dict[str, Any] = {
     "a": np.arange(12, dtype=np.float32).reshape(3, 4),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from smdebug.core.modes import ModeKeys
-from smdebug.core.reader import FileReader
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError, SMDebugValueError, TensorUnavailableForStep
+from smdebug.mode_keys import ModeKeys
+from smdebug.reading.reader import FileReader
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from botocore.awsrequest import AWSResponse
 
-from smdebug.core import s3
 from smdebug.exceptions import SMDebugError
+from smdebug.storage import s3
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
 

@@ -9,10 +9,6 @@ import numpy as np
 import pytest
 
 from smdebug.analysis.utils import no_refresh, refresh
-from smdebug.core.modes import ModeKeys
-from smdebug.core.step_table import StepState
-from smdebug.core.step_writer import StepWriter
-from smdebug.core.writer import FileWriter, write_value
 from smdebug.exceptions import (
     MissingCollectionFiles,
     NoMoreData,
@@ -23,7 +19,12 @@ from smdebug.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
+from smdebug.mode_keys import ModeKeys
+from smdebug.reading.step_table import StepState
 from smdebug.trials import LocalTrial, create_trial
+from smdebug.writing.file_writer import FileWriter
+from smdebug.writing.selected_tensor import write_value
+from smdebug.writing.step_writer import StepWriter
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from smdebug.core.read_ahead import ReadAhead
-from smdebug.core.tensor_location import TensorLocation
+from smdebug.format.tensor_location import TensorLocation
+from smdebug.reading.read_ahead import ReadAhead
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
 

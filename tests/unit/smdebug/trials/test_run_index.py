@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from smdebug.core.index_reader import parse_index
-from smdebug.core.modes import ModeKeys
-from smdebug.core.run_files import LocalRunFiles
-from smdebug.core.step_index import Layouts
 from smdebug.exceptions import TensorUnavailableForStep
+from smdebug.mode_keys import ModeKeys
+from smdebug.reading.index_reader import parse_index
+from smdebug.reading.run_files import LocalRunFiles
+from smdebug.reading.step_index import Layouts
 from smdebug.trials.local_trial import LocalTrial
 from smdebug.trials.trial import Trial
 from tests.unit.smdebug.runs import RunMaker

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from smdebug.core.s3 import S3Objects, S3RunFiles
-from smdebug.core.step_writer import StepWriter
-from smdebug.core.writer import write_value
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError, TensorUnavailableForStep
+from smdebug.storage.s3 import S3Objects, S3RunFiles
 from smdebug.trials import S3Trial, create_trial
+from smdebug.writing.selected_tensor import write_value
+from smdebug.writing.step_writer import StepWriter
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:

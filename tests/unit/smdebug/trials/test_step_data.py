@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import TensorUnavailableForStep
+from smdebug.mode_keys import ModeKeys
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
 

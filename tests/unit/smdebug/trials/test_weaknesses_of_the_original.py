@@ -10,10 +10,6 @@ import numpy as np
 import pytest
 
 from smdebug.analysis.utils import no_refresh, refresh
-from smdebug.core.locations import parse_step, parse_worker
-from smdebug.core.modes import ModeKeys
-from smdebug.core.step_table import StepState
-from smdebug.core.tfevent import encode_record
 from smdebug.exceptions import (
     InvalidWorker,
     NoMoreData,
@@ -21,6 +17,10 @@ from smdebug.exceptions import (
     StepUnavailable,
     TensorUnavailableForStep,
 )
+from smdebug.format.locations import parse_step, parse_worker
+from smdebug.format.tfevent import encode_record
+from smdebug.mode_keys import ModeKeys
+from smdebug.reading.step_table import StepState
 from smdebug.rules import Rule, invoke_rule
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
@@ -72,8 +72,8 @@ def test_3_cut_event_file_names_file_step_and_tensor(tmp_path: Path) -> None:
 
 def test_3_true_checksums_are_read(tmp_path: Path) -> None:
     """The original knows no other end of a record than a constant."""
-    from smdebug.core.reader import FileReader
-    from smdebug.core.tfevent import read_record
+    from smdebug.format.tfevent import read_record
+    from smdebug.reading.reader import FileReader
 
     run = RunMaker(tmp_path)
     run.write_step(0, {"t": np.arange(5)})

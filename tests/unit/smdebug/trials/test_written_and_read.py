@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smdebug.core.modes import ModeKeys
-from smdebug.core.reduction_config import ALLOWED_REDUCTIONS
+from smdebug.config.reduction_config import ALLOWED_REDUCTIONS
+from smdebug.mode_keys import ModeKeys
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
 

@@ -78,7 +78,7 @@ def test_a_crash_keeps_the_rounds_before_it(make_hook, cancer, run):
 
 
 def test_a_disk_that_is_full(make_hook, cancer, run, said, monkeypatch):
-    from smdebug.core import step_writer
+    from smdebug.writing import step_writer
 
     def refuse(*_args, **_kwargs):
         raise OSError(28, "No space left on device")

@@ -11,7 +11,7 @@ import pytest
 from mxnet import autograd, gluon, nd
 
 import smdebug.mxnet as smd
-from smdebug.core.logger import DuplicateLogFilter, get_logger
+from smdebug.logger import DuplicateLogFilter, get_logger
 from tests.unit.smdebug.written_run import WrittenRun
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smdebug.core.modes import ModeKeys
+from smdebug.mode_keys import ModeKeys
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.builtin.loss_not_decreasing import LossNotDecreasing, compute_fall_percent, describe_problem
 from smdebug.rules.builtin.overtraining import Overtraining
 from smdebug.trials import create_trial

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from smdebug.core.modes import ModeKeys
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.builtin.vanishing_gradient import VanishingGradient, has_vanished
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker

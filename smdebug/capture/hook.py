@@ -1,0 +1,276 @@
+"""BaseHook: what a script configures and asks for; how a framework shows its tensors is its own folder's matter."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from smdebug.barrier import guarded
+from smdebug.capture.no_profiler import NoProfiler
+from smdebug.capture.singleton import set_hook
+from smdebug.capture.step_capture import StepCapture
+from smdebug.config.collection import Collection, CollectionKeys
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.config.collection_setup import include_tensors
+from smdebug.config.json_config import create_hook_from_json_config
+from smdebug.config.reduction_config import ReductionConfig
+from smdebug.config.save_config import SaveConfig
+from smdebug.exceptions import SMDebugTypeError
+from smdebug.format.arguments import check_mode, check_name
+from smdebug.writing.run_writer import check_out_dir
+from smdebug.writing.summaries import Scalar
+from smdebug.writing.tensorboard import get_tensorboard_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
+    from smdebug.mode_keys import ModeKeys
+
+
+class BaseHook(NoProfiler, StepCapture):
+    """Saves what its collections ask for, at the steps they ask for, under `out_dir`."""
+
+    INPUT_TENSOR_SUFFIX = "_input_"
+    OUTPUT_TENSOR_SUFFIX = "_output_"
+    GRADIENT_PREFIX = "gradient/"
+    SCALAR_PREFIX = "scalar/"
+
+    # Collections that are saved whether they are asked for or not.
+    always_saved: ClassVar[tuple[str, ...]] = ()
+    manager_class: ClassVar[type[CollectionManager]] = CollectionManager
+    default_save_config: ClassVar[dict[str, Any]] = {}
+
+    def __init__(
+        self,
+        out_dir: str | None = None,
+        export_tensorboard: bool = False,
+        tensorboard_dir: str | None = None,
+        dry_run: bool = False,
+        reduction_config: ReductionConfig | dict[str, Any] | None = None,
+        save_config: SaveConfig | object | None = None,
+        include_regex: str | list[str] | None = None,
+        include_collections: str | Iterable[str] | None = None,
+        save_all: bool = False,
+        include_workers: str = "one",
+    ) -> None:
+        """Set up what is saved, and become the hook of this process.
+
+        Args:
+            out_dir: folder or `s3://` prefix of the run; nothing is written there before the first saved step.
+            export_tensorboard: write TensorBoard files to `<out_dir>/tensorboard` too.
+            tensorboard_dir: write TensorBoard files there.
+            dry_run: count steps and write nothing but the end of the job.
+            reduction_config: what is saved of a tensor; None for its values.
+            save_config: which steps are saved, for collections that do not say.
+            include_regex: tensors to save by name; they go to the collection `default`.
+            include_collections: names of the collections to save, besides those always saved.
+            save_all: save every tensor there is.
+            include_workers: `all`, or anything else for the chief alone.
+
+        Raises:
+            SMDebugRuntimeError: no out_dir, or one whose run has ended.
+            SMDebugTypeError: a config of another type, or collections that are not given by name.
+            SMDebugValueError: a config with values that do not exist.
+        """
+        self.out_dir = check_out_dir(out_dir)
+        self.tensorboard_dir = get_tensorboard_dir(self.out_dir, export_tensorboard, tensorboard_dir)
+        self.dry_run = dry_run
+        self.reduction_config = ReductionConfig.parse(reduction_config) or ReductionConfig(save_raw_tensor=True)
+        self.save_config = SaveConfig.parse(save_config).filled_from(SaveConfig(**self.default_save_config))
+        self.include_regex = [include_regex] if isinstance(include_regex, str) else include_regex
+        self.save_all = save_all
+        self.save_all_workers = include_workers == "all"
+        names = [include_collections] if isinstance(include_collections, str) else list(include_collections or ())
+        if not all(isinstance(name, str) for name in names):
+            raise SMDebugTypeError(f"include_collections takes names of collections, not {include_collections!r}.")
+        self.collection_manager = self.manager_class()
+        for name, patterns in self.default_collections.items():
+            self.collection_manager.get(name).include(patterns)
+        self.include_collections = include_tensors(
+            self.collection_manager,
+            names,
+            self.always_saved,
+            save_all=save_all,
+            include_regex=self.include_regex or (),
+        )
+        super().__init__(self.out_dir, self.tensorboard_dir, all_workers=self.save_all_workers, dry_run=dry_run)
+        set_hook(self)
+        atexit.register(self._cleanup)
+        # What multiprocessing has forked ends without atexit's functions, and with its own.
+        self._finalizer: Any = None
+        processes = sys.modules.get("multiprocessing.process")
+        if processes is not None and processes.parent_process() is not None:
+            self._finalizer = sys.modules["multiprocessing.util"].Finalize(self, self._cleanup, exitpriority=0)
+
+    # What a script sets up and asks for.
+
+    @classmethod
+    def create_from_json_file(cls, json_file_path: str | None = None) -> Self:
+        """Make a hook of a debughookconfig.json: the given one, the environment's, or SageMaker's own.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: it is no JSON, or holds values that cannot be read.
+            SMDebugValueError: it names reductions or holds structures that do not exist.
+        """
+        return create_hook_from_json_config(cls, json_file_path, cls.default_save_config)
+
+    @property
+    def step(self) -> int:
+        """The global step, -1 before the first."""
+        return self._counters.step
+
+    @property
+    def mode_steps(self) -> dict[ModeKeys, int]:
+        """The newest step of each mode that has been in use."""
+        return self._counters.mode_steps
+
+    @property
+    def last_saved_step(self) -> int | None:
+        """The newest global step that something was saved at."""
+        return self._counters.last_saved_step
+
+    def set_mode(self, mode: object) -> None:
+        """Count the next steps in `mode`; SMDebugValueError for anything that is no mode.
+
+        A change ends the step in progress.
+        """
+        self._change_mode(check_mode(mode))
+
+    def _change_mode(self, mode: ModeKeys) -> None:
+        if mode != self.mode:
+            with self._lock:
+                self._end_step()
+                self.mode = mode
+
+    def get_collection(self, name: str, create: bool = True) -> Collection:
+        """Return a collection to configure, made if it is missing. It is saved if include_collections names it.
+
+        Raises:
+            SMDebugError: it is missing, and `create` is False.
+        """
+        self._saving_plan = None
+        return self.collection_manager.get(name, create)
+
+    def get_collections(self) -> dict[str, Collection]:
+        """Return all collections by name."""
+        self._saving_plan = None
+        return self.collection_manager.get_collections()
+
+    def add_collection(self, collection: Collection | str) -> None:
+        """Add a collection, or an empty one of that name; SMDebugTypeError for other types."""
+        self._saving_plan = None
+        self.collection_manager.add(collection)
+
+    def has_default_hook_configuration(self) -> bool:
+        """Tell whether nothing beyond what is always saved was asked for."""
+        return set(self.include_collections) == set(self.always_saved)
+
+    def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
+        """Tell whether the collection, or the tensor by any collection, is saved at the present step."""
+        plan = self._get_saving_plan().get_step_plan(self.mode, self._get_mode_step())
+        if plan is None:
+            return False
+        is_due = any(collection.name == collection_name for collection in plan.due)
+        return is_due or plan.select(tensor_name) is not None
+
+    def should_save_layer(self, layer_name: str) -> bool:
+        """Tell whether the inputs or outputs of the layer are saved at the present step."""
+        plan = self._get_saving_plan().get_step_plan(self.mode, self._get_mode_step())
+        suffixes = (self.INPUT_TENSOR_SUFFIX, self.OUTPUT_TENSOR_SUFFIX)
+        return plan is not None and any(plan.wants_numbered(f"{layer_name}{suffix}") for suffix in suffixes)
+
+    def save_scalar(self, name: str, value: Any, sm_metric: bool = False, timestamp: float | None = None) -> None:
+        """Save a number as `scalar/<name>` at the present step, whether that step is saved or not.
+
+        Before the first step it waits for that one.
+
+        Args:
+            name: of the scalar.
+            value: anything with exactly one element.
+            sm_metric: write it to SageMaker's metrics file too; see `smdebug.writing.metrics_file`.
+            timestamp: seconds since the epoch, None for now.
+
+        Raises:
+            SMDebugTypeError: a name that is no text, a timestamp that is no number, or a value of more elements than
+                one, or of none.
+        """
+        check_name(name)
+        array = self._to_array(value)
+        if array.size != 1:
+            raise SMDebugTypeError(f"save_scalar takes one number; {name!r} has {array.size}.")
+        if timestamp is not None and not isinstance(timestamp, (int, float)):
+            raise SMDebugTypeError(f"A timestamp is a number of seconds since the epoch, not {timestamp!r}.")
+        scalar = Scalar(f"{self.SCALAR_PREFIX}{name}", array.copy(), sm_metric, timestamp)
+        if self._counters.has_begun:
+            self._write_scalar(scalar)
+        elif not self._closed:
+            self._waiting_scalars.append(scalar)
+
+    def save_tensor(
+        self, tensor_name: str, tensor_value: Any, collections_to_write: str | Iterable[str] = CollectionKeys.DEFAULT
+    ) -> None:
+        """Save a value under its name, at the present step if one of the collections is due at it.
+
+        Between two steps it waits for the next one; of what comes again under its name until then, the last is saved.
+        The value is taken as it is now. One without elements is not saved: the original could not read it.
+
+        Raises:
+            SMDebugTypeError: a name that is no text, or a value that no array can be made of.
+        """
+        check_name(tensor_name)
+        names = (collections_to_write,) if isinstance(collections_to_write, str) else tuple(collections_to_write)
+        value = self._copy_value(tensor_value)
+        if self._closed:
+            return
+        with self._lock:
+            for name in names:
+                if not self.collection_manager.get(name).has_tensor_name(tensor_name):
+                    self.get_collection(name).add_tensor_name(tensor_name)
+            if self._in_step:
+                self._write_custom_tensor(tensor_name, value, names)
+            else:
+                self._waiting_tensors[tensor_name] = (value, names)
+
+    def close(self) -> None:
+        """End the step in progress and the run; the hook saves nothing after that."""
+        atexit.unregister(self._cleanup)
+        if self._finalizer is not None:
+            self._finalizer.cancel()
+        self._cleanup()
+
+    # Members that code outside smdebug calls although their names say that they are smdebug's own.
+
+    def _get_worker_name(self) -> str:
+        """Return the name of this process among those that train together, e.g. `worker_0`."""
+        return self._get_worker().name
+
+    @guarded("the beginning of a step")
+    def _increment_step(self) -> None:
+        """Begin the next step by hand, where no framework's callback does."""
+        self._begin_step()
+
+    def _write_raw_tensor_simple(
+        self,
+        tensor_name: str,
+        tensor_value: Any,
+        tensor_ref: object = None,  # noqa: ARG002 - smdebug's signature
+        timestamp: float | None = None,
+    ) -> None:
+        """Save the values of a tensor at the present step, whatever is due at it.
+
+        Args:
+            tensor_name: of the tensor.
+            tensor_value: anything that an array can be made of.
+            tensor_ref: not used.
+            timestamp: seconds since the epoch, None for now.
+        """
+        if not self._closed and self._is_writing_process():
+            with self._lock:
+                self._write_stamped(tensor_name, self._to_array(tensor_value), timestamp)
+
+
+# The name of the base of hooks that are called back by their framework.
+CallbackHook = BaseHook

@@ -1,0 +1,124 @@
+"""What is saved at a step: worked out once for each set of collections that are due together."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from smdebug.config.collection_keys import NON_REDUCTION_COLLECTIONS, TRAIN_ONLY_COLLECTIONS, CollectionKeys
+from smdebug.mode_keys import ModeKeys
+from smdebug.writing.selected_tensor import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from smdebug.config.collection import Collection
+    from smdebug.config.save_config import SaveConfigMode
+
+# Numbers that stand for any when a regex is tried on names that are not known yet.
+_SAMPLE_NUMBERS = tuple(range(12))
+
+_NO_END = sys.maxsize
+
+
+class StepPlan:
+    """Answers, for one set of due collections, what is saved of a tensor."""
+
+    def __init__(self, due: Iterable[Collection], saved: Iterable[Collection]) -> None:
+        """Take the collections due at a step, and all that this hook saves at any step."""
+        self.due = tuple(due)
+        self._saved = tuple(saved)
+        self._selections: dict[str, Selection | None] = {}
+        self._prefixes: dict[str, bool] = {}
+
+    def has_collection(self, name: str) -> bool:
+        """Tell whether the collection of this name is due."""
+        return any(collection.name == name for collection in self.due)
+
+    def select(self, name: str) -> Selection | None:
+        """Return what is saved of the tensor at such a step; None for nothing."""
+        try:
+            return self._selections[name]
+        except KeyError:
+            pass
+        selection = self.combine(collection for collection in self.due if collection.matches(name))
+        self._selections[name] = selection
+        if selection:
+            for collection in self._saved:
+                if collection in selection.collections or collection.matches(name):
+                    collection.add_tensor_name(name)
+        return selection
+
+    @staticmethod
+    def combine(collections: Iterable[Collection]) -> Selection | None:
+        """Return what the collections want of a tensor together: any may ask for raw values, each number comes once."""
+        found = tuple(collections)
+        if not found:
+            return None
+        raw = shape = False
+        operations: dict[tuple[str, bool], None] = {}
+        for collection in found:
+            config = collection.reduction_config
+            if config is None or collection.name in NON_REDUCTION_COLLECTIONS:
+                raw = True
+                continue
+            raw = raw or config.save_raw_tensor
+            shape = shape or config.save_shape
+            operations.update(dict.fromkeys(config.operations()))
+        return Selection(raw, shape, tuple(operations), found)
+
+    def wants_numbered(self, prefix: str) -> bool:
+        """Tell whether a tensor named `prefix` and a number may be saved at such a step."""
+        wanted = self._prefixes.get(prefix)
+        if wanted is None:
+            wanted = any(
+                collection.matches(f"{prefix}{number}") for number in _SAMPLE_NUMBERS for collection in self.due
+            ) or any(name.startswith(prefix) for collection in self.due for name in collection.tensor_names)
+            self._prefixes[prefix] = wanted
+        return wanted
+
+
+class SavingPlan:
+    """Tells which collections are due at a step, and keeps the plan of every set of them that came up."""
+
+    def __init__(self, collections: Iterable[Collection], include_collections: Iterable[str]) -> None:
+        """Take prepared collections, and the names of those to save; `all` among them means every one."""
+        included = set(include_collections)
+        self.saved = tuple(
+            collection for collection in collections if CollectionKeys.ALL in included or collection.name in included
+        )
+        # Collections of one config are asked once.
+        self._groups: dict[ModeKeys, list[tuple[SaveConfigMode, list[Collection]]]] = {}
+        for mode in ModeKeys:
+            groups = self._groups[mode] = []
+            for collection in self.saved:
+                if mode in (ModeKeys.EVAL, ModeKeys.PREDICT) and collection.name in TRAIN_ONLY_COLLECTIONS:
+                    continue
+                assert collection.save_config
+                config = collection.save_config.get_save_config(mode)
+                for known, members in groups:
+                    if known == config:
+                        members.append(collection)
+                        break
+                else:
+                    groups.append((config, [collection]))
+        self._plans: dict[tuple[str, ...], StepPlan] = {}
+
+    def count_idle_steps(self, mode: ModeKeys, mode_step: int) -> int:
+        """Return for how many steps, from `mode_step` on, nothing is due; of no end, a very large number."""
+        found = [config.get_next_step(mode_step) for config, _ in self._groups[mode]]
+        return min((step for step in found if step is not None), default=_NO_END) - mode_step
+
+    def get_step_plan(self, mode: ModeKeys, mode_step: int) -> StepPlan | None:
+        """Return the plan of a step, None where nothing is due."""
+        due: list[Collection] = []
+        for config, members in self._groups[mode]:
+            if config.should_save_step(mode_step):
+                due += members
+        if not due:
+            return None
+        key = tuple(collection.name for collection in due)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = StepPlan(due, self.saved)
+        return plan

@@ -1,0 +1,108 @@
+"""Step numbers kept beside a job's checkpoints, so that a restarted job counts on from where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from smdebug.environment import CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR, DEFAULT_CHECKPOINT_CONFIG_FILE
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ALLOWED_MODE_NAMES
+from smdebug.storage.output import write_whole_file
+
+METADATA_FILENAME = "metadata.json"
+UPLOADED_SUFFIX = "sagemaker-uploaded"
+
+TRAINING_RUN = "training-run"
+LATEST_GLOBAL_STEP_SAVED = "latest-global-step-saved"
+LATEST_GLOBAL_STEP_SEEN = "latest-global-step-seen"
+LATEST_MODE_STEP = "latest-mode-step"
+
+
+class StateStore:
+    """A list of states in `metadata.json`, one for every change of the checkpoint files."""
+
+    def __init__(self) -> None:
+        """Find the checkpoint folder; without a checkpoint config everything here does nothing."""
+        self._folder = _get_checkpoint_folder()
+        self._states = self._read() if self._folder else []
+        self._seen: dict[str, int] = self._get_checkpoint_files() if self._folder else {}
+
+    def get_last_saved_state(self) -> dict[str, Any] | None:
+        """Return the state of the highest step seen, of several the newest; None for a first run."""
+        return max(reversed(self._states), key=lambda state: int(state[LATEST_GLOBAL_STEP_SEEN]), default=None)
+
+    def is_checkpoint_updated(self) -> bool:
+        """Tell whether the checkpoint files changed in name, number or size since this was last asked."""
+        if not self._folder:
+            return False
+        files = self._get_checkpoint_files()
+        changed = bool(files) and files != self._seen
+        self._seen = files
+        return changed
+
+    def update_state(self, state: dict[str, Any]) -> None:
+        """Add a state, and write the file whole: under a temporary name, then renamed."""
+        if not self._folder:
+            return
+        self._states.append(state)
+        write_whole_file(f"{self._folder}/{METADATA_FILENAME}", [json.dumps(self._states).encode()])
+
+    def _read(self) -> list[dict[str, Any]]:
+        assert self._folder
+        path = self._folder / METADATA_FILENAME
+        if not path.is_file():
+            return []
+        try:
+            states = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            get_logger().warning("%s is damaged (%s): steps are counted from the start again.", path, error)
+            return []
+        whole = [state for state in states if _is_state(state)] if isinstance(states, list) else []
+        if not whole or len(whole) < len(states):
+            get_logger().warning("%s holds entries that are no states of a training: they are left out.", path)
+        return whole
+
+    def _get_checkpoint_files(self) -> dict[str, int]:
+        assert self._folder
+        sizes: dict[str, int] = {}
+        for folder, _, names in os.walk(self._folder):
+            for name in names:
+                if name.startswith(METADATA_FILENAME) or UPLOADED_SUFFIX in name:
+                    continue
+                path = Path(folder) / name
+                try:
+                    sizes[str(path)] = path.stat().st_size
+                except FileNotFoundError:
+                    # Training replaces its checkpoints whenever it likes.
+                    continue
+        return sizes
+
+
+def _is_state(state: object) -> bool:
+    if not isinstance(state, dict):
+        return False
+    saved, modes = state.get(LATEST_GLOBAL_STEP_SAVED), state.get(LATEST_MODE_STEP)
+    return (
+        LATEST_GLOBAL_STEP_SAVED in state
+        and isinstance(state.get(LATEST_GLOBAL_STEP_SEEN), int)
+        and isinstance(state.get(TRAINING_RUN), int)
+        and (saved is None or isinstance(saved, int))
+        and isinstance(modes, dict)
+        and all(name in ALLOWED_MODE_NAMES and isinstance(step, int) for name, step in modes.items())
+    )
+
+
+def _get_checkpoint_folder() -> Path | None:
+    config = Path(os.environ.get(CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR, DEFAULT_CHECKPOINT_CONFIG_FILE))
+    try:
+        folder = Path(json.loads(config.read_text(encoding="utf-8"))["LocalPath"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        get_logger().warning("%s names no checkpoint folder (%r): steps are not kept across restarts.", config, error)
+        return None
+    # It need not be there yet: scripts often make it with their first checkpoint.
+    return folder

@@ -1,0 +1,66 @@
+"""How many steps a job has made, over all and in each mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smdebug.capture.state_store import (
+    LATEST_GLOBAL_STEP_SAVED,
+    LATEST_GLOBAL_STEP_SEEN,
+    LATEST_MODE_STEP,
+    TRAINING_RUN,
+    StateStore,
+)
+from smdebug.mode_keys import ModeKeys
+
+
+class StepCounters:
+    """The global step and the step of each mode, from -1 on; a restarted job goes on from its last state."""
+
+    def __init__(self) -> None:
+        self._store = StateStore()
+        state = self._store.get_last_saved_state()
+        self.init_step = int(state[LATEST_GLOBAL_STEP_SEEN]) if state else -1
+        self.training_run = int(state[TRAINING_RUN]) + 1 if state else 0
+        saved = state[LATEST_GLOBAL_STEP_SAVED] if state else None
+        self.last_saved_step: int | None = None if saved is None else int(saved)
+        self.step = self.init_step
+        self.mode_steps: dict[ModeKeys, int] = {ModeKeys.GLOBAL: self.init_step}
+        for name, step in (state[LATEST_MODE_STEP] if state else {}).items():
+            self.mode_steps[ModeKeys[name]] = int(step)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether this process has made a step."""
+        return self.step != self.init_step
+
+    @property
+    def step_to_write(self) -> int:
+        """The global step that what is saved now belongs to: before the first of this process, that one.
+
+        The step that a restarted job goes on from is not its own: its files are there already.
+        """
+        return self.step if self.has_begun else self.init_step + 1
+
+    def get_mode_step_to_write(self, mode: ModeKeys) -> int:
+        """Return the step of a mode that belongs to `step_to_write`."""
+        newest = self.mode_steps.get(mode, self.init_step)
+        return max(newest, 0) if self.has_begun else newest + 1
+
+    def increment(self, mode: ModeKeys) -> int:
+        """Begin the next step in `mode` and return the step of that mode."""
+        if self._store.is_checkpoint_updated():
+            self._store.update_state(self._to_state())
+        self.step += 1
+        self.mode_steps[ModeKeys.GLOBAL] = self.step
+        if mode != ModeKeys.GLOBAL:
+            self.mode_steps[mode] = self.mode_steps.get(mode, self.init_step) + 1
+        return self.mode_steps[mode]
+
+    def _to_state(self) -> dict[str, Any]:
+        return {
+            TRAINING_RUN: self.training_run,
+            LATEST_GLOBAL_STEP_SAVED: self.last_saved_step,
+            LATEST_GLOBAL_STEP_SEEN: self.step,
+            LATEST_MODE_STEP: {mode.name: step for mode, step in self.mode_steps.items()},
+        }

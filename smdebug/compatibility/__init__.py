@@ -1,0 +1,1 @@
+"""Functions and classes that only code written for smdebug calls; `smdebug.core` holds the names it imports them by."""

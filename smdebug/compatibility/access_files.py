@@ -1,0 +1,99 @@
+"""A local file or an S3 object that is visible once it is closed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.format.locations import TEMP_SUFFIX
+from smdebug.storage.output import S3_SCHEME, LocalOutput, S3Output
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from smdebug.storage.output import Output
+
+__all__ = ["SMDEBUG_TEMP_PATH_SUFFIX", "TSAccessFile", "TSAccessS3", "get_temp_path"]
+
+SMDEBUG_TEMP_PATH_SUFFIX = TEMP_SUFFIX
+
+
+def get_temp_path(file_path: str) -> str:
+    """Return the name that a file has while it is written."""
+    return f"{file_path}{SMDEBUG_TEMP_PATH_SUFFIX}"
+
+
+class WholeFile:
+    """What files and objects have in common: writing, and appearing at the end."""
+
+    def __init__(self, output: Output | None) -> None:
+        """Take what is written to; None for reading."""
+        self._output = output
+
+    def write(self, data: bytes | str) -> tuple[int, int]:
+        """Append; returns the first byte and the number of bytes. SMDebugValueError when open for reading."""
+        if self._output is None:
+            raise SMDebugValueError("This was opened for reading.")
+        content = data.encode() if isinstance(data, str) else data
+        start = self._output.size
+        self._output.write([content])
+        return start, len(content)
+
+    def flush(self) -> None:
+        """Do nothing: what was written is kept already."""
+
+    def close(self) -> None:
+        """Make what was written visible, in place of what was there."""
+        if self._output is not None:
+            output, self._output = self._output, None
+            output.commit()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class TSAccessFile(WholeFile):
+    """A local file open for writing (`w`, `wb`), adding (`a`, `a+`) or reading (`r`, `rb`)."""
+
+    def __init__(self, path: str, mode: str) -> None:
+        """Open the file; folders are made for writing.
+
+        Raises:
+            SMDebugValueError: another mode.
+            FileNotFoundError: nothing is there to be read.
+        """
+        if mode[:1] not in ("w", "a", "r"):
+            raise SMDebugValueError(f"A file is opened to be written, added to or read (w, a, r), not by {mode!r}.")
+        self.path = str(path)
+        self._content = Path(path).read_bytes() if mode[0] == "r" else b""
+        is_added_to = mode[0] == "a" and Path(path).exists()
+        super().__init__(None if mode[0] == "r" else LocalOutput(self.path, append=is_added_to))
+
+    def read(self) -> bytes:
+        """Return the content of a file open for reading."""
+        return self._content
+
+
+class TSAccessS3(WholeFile):
+    """An object gathered in memory and uploaded by `close`; the bucket is made if it is not there."""
+
+    def __init__(
+        self,
+        bucket_name: str,
+        key_name: str,
+        aws_access_key_id: str | None = None,  # noqa: ARG002 - credentials come from where boto3 finds them
+        aws_secret_access_key: str | None = None,  # noqa: ARG002
+        binary: bool = True,
+    ) -> None:
+        """Take bucket and key; repeated slashes of the key are collapsed."""
+        self.bucket_name = bucket_name
+        self.key_name = key_name
+        self.binary = binary
+        super().__init__(S3Output(f"{S3_SCHEME}{bucket_name}/{key_name}"))

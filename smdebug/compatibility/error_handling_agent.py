@@ -1,0 +1,51 @@
+"""A barrier for functions of any kind, under the name that code written for smdebug knows."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from smdebug.barrier import LossReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["BASE_ERROR_MESSAGE", "ErrorHandlingAgent", "error_handling_agent"]
+
+BASE_ERROR_MESSAGE = "Not saved"
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ErrorHandlingAgent:
+    """Ends errors where it stands and says what was lost. It turns nothing off: the next call is made as ever."""
+
+    def __init__(self) -> None:
+        self._losses = LossReport()
+
+    def catch_smdebug_errors(
+        self, default_return_val: Any = None, *, return_type: Any = None
+    ) -> Callable[[Callable[P, R]], Callable[P, R | Any]]:
+        """Make a function return a default where it would raise.
+
+        Args:
+            default_return_val: what is returned then.
+            return_type: called for what is returned then, if it is given.
+        """
+
+        def decorate(function: Callable[P, R]) -> Callable[P, R | Any]:
+            @functools.wraps(function)
+            def call(*args: P.args, **kwargs: P.kwargs) -> R | Any:
+                try:
+                    return function(*args, **kwargs)
+                except Exception as error:  # noqa: BLE001 - that is what it is for
+                    self._losses.say(f"what {function.__qualname__} does", error)
+                    return return_type() if return_type is not None else default_return_val
+
+            return call
+
+        return decorate
+
+
+error_handling_agent = ErrorHandlingAgent()

@@ -1,0 +1,188 @@
+"""Names that code written for smdebug imports one by one, and that nothing else of this library uses."""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from smdebug.compatibility.error_handling_agent import error_handling_agent
+from smdebug.compatibility.run_state import check_dir_exists
+from smdebug.compatibility.simulators import SagemakerSimulator, ScriptSimulator
+from smdebug.environment import is_switched_on
+from smdebug.exceptions import SMDebugNotImplementedError, SMDebugTypeError, SMDebugValueError
+from smdebug.format.arguments import make_numpy_array
+from smdebug.format.locations import (
+    COLLECTIONS_DIR,
+    deserialize_tf_device,
+    parse_worker,
+    parse_worker_of_collections_file,
+    serialize_tf_device,
+)
+from smdebug.format.tfevent import DATA_TYPE_NUMBERS
+from smdebug.logger import get_logger
+from smdebug.storage.output import is_s3_path
+from smdebug.storage.s3 import is_s3
+from smdebug.writing.claim import Claim
+
+__all__ = [
+    "FRAMEWORK",
+    "ConfigValidator",
+    "SagemakerSimulator",
+    "ScriptSimulator",
+    "TimelineFileWriter",
+    "check_dir_exists",
+    "deserialize_tf_device",
+    "ensure_dir",
+    "error_handling_agent",
+    "get_aws_region_from_processing_job_arn",
+    "get_config_validator",
+    "get_logger",
+    "get_path_to_collections",
+    "get_worker_name_from_collection_file",
+    "is_first_process",
+    "is_framework_version_supported",
+    "is_s3",
+    "make_numpy_array",
+    "parse_worker_name_from_file",
+    "remove_file_if_exists",
+    "reset_config_validator",
+    "serialize_tf_device",
+    "setup_profiler_report",
+]
+
+# Tests written for smdebug reset it; model parallelism makes no difference here.
+_is_using_smmodelparallel: bool | None = None
+
+_PROCESSING_JOB_ARN = re.compile(r"arn:[^:]*:sagemaker:(?P<region>[^:]+):\d*:processing-job/.+")
+_claims: dict[str, Claim] = {}
+
+
+class FRAMEWORK(Enum):
+    """The frameworks that hooks exist for."""
+
+    TENSORFLOW = 0
+    PYTORCH = 1
+    MXNET = 2
+    XGBOOST = 3
+
+
+def is_framework_version_supported(framework_type: FRAMEWORK | None = None) -> bool:  # noqa: ARG001
+    """Answer True: no version is turned away, what a hook cannot do fails by itself and says so."""
+    return True
+
+
+def get_path_to_collections(path: str) -> str:
+    """Return the folder, or the prefix, of the collections files of the run at `path`."""
+    return f"{path.rstrip('/')}/{COLLECTIONS_DIR}"
+
+
+def get_worker_name_from_collection_file(filename: str) -> str:
+    """Return the worker that wrote a collections file; ValueError for a name without one."""
+    return parse_worker_of_collections_file(filename)
+
+
+def parse_worker_name_from_file(filename: str) -> str:
+    """Return the worker that wrote an index or event file; ValueError for a name without one."""
+    return parse_worker(filename)
+
+
+def ensure_dir(file_path: str, is_file: bool = True) -> None:
+    """Make the folder of a file, or the folder itself where `is_file` is False."""
+    folder = Path(file_path).parent if is_file else Path(file_path)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def remove_file_if_exists(file_path: str) -> None:
+    """Delete a file; nothing happens where there is none."""
+    Path(file_path).unlink(missing_ok=True)
+
+
+def is_first_process(path: str, is_dir: bool = True) -> bool:
+    """Tell whether this process is the first that asks for a run, and keep the run for it until it ends; True on S3.
+
+    Args:
+        path: of the run; of a file in it where `is_dir` is False.
+        is_dir: whether the path is that of the run's folder.
+    """
+    if is_s3_path(path):
+        return True
+    folder = os.path.abspath(path if is_dir else Path(path).parent)  # noqa: PTH100 - a key, links stay as they are
+    claim = _claims.setdefault(folder, Claim(folder))
+    return claim.take()
+
+
+def get_aws_region_from_processing_job_arn(processing_job_arn: str) -> str:
+    """Return the region in a processing job's ARN; SMDebugValueError for a text that is none."""
+    found = _PROCESSING_JOB_ARN.fullmatch(processing_job_arn)
+    if not found:
+        raise SMDebugValueError(f"{processing_job_arn!r} is no ARN of a processing job.")
+    return found["region"]
+
+
+def setup_profiler_report(processing_job_arn: str, opt_out_telemetry: bool = False) -> None:
+    """Do nothing: the original tells AWS here that a report was opened, and nothing of ours ever does such a thing."""
+
+
+def _prepare_telemetry_url(processing_job_arn: str) -> str:
+    """Raise SMDebugNotImplementedError: there is no telemetry."""
+    raise SMDebugNotImplementedError(f"There is no telemetry, so {processing_job_arn} has no address of it.")
+
+
+class ConfigValidator:
+    """Reads the environment each time it is asked: nothing is turned off behind a script's back."""
+
+    def __init__(self, framework: object = None) -> None:
+        """Take the framework's name, for whoever asks; every version that runs is supported."""
+        self.framework = framework
+
+    def validate_training_job(self) -> bool:
+        """Tell whether hooks may be made; ValueError for a USE_SMDEBUG that is neither on nor off."""
+        return is_switched_on()
+
+
+_validator: ConfigValidator | None = None
+
+
+def get_config_validator(framework: object = None) -> ConfigValidator:
+    """Return this process's validator."""
+    global _validator
+    if _validator is None:
+        _validator = ConfigValidator(framework)
+    return _validator
+
+
+def reset_config_validator() -> None:
+    """Forget this process's validator."""
+    global _validator
+    _validator = None
+
+
+# Names of TensorFlow's DataTypes for numpy's types where the two differ beyond capitals.
+_NAMES = {"float16": "DT_HALF", "float32": "DT_FLOAT", "float64": "DT_DOUBLE"}
+
+
+def _get_proto_dtype(npdtype: np.dtype[Any]) -> tuple[bool, str]:
+    """Return whether the type is one of numbers, and its DataType's name, such as `DT_FLOAT`.
+
+    Raises:
+        SMDebugTypeError: records hold no such type.
+    """
+    dtype = np.dtype(npdtype)
+    if dtype.kind == "U":
+        return False, "DT_STRING"
+    if dtype.name not in DATA_TYPE_NUMBERS:
+        raise SMDebugTypeError(f"A record holds no {dtype.name}: convert it to a number type first.")
+    return True, _NAMES.get(dtype.name, f"DT_{dtype.name.upper()}")
+
+
+class TimelineFileWriter:
+    """Would write the profiler's trace events."""
+
+    def __init__(self, *_arguments: Any, **_named: Any) -> None:
+        """Raise SMDebugNotImplementedError: there is no profiler here."""
+        raise SMDebugNotImplementedError("The profiler is no part of this library: no timeline can be written.")

@@ -1,0 +1,79 @@
+"""The end of a run, and what stands in its folder."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from smdebug.compatibility.s3_handler import DeleteRequest, S3Handler
+from smdebug.exceptions import SMDebugValueError
+from smdebug.format.locations import END_OF_JOB_FILE
+from smdebug.storage.output import path_exists, write_whole_file
+from smdebug.storage.s3 import is_s3
+from smdebug.writing.run_writer import check_out_dir
+
+__all__ = [
+    "DEFAULT_GRACETIME_FOR_RULE_STOP_SEC",
+    "ENV_RULE_STOP_SIGNAL_FILENAME",
+    "check_dir_exists",
+    "delete_s3_prefixes",
+    "has_training_ended",
+    "is_rule_signalled_gracetime_passed",
+    "is_s3",
+    "training_has_ended",
+]
+
+# Seconds that a job goes on after a rule has said that it should stop.
+DEFAULT_GRACETIME_FOR_RULE_STOP_SEC = 60
+ENV_RULE_STOP_SIGNAL_FILENAME = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
+ENV_RULE_STOP_GRACE_TIME = "rule_stop_grace_time_secs"
+
+
+def has_training_ended(trial_prefix: str) -> bool:
+    """Tell whether the run at a folder or `s3://` prefix has its end-of-job file."""
+    return path_exists(f"{trial_prefix.rstrip('/')}/{END_OF_JOB_FILE}")
+
+
+def training_has_ended(trial_prefix: str) -> None:
+    """Write the end-of-job file of a run: readers load nothing that comes after it."""
+    write_whole_file(f"{trial_prefix.rstrip('/')}/{END_OF_JOB_FILE}", [])
+
+
+def check_dir_exists(path: str) -> None:
+    """Refuse the place of a run that has ended; SMDebugRuntimeError says what to do."""
+    check_out_dir(path)
+
+
+def delete_s3_prefixes(bucket: str, keys: str | list[str]) -> None:
+    """Delete all objects of a bucket whose keys begin with one of some texts; an empty text would mean all of them.
+
+    Raises:
+        SMDebugValueError: an empty text.
+    """
+    prefixes = [keys] if isinstance(keys, str) else list(keys)
+    if not all(prefixes):
+        raise SMDebugValueError(f"An empty prefix would delete everything in {bucket}: name what is to go.")
+    S3Handler.delete_prefixes([DeleteRequest(bucket, prefix) for prefix in prefixes])
+
+
+def is_rule_signalled_gracetime_passed(trial_prefix: str) -> bool:
+    """Tell whether a rule told the job to stop, and the grace time after that is over.
+
+    The run holds a file named by SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE with the time of that, in seconds since the
+    epoch; the environment's rule_stop_grace_time_secs is the grace in seconds, 60 without it.
+
+    Raises:
+        SMDebugValueError: the file or the environment holds no number.
+    """
+    name = os.environ.get(ENV_RULE_STOP_SIGNAL_FILENAME)
+    if not name:
+        return False
+    path = Path(trial_prefix) / name
+    if not path.is_file():
+        return False
+    grace = os.environ.get(ENV_RULE_STOP_GRACE_TIME, DEFAULT_GRACETIME_FOR_RULE_STOP_SEC)
+    try:
+        return time.time() > float(path.read_text(encoding="utf-8")) + float(grace)
+    except ValueError as error:
+        raise SMDebugValueError(f"{path} or {ENV_RULE_STOP_GRACE_TIME} holds no number of seconds: {error}.") from error

@@ -1,0 +1,107 @@
+"""What tests of training scripts put around them: a SageMaker job's environment, or a clean folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smdebug.capture.singleton import del_hook
+from smdebug.config.json_config import get_json_config_as_dict
+from smdebug.environment import (
+    CONFIG_FILE_PATH_ENV_STR,
+    DEFAULT_SAGEMAKER_OUTDIR,
+    TENSORBOARD_CONFIG_FILE_PATH_ENV_STR,
+    TRAINING_JOB_NAME_ENV_STR,
+)
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+_VARIABLES = (CONFIG_FILE_PATH_ENV_STR, TENSORBOARD_CONFIG_FILE_PATH_ENV_STR, TRAINING_JOB_NAME_ENV_STR)
+
+
+class SagemakerSimulator:
+    """Inside it the environment is that of a SageMaker job with a hook config; no hook is there before or after.
+
+    Attributes:
+        out_dir: where the config's hook writes; emptied first, and last unless `cleanup` is False.
+        json_file_path: the hook config's file.
+        tensorboard_dir: what the TensorBoard config names.
+    """
+
+    def __init__(
+        self,
+        json_config_path: str = "/tmp/zcc_config.json",  # noqa: S108 - the original's default
+        tensorboard_dir: str = "/tmp/tensorboard",  # noqa: S108
+        training_job_name: str = "sm_job",
+        json_file_contents: str = "{}",
+        cleanup: bool = True,
+    ) -> None:
+        """Take where the config goes and what is in it; nothing is written before the block is entered."""
+        self.json_file_path = json_config_path
+        self.tensorboard_dir = tensorboard_dir
+        self.training_job_name = training_job_name
+        self.json_file_contents = json_file_contents
+        self.cleanup = cleanup
+        self.out_dir = DEFAULT_SAGEMAKER_OUTDIR
+        self._tensorboard_json_path = f"{json_config_path}.tensorboard.json"
+        self._before: dict[str, str | None] = {}
+
+    def __enter__(self) -> Self:
+        self._before = {name: os.environ.get(name) for name in _VARIABLES}
+        Path(self.json_file_path).write_text(self.json_file_contents, encoding="utf-8")
+        Path(self._tensorboard_json_path).write_text(f'{{"LocalPath": "{self.tensorboard_dir}"}}', encoding="utf-8")
+        self.out_dir = get_json_config_as_dict(self.json_file_path).get("LocalPath", DEFAULT_SAGEMAKER_OUTDIR)
+        self._empty()
+        for name, value in zip(
+            _VARIABLES, (self.json_file_path, self._tensorboard_json_path, self.training_job_name), strict=True
+        ):
+            os.environ[name] = value
+        del_hook()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        del_hook()
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        for path in (self.json_file_path, self._tensorboard_json_path):
+            Path(path).unlink(missing_ok=True)
+        if self.cleanup:
+            self._empty()
+
+    def _empty(self) -> None:
+        for folder in (self.out_dir, self.tensorboard_dir):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class ScriptSimulator:
+    """Inside it the folders of a script outside SageMaker are new; there is no hook before or after."""
+
+    def __init__(self, out_dir: str = "/tmp/test", tensorboard_dir: str | None = None) -> None:  # noqa: S108
+        """Take the folders, which are deleted when the block is entered and when it is left."""
+        self.out_dir = out_dir
+        self.tensorboard_dir = tensorboard_dir
+
+    def __enter__(self) -> Self:
+        self._empty()
+        del_hook()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        del_hook()
+        self._empty()
+
+    def _empty(self) -> None:
+        for folder in (self.out_dir, self.tensorboard_dir):
+            if folder:
+                shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,204 @@
+"""A named group of tensors with one configuration."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from smdebug.config.collection_keys import (
+    DEFAULT_MXNET_COLLECTIONS,
+    DEFAULT_PYTORCH_COLLECTIONS,
+    DEFAULT_TF_COLLECTIONS,
+    DEFAULT_XGBOOST_COLLECTIONS,
+    NON_HISTOGRAM_COLLECTIONS,
+    NON_REDUCTION_COLLECTIONS,
+    SCALAR_COLLECTIONS,
+    SM_METRIC_COLLECTIONS,
+    SUMMARIES_COLLECTIONS,
+    TRAIN_ONLY_COLLECTIONS,
+    CollectionKeys,
+)
+from smdebug.config.reduction_config import ReductionConfig
+from smdebug.config.save_config import SaveConfig
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = [
+    "DEFAULT_MXNET_COLLECTIONS",
+    "DEFAULT_PYTORCH_COLLECTIONS",
+    "DEFAULT_TF_COLLECTIONS",
+    "DEFAULT_XGBOOST_COLLECTIONS",
+    "NON_HISTOGRAM_COLLECTIONS",
+    "NON_REDUCTION_COLLECTIONS",
+    "SCALAR_COLLECTIONS",
+    "SM_METRIC_COLLECTIONS",
+    "SUMMARIES_COLLECTIONS",
+    "TRAIN_ONLY_COLLECTIONS",
+    "Collection",
+    "CollectionKeys",
+]
+
+
+class Collection:
+    """Tensors named one by one or by regex, and when and how they are saved."""
+
+    def __init__(
+        self,
+        name: str,
+        include_regex: str | Iterable[str] | None = None,
+        tensor_names: Iterable[str] | None = None,
+        reduction_config: ReductionConfig | Mapping[str, Any] | None = None,
+        save_config: object = None,
+        save_histogram: bool = True,
+    ) -> None:
+        """Build a collection; its configs stay None until set, and are then filled from the hook's.
+
+        Raises:
+            SMDebugTypeError: a regex that is no text, names that are one, or configs of other types.
+            SMDebugValueError: an empty name, or values that the configs refuse.
+        """
+        if not isinstance(name, str) or not name:
+            raise SMDebugValueError(f"A collection needs a name, not {name!r}.")
+        self.name = name
+        self.include_regex: list[str] = []
+        if include_regex is not None:
+            self.include(include_regex)
+        if isinstance(tensor_names, str):
+            raise SMDebugTypeError(f"tensor_names takes a list or a set of names, not {tensor_names!r}.")
+        self._tensor_names: set[str] = set(tensor_names or ())
+        self._reduction_config: ReductionConfig | None = None
+        self._save_config: SaveConfig | None = None
+        self.reduction_config = reduction_config
+        self.save_config = save_config
+        self._save_histogram = save_histogram
+
+    @property
+    def save_histogram(self) -> bool:
+        """Whether TensorBoard gets histograms of the tensors; never of scalars."""
+        return self._save_histogram and self.name not in NON_HISTOGRAM_COLLECTIONS
+
+    @save_histogram.setter
+    def save_histogram(self, value: bool) -> None:
+        self._save_histogram = value
+
+    def include(self, *patterns: str | Iterable[Any]) -> None:
+        """Add regexes, given as text or as lists of text nested at will.
+
+        Raises:
+            SMDebugTypeError: something else than text.
+            SMDebugValueError: a text that is no regex.
+        """
+        for pattern in patterns:
+            if isinstance(pattern, str):
+                try:
+                    re.compile(pattern)
+                except re.error as error:
+                    raise SMDebugValueError(
+                        f"Collection {self.name}: include_regex {pattern!r} is no regex ({error}). In a hook config "
+                        "commas separate regexes, so none can hold one."
+                    ) from error
+                self.include_regex.append(pattern)
+            elif isinstance(pattern, (list, tuple)):
+                self.include(*pattern)
+            else:
+                raise SMDebugTypeError(f"A collection includes regexes given as text, not {pattern!r}.")
+
+    @property
+    def tensor_names(self) -> set[str]:
+        """Names seen so far in this collection."""
+        return self._tensor_names
+
+    @tensor_names.setter
+    def tensor_names(self, names: Iterable[str] | None) -> None:
+        if names is not None and not isinstance(names, (list, set, frozenset)):
+            raise SMDebugTypeError(f"tensor_names takes a list or a set of names, not {names!r}.")
+        self._tensor_names = set(names or ())
+
+    def add_tensor_name(self, tensor_name: str | Iterable[str]) -> None:
+        """Add one name, or each of several."""
+        if isinstance(tensor_name, str):
+            self._tensor_names.add(tensor_name)
+        else:
+            self._tensor_names.update(tensor_name)
+
+    def remove_tensor_name(self, tensor_name: str) -> None:
+        """Take a name out, if it is there."""
+        self._tensor_names.discard(tensor_name)
+
+    def has_tensor_name(self, tensor_name: str) -> bool:
+        """Tell whether the name is listed; regexes are not consulted."""
+        return tensor_name in self._tensor_names
+
+    def matches(self, tensor_name: str) -> bool:
+        """Tell whether the tensor belongs here, by name or by a regex found anywhere in its name."""
+        return tensor_name in self._tensor_names or any(re.search(regex, tensor_name) for regex in self.include_regex)
+
+    @property
+    def reduction_config(self) -> ReductionConfig | None:
+        """What is saved of each tensor; None means the hook's."""
+        return self._reduction_config
+
+    @reduction_config.setter
+    def reduction_config(self, config: object) -> None:
+        if isinstance(config, (str, bytes)):
+            raise SMDebugTypeError(f"A reduction config is a ReductionConfig or a dict, not {config!r}.")
+        self._reduction_config = ReductionConfig.parse(config)
+
+    @property
+    def save_config(self) -> SaveConfig | None:
+        """Which steps are saved; None means the hook's."""
+        return self._save_config
+
+    @save_config.setter
+    def save_config(self, config: object) -> None:
+        self._save_config = None if config is None else SaveConfig.parse(config)
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return the form that stands in collections files."""
+        return {
+            "name": self.name,
+            "include_regex": self.include_regex,
+            "tensor_names": sorted(self._tensor_names),
+            "reduction_config": self._reduction_config.to_json_dict() if self._reduction_config else None,
+            "save_config": self._save_config.to_json_dict() if self._save_config else None,
+            "save_histogram": self.save_histogram,
+        }
+
+    def to_json(self) -> str:
+        """Return `to_json_dict` as text."""
+        return json.dumps(self.to_json_dict())
+
+    @classmethod
+    def from_dict(cls, params: Mapping[str, Any]) -> Collection:
+        """Build from the form of `to_json_dict`; keys it does not know are ignored.
+
+        Raises:
+            KeyError: no name, or a mode name that does not exist.
+            SMDebugValueError: a reduction that does not exist.
+        """
+        save_config = params.get("save_config")
+        return cls(
+            params["name"],
+            params.get("include_regex"),
+            params.get("tensor_names"),
+            params.get("reduction_config"),
+            None if save_config is None else SaveConfig.from_dict(save_config),
+            params.get("save_histogram", True),
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Collection:
+        """Build from the text of `to_json`."""
+        return cls.from_dict(json.loads(text))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Collection) and self.to_json_dict() == other.to_json_dict()
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"<Collection {self.name}: {len(self._tensor_names)} names, regexes {self.include_regex}>"

@@ -1,0 +1,120 @@
+"""All collections of one run, and the file that describes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smdebug.config.collection import Collection, CollectionKeys
+from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+COLLECTIONS_KEY = "collections"
+META_KEY = "_meta"
+NUM_WORKERS_KEY = "num_workers"
+
+
+class CollectionManager:
+    """Collections by name, with the number of workers that write the run."""
+
+    # A framework's own folder replaces it with a class that knows its layers.
+    collection_class: type[Collection] = Collection
+
+    def __init__(self, collections: Mapping[str, Collection] | None = None, create_default: bool = False) -> None:
+        """Start from `collections`, or with the one named `default` if asked for."""
+        self.collections: dict[str, Collection] = dict(collections or {})
+        self._meta: dict[str, Any] = {NUM_WORKERS_KEY: 1}
+        if create_default:
+            self.add(CollectionKeys.DEFAULT)
+
+    def create_collection(self, name: str, cls: type[Collection] | None = None) -> None:
+        """Put an empty collection under `name`, in place of any that is there."""
+        self.collections[name] = (cls or self.collection_class)(name)
+
+    def add(self, collection: Collection | str) -> None:
+        """Add a collection, or an empty one of that name; SMDebugTypeError for other types."""
+        if isinstance(collection, str):
+            self.create_collection(collection)
+        elif isinstance(collection, Collection):
+            self.collections[collection.name] = collection
+        else:
+            raise SMDebugTypeError(f"A collection is added by name or as a Collection, not {collection!r}.")
+
+    def get(self, name: str, create: bool = True) -> Collection:
+        """Return a collection, made empty where it is missing; SMDebugError where it is and `create` is False."""
+        if name not in self.collections:
+            if not create:
+                raise SMDebugError(f"There is no collection {name!r}; known: {', '.join(sorted(self.collections))}.")
+            self.create_collection(name)
+        return self.collections[name]
+
+    def get_collections(self) -> dict[str, Collection]:
+        """Return all collections by name."""
+        return self.collections
+
+    def update_meta(self, meta: Mapping[str, Any]) -> None:
+        """Add facts about the run to the file's `_meta`."""
+        self._meta.update(meta)
+
+    def get_num_workers(self) -> int:
+        """Return how many workers write this run."""
+        return int(self._meta[NUM_WORKERS_KEY])
+
+    def set_num_workers(self, num_workers: int) -> None:
+        """Say how many workers write this run."""
+        self._meta[NUM_WORKERS_KEY] = num_workers
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return the content of a collections file."""
+        return {
+            COLLECTIONS_KEY: {name: collection.to_json_dict() for name, collection in self.collections.items()},
+            META_KEY: self._meta,
+        }
+
+    def export(self, out_dir: str | Path, filename: str) -> None:
+        """Write `<out_dir>/collections/000000000/<filename>` whole: under a temporary name, then renamed."""
+        from smdebug.format.locations import COLLECTIONS_DIR
+        from smdebug.storage.output import write_whole_file
+
+        write_whole_file(f"{out_dir}/{COLLECTIONS_DIR}/{filename}", [json.dumps(self.to_json_dict()).encode()])
+
+    @classmethod
+    def load(cls, filename: str | Path, collection_class: type[Collection] | None = None) -> CollectionManager:
+        """Read a local collections file; errors as `load_from_string` raises them."""
+        return cls.load_from_string(Path(filename).read_text(encoding="utf-8"), collection_class)
+
+    @classmethod
+    def load_from_string(cls, s: str, collection_class: type[Collection] | None = None) -> CollectionManager:
+        """Read the text of a collections file.
+
+        Raises:
+            SMDebugValueError: top-level keys other than `collections` and `_meta`, or a reduction that does not exist.
+            KeyError: no `_meta`.
+        """
+        content = json.loads(s)
+        unknown = set(content) - {COLLECTIONS_KEY, META_KEY}
+        if unknown:
+            raise SMDebugValueError(f"A collections file holds no {', '.join(sorted(unknown))}.")
+        kind = collection_class or Collection
+        loaded = cls()
+        loaded.collections = {
+            name: kind.from_dict({"name": name, **params}) for name, params in content.get(COLLECTIONS_KEY, {}).items()
+        }
+        loaded._meta = dict(content[META_KEY])
+        return loaded
+
+    def matching(self, tensor_name: str) -> list[Collection]:
+        """Return the collections that a tensor belongs to."""
+        return [collection for collection in self.collections.values() if collection.matches(tensor_name)]
+
+    def names(self) -> Iterable[str]:
+        """Return the names of all collections."""
+        return self.collections.keys()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CollectionManager) and self.to_json_dict() == other.to_json_dict()
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,269 @@
+"""Hooks configured by a debughookconfig.json, whose values SageMaker's API delivers as text."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from smdebug.config.json_config_keys import (
+    COLLECTION_KEYS,
+    COLLECTION_PARAMETERS,
+    HOOK_PARAMETERS,
+    TOP_LEVEL_KEYS,
+    warn_of_lonely_flags,
+    warn_of_unknown_keys,
+)
+from smdebug.config.reduction_config import ReductionConfig
+from smdebug.config.save_config import SAVE_CONFIG_FIELDS, SaveConfig, SaveConfigMode
+from smdebug.environment import (
+    CONFIG_FILE_PATH_ENV_STR,
+    DEFAULT_RESOURCE_CONFIG_FILE,
+    DEFAULT_SAGEMAKER_CONFIG_FILE,
+    DEFAULT_SAGEMAKER_OUTDIR,
+    DEFAULT_SAGEMAKER_TENSORBOARD_CONFIG_FILE,
+    DEFAULT_SAGEMAKER_TENSORBOARD_PATH,
+    TENSORBOARD_CONFIG_FILE_PATH_ENV_STR,
+    TRAINING_JOB_NAME_ENV_STR,
+)
+from smdebug.exceptions import SMDebugValueError
+from smdebug.mode_keys import ModeKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from smdebug.config.collection_manager import CollectionManager
+
+
+class ConfiguredHook(Protocol):
+    """The part of a hook that a config file sets up after the hook is made: its collections."""
+
+    collection_manager: CollectionManager
+
+
+HookT = TypeVar("HookT", bound=ConfiguredHook)
+
+_REGEX_KEY = "include_regex"
+
+
+def parse_bool(value: object, default: bool) -> Any:
+    """Return a flag given as a JSON boolean, as 0 or 1, or as true, True, false or False; ValueError for other text."""
+    if value is None:
+        return default
+    if isinstance(value, (bool, int)) and value in (0, 1):
+        return value
+    if value in ("true", "True"):
+        return True
+    if value in ("false", "False"):
+        return False
+    raise ValueError(f"{value!r} is no flag: write true or false.")
+
+
+def parse_list(text: str) -> list[str]:
+    """Return the items of a comma-separated list, without the blanks around them."""
+    return [item.strip() for item in text.split(",")]
+
+
+def get_config_file_path() -> str:
+    """Return where the hook config of this job is: the environment says it, or SageMaker's fixed place."""
+    return os.environ.get(CONFIG_FILE_PATH_ENV_STR, DEFAULT_SAGEMAKER_CONFIG_FILE)
+
+
+def get_json_config_as_dict(json_config_path: str | None) -> dict[str, Any]:
+    """Read a hook config, from the default place if no path is given.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        json.JSONDecodeError: it is no JSON.
+        SMDebugValueError: it is no JSON object.
+    """
+    path = Path(json_config_path or get_config_file_path())
+    config = _read_json(path)
+    if not isinstance(config, dict):
+        raise SMDebugValueError(f"{path} must hold a JSON object, not {type(config).__name__}.")
+    return config
+
+
+def collect_hook_config_params(
+    params_dict: Mapping[str, Any], default_values: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the arguments of a hook that a config sets, S3OutputPath left out; unknown keys are logged.
+
+    Raises:
+        SMDebugValueError: HookParameters is no object, or names reductions that do not exist.
+        ValueError: a number or a flag cannot be read.
+    """
+    parameters = _get_parameters(params_dict, "HookParameters")
+    warn_of_unknown_keys("Hook config", params_dict, TOP_LEVEL_KEYS)
+    warn_of_unknown_keys("HookParameters", parameters, HOOK_PARAMETERS)
+    warn_of_lonely_flags("HookParameters", parameters)
+    arguments: dict[str, Any] = {
+        "out_dir": params_dict.get("LocalPath", DEFAULT_SAGEMAKER_OUTDIR),
+        "save_config": _parse_save_config(parameters, dict.fromkeys(ModeKeys, default_values or {})),
+        "reduction_config": _parse_reduction_config(parameters),
+        "dry_run": _parse_flag(parameters, "dry_run", default=False),
+        "save_all": _parse_flag(parameters, "save_all", default=False),
+        "include_regex": _parse_patterns(parameters) or None,
+        "include_workers": parameters.get("include_workers", "one"),
+    }
+    if TRAINING_JOB_NAME_ENV_STR in os.environ:
+        arguments["tensorboard_dir"] = _get_sagemaker_tensorboard_dir()
+    else:
+        arguments["export_tensorboard"] = _parse_flag(parameters, "export_tensorboard", default=False)
+        arguments["tensorboard_dir"] = parameters.get("tensorboard_dir")
+    return arguments
+
+
+def get_include_collections(params_dict: Mapping[str, Any]) -> list[str]:
+    """Return the names of the collections that a config asks for, each once."""
+    return list(_merge_collections(params_dict))
+
+
+def add_collections_to_manager(
+    collection_manager: CollectionManager, params_dict: Mapping[str, Any], hook_params: Mapping[str, Any]
+) -> None:
+    """Configure the collections of a config; what one leaves out of its numbers comes from the hook's.
+
+    Args:
+        collection_manager: holds the collections, and gets those that are new.
+        params_dict: the config.
+        hook_params: what `collect_hook_config_params` made of it.
+
+    Raises:
+        SMDebugValueError: an entry without CollectionName, or reductions that do not exist.
+        ValueError: a number or a flag cannot be read.
+    """
+    save_config: SaveConfig = hook_params["save_config"]
+    hook_values = {mode: save_config.get_save_config(mode).to_json_dict() for mode in ModeKeys}
+    for entry in params_dict.get("CollectionConfigurations") or ():
+        warn_of_unknown_keys("CollectionConfigurations", entry, COLLECTION_KEYS)
+    for name, parameters in _merge_collections(params_dict).items():
+        where = f"CollectionParameters of {name}"
+        warn_of_unknown_keys(where, parameters, COLLECTION_PARAMETERS)
+        warn_of_lonely_flags(where, parameters)
+        collection = collection_manager.get(name)
+        collection.include(parameters.get(_REGEX_KEY, []))
+        collection.save_config = _parse_save_config(parameters, hook_values)
+        reduction_config = _parse_reduction_config(parameters)
+        if reduction_config:
+            collection.reduction_config = reduction_config
+        collection.save_histogram = _parse_flag(parameters, "save_histogram", default=True)
+
+
+def get_node_id_from_resource_config() -> str | None:
+    """Return the name of this host in its job (`algo-1`), as resourceconfig.json has it; None without that file."""
+    path = Path(DEFAULT_RESOURCE_CONFIG_FILE)
+    if not path.is_file():
+        return None
+    host = _read_json(path).get("current_host")
+    return None if host is None else str(host)
+
+
+def create_hook_from_json_config(
+    hook_cls: Callable[..., HookT], json_config_path: str | None = None, default_values: Mapping[str, Any] | None = None
+) -> HookT:
+    """Make a hook of a config file; `default_values` are the framework's own save numbers."""
+    params = get_json_config_as_dict(json_config_path)
+    arguments = collect_hook_config_params(params, default_values)
+    hook = hook_cls(include_collections=get_include_collections(params), **arguments)
+    add_collections_to_manager(hook.collection_manager, params, arguments)
+    return hook
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise json.JSONDecodeError(f"{path} is no JSON: {error.msg}", error.doc, error.pos) from error
+
+
+def _get_parameters(holder: Mapping[str, Any], key: str) -> dict[str, Any]:
+    parameters = holder.get(key)
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, dict):
+        raise SMDebugValueError(f"{key} must be a JSON object, not {parameters!r}.")
+    return parameters
+
+
+def _merge_collections(params_dict: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return parameters by collection. Rules and the user may each name one: regexes add up, later numbers win."""
+    merged: dict[str, dict[str, Any]] = {}
+    entries = params_dict.get("CollectionConfigurations") or ()
+    if not isinstance(entries, (list, tuple)):
+        raise SMDebugValueError(f"CollectionConfigurations must be a list, not {entries!r}.")
+    for entry in entries:
+        if not isinstance(entry, dict) or not isinstance(entry.get("CollectionName"), str):
+            raise SMDebugValueError(f"An entry of CollectionConfigurations has no CollectionName: {entry!r}.")
+        parameters = _get_parameters(entry, "CollectionParameters")
+        known = merged.setdefault(entry["CollectionName"], {_REGEX_KEY: []})
+        patterns = known[_REGEX_KEY]
+        patterns += [item for item in _parse_patterns(parameters) if item not in patterns]
+        known.update(parameters)
+        known[_REGEX_KEY] = patterns
+    return merged
+
+
+def _parse_save_config(parameters: Mapping[str, Any], defaults: Mapping[ModeKeys, Mapping[str, Any]]) -> SaveConfig:
+    """Numbers of a mode: its prefixed key, else the key of all modes, else the default."""
+    general = _get_save_values(parameters, "")
+    return SaveConfig(
+        {
+            mode: SaveConfigMode.from_dict(
+                {**general, **_get_save_values(parameters, f"{mode.name.lower()}.")}, defaults[mode]
+            )
+            for mode in ModeKeys
+        }
+    )
+
+
+def _get_save_values(parameters: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for field in SAVE_CONFIG_FIELDS:
+        value = parameters.get(f"{prefix}{field}")
+        if value is None:
+            continue
+        key = f"{prefix}{field}"
+        if field != "save_steps":
+            values[field] = _parse_whole_number(key, value)
+        elif isinstance(value, list):
+            values[field] = value
+        else:
+            values[field] = [_parse_whole_number(key, item) for item in parse_list(str(value))]
+    return values
+
+
+def _parse_whole_number(key: str, value: Any) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{key}: {value!r} is no whole number.") from error
+
+
+def _parse_flag(parameters: Mapping[str, Any], key: str, *, default: bool) -> Any:
+    try:
+        return parse_bool(parameters.get(key), default)
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from error
+
+
+def _parse_patterns(parameters: Mapping[str, Any]) -> list[str]:
+    value = parameters.get(_REGEX_KEY)
+    if value is None or value == "":
+        return []
+    if not isinstance(value, str):
+        raise SMDebugValueError(f"{_REGEX_KEY} is a text of regexes with commas between them, not {value!r}.")
+    return parse_list(value)
+
+
+def _parse_reduction_config(parameters: Mapping[str, Any]) -> ReductionConfig | None:
+    # Flags without `reductions` mean nothing: that is how configs have always been read.
+    return ReductionConfig.from_dict(parameters) if "reductions" in parameters else None
+
+
+def _get_sagemaker_tensorboard_dir() -> str | None:
+    path = Path(os.environ.get(TENSORBOARD_CONFIG_FILE_PATH_ENV_STR, DEFAULT_SAGEMAKER_TENSORBOARD_CONFIG_FILE))
+    if not path.is_file():
+        return None
+    return str(_read_json(path).get("LocalPath", DEFAULT_SAGEMAKER_TENSORBOARD_PATH))

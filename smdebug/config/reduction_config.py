@@ -1,0 +1,136 @@
+"""What to save of a tensor: its values, its shape, or numbers computed from it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.format.reductions import ALLOWED_NORMS as ALLOWED_NORMS
+from smdebug.format.reductions import ALLOWED_REDUCTIONS as ALLOWED_REDUCTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+ALLOWED_PARAMS = ["reductions", "abs_reductions", "norms", "abs_norms", "save_raw_tensor", "save_shape"]
+_ABS_PREFIX = "abs_"
+_NORM_SUFFIX = "_norm"
+
+
+class ReductionConfig:
+    """What is saved of each tensor of a collection. A given config saves no raw values unless it says so."""
+
+    def __init__(
+        self,
+        reductions: Iterable[str] | None = None,
+        abs_reductions: Iterable[str] | None = None,
+        norms: Iterable[str] | None = None,
+        abs_norms: Iterable[str] | None = None,
+        save_raw_tensor: bool = False,
+        save_shape: bool = False,
+    ) -> None:
+        """Take operations by name; the `abs_` ones work on absolute values.
+
+        Raises:
+            SMDebugValueError: an operation outside ALLOWED_REDUCTIONS or ALLOWED_NORMS, a text where a list of them
+            belongs, or a flag that is no bool.
+        """
+        self.reductions = _allowed(reductions, ALLOWED_REDUCTIONS, "reductions")
+        self.abs_reductions = _allowed(abs_reductions, ALLOWED_REDUCTIONS, "abs_reductions")
+        self.norms = _allowed(norms, ALLOWED_NORMS, "norms")
+        self.abs_norms = _allowed(abs_norms, ALLOWED_NORMS, "abs_norms")
+        for name, value in (("save_raw_tensor", save_raw_tensor), ("save_shape", save_shape)):
+            if not isinstance(value, bool):
+                raise SMDebugValueError(f"{name} must be True or False, not {value!r}.")
+        self.save_raw_tensor = save_raw_tensor
+        self.save_shape = save_shape
+
+    def operations(self) -> list[tuple[str, bool]]:
+        """Return (operation, on absolute values) for every number this config asks for, norms as l1 and l2."""
+        plain = [(name, False) for name in (*self.reductions, *self.norms)]
+        return plain + [(name, True) for name in (*self.abs_reductions, *self.abs_norms)]
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return the form that stands in collections files, the operations as one comma-separated text."""
+        names = [
+            *self.reductions,
+            *(f"{norm}{_NORM_SUFFIX}" for norm in self.norms),
+            *(f"{_ABS_PREFIX}{name}" for name in self.abs_reductions),
+            *(f"{_ABS_PREFIX}{norm}{_NORM_SUFFIX}" for norm in self.abs_norms),
+        ]
+        return {
+            "save_raw_tensor": self.save_raw_tensor,
+            "reductions": ",".join(names),
+            "save_shape": self.save_shape,
+        }
+
+    def to_json(self) -> str:
+        """Return `to_json_dict` as text."""
+        return json.dumps(self.to_json_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> ReductionConfig:
+        """Build from the text of `to_json`."""
+        return cls.from_dict(json.loads(text))
+
+    @classmethod
+    def from_dict(cls, params: Mapping[str, Any]) -> ReductionConfig:
+        """Build from the text form of `to_json_dict`; other keys are ignored.
+
+        Raises:
+            SMDebugValueError: an operation that does not exist, or a flag that is no bool.
+        """
+        reductions: list[str] = []
+        abs_reductions: list[str] = []
+        norms: list[str] = []
+        abs_norms: list[str] = []
+        text = params.get("reductions") or ""
+        if not isinstance(text, str):
+            raise SMDebugValueError(f"reductions is a text of names with commas between them, not {text!r}.")
+        for item in text.split(","):
+            name = item.strip()
+            if not name:
+                continue
+            is_abs = name.startswith(_ABS_PREFIX)
+            base = name.removeprefix(_ABS_PREFIX)
+            if base.endswith(_NORM_SUFFIX):
+                (abs_norms if is_abs else norms).append(base.removesuffix(_NORM_SUFFIX))
+            else:
+                (abs_reductions if is_abs else reductions).append(base)
+        return cls(
+            reductions,
+            abs_reductions,
+            norms,
+            abs_norms,
+            save_raw_tensor=params.get("save_raw_tensor", False),
+            save_shape=params.get("save_shape", False),
+        )
+
+    @classmethod
+    def parse(cls, reduction_config: object) -> ReductionConfig | None:
+        """Make a ReductionConfig of None, a ReductionConfig or a dict; SMDebugValueError for other types."""
+        if reduction_config is None or isinstance(reduction_config, ReductionConfig):
+            return reduction_config
+        if isinstance(reduction_config, dict):
+            return cls.from_dict(reduction_config)
+        raise SMDebugValueError(f"A reduction config is a ReductionConfig or a dict, not {reduction_config!r}.")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReductionConfig) and self.to_json_dict() == other.to_json_dict()
+
+    # Mutable, so never a key.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"ReductionConfig.from_dict({self.to_json_dict()!r})"
+
+
+def _allowed(names: Iterable[str] | None, allowed: list[str], parameter: str) -> list[str]:
+    if isinstance(names, str):
+        raise SMDebugValueError(f"{parameter} is a list of names, not the text {names!r}.")
+    found = list(names or ())
+    for name in found:
+        if name not in allowed:
+            hint = f" In text write it {name}{_NORM_SUFFIX}." if name in ALLOWED_NORMS else ""
+            raise SMDebugValueError(f"{parameter} holds {name!r}, which is none of {', '.join(allowed)}.{hint}")
+    return found

@@ -1,0 +1,228 @@
+"""When to save: step numbers, for each mode."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.mode_keys import ModeKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+DEFAULT_SAVE_CONFIG_INTERVAL = 500
+DEFAULT_SAVE_CONFIG_START_STEP = 0
+DEFAULT_SAVE_CONFIG_END_STEP: int | None = None
+DEFAULT_SAVE_CONFIG_SAVE_STEPS: list[int] = []
+SAVE_CONFIG_FIELDS = ("save_interval", "start_step", "end_step", "save_steps")
+
+
+class SaveConfigMode:
+    """Which steps of one mode are saved: the union of `save_steps` and of an interval between two steps."""
+
+    def __init__(
+        self,
+        save_interval: int | str | None = None,
+        start_step: int | str | None = None,
+        end_step: int | str | None = None,
+        save_steps: list[int] | None = None,
+    ) -> None:
+        """Take None for a default (interval 500 from step 0 on, no end, no single steps).
+
+        Raises:
+            ValueError: a number cannot be read as an integer.
+            SMDebugValueError: `save_steps` is not a list of integers, or the interval is 0.
+        """
+        interval = _parse_number("save_interval", save_interval)
+        start = _parse_number("start_step", start_step)
+        self.save_interval = DEFAULT_SAVE_CONFIG_INTERVAL if interval is None else interval
+        self.start_step = DEFAULT_SAVE_CONFIG_START_STEP if start is None else start
+        self.end_step = _parse_number("end_step", end_step)
+        steps = list(DEFAULT_SAVE_CONFIG_SAVE_STEPS) if save_steps is None else save_steps
+        if not isinstance(steps, list) or not all(isinstance(step, int) for step in steps):
+            raise SMDebugValueError(f"save_steps must be a list of integers, not {steps!r}.")
+        if self.save_interval == 0:
+            raise SMDebugValueError("save_interval 0 names no step: give 1 or more, or use save_steps alone.")
+        self.save_steps = steps
+
+    def should_save_step(self, step: int) -> bool:
+        """Tell whether mode step `step` is saved; the end is exclusive, the interval counts from step 0."""
+        if step in self.save_steps:
+            return True
+        before_end = self.end_step is None or step < self.end_step
+        return step >= self.start_step and before_end and step % self.save_interval == 0
+
+    def get_next_step(self, step: int) -> int | None:
+        """Return the first saved mode step from `step` on, None if there is none."""
+        interval = abs(self.save_interval)
+        first = -(-max(step, self.start_step) // interval) * interval
+        found = [single for single in self.save_steps if single >= step]
+        if self.end_step is None or first < self.end_step:
+            found.append(first)
+        return min(found, default=None)
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return the form that stands in collections files."""
+        return {
+            "save_interval": self.save_interval,
+            "save_steps": self.save_steps,
+            "start_step": self.start_step,
+            "end_step": self.end_step,
+        }
+
+    @classmethod
+    def from_dict(cls, params: Mapping[str, Any], default_values: Mapping[str, Any] | None = None) -> SaveConfigMode:
+        """Build from numbers by name; what `params` lacks is taken from `default_values`, unknown names are ignored."""
+        merged = {**(default_values or {}), **params}
+        return cls(**{name: merged[name] for name in SAVE_CONFIG_FIELDS if name in merged})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SaveConfigMode) and self.to_json_dict() == other.to_json_dict()
+
+    # Mutable, so usable as a key only through its JSON form.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"SaveConfigMode({', '.join(f'{k}={v!r}' for k, v in self.to_json_dict().items())})"
+
+
+def _parse_number(name: str, value: Any) -> int | None:
+    try:
+        return None if value is None else int(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be a whole number, not {value!r}.") from error
+
+
+def _parse_mode(name: Any) -> ModeKeys:
+    if name not in ModeKeys.__members__:
+        raise KeyError(f"{name!r} is no mode: a save config by mode knows {', '.join(ModeKeys.__members__)}.")
+    return ModeKeys[name]
+
+
+class SaveConfig:
+    """Which steps are saved, for every mode."""
+
+    def __init__(
+        self,
+        mode_save_configs: Mapping[ModeKeys, SaveConfigMode | None] | None = None,
+        save_interval: int | str | None = None,
+        start_step: int | str | None = None,
+        end_step: int | str | None = None,
+        save_steps: list[int] | None = None,
+    ) -> None:
+        """Take one config a mode, or one set of numbers for all of them.
+
+        A mode missing from `mode_save_configs` is left open: a collection's is filled from its hook, a hook's from the
+        defaults.
+
+        Raises:
+            SMDebugValueError: a key that is no mode, a value that is no SaveConfigMode, or numbers as SaveConfigMode
+                refuses them.
+        """
+        self.mode_save_confs: dict[ModeKeys, SaveConfigMode | None]
+        if mode_save_configs is None:
+            self.mode_save_confs = {
+                mode: SaveConfigMode(save_interval, start_step, end_step, save_steps) for mode in ModeKeys
+            }
+            return
+        for mode, conf in mode_save_configs.items():
+            if not isinstance(mode, ModeKeys) or not (conf is None or isinstance(conf, SaveConfigMode)):
+                raise SMDebugValueError(
+                    f"A SaveConfig by mode maps modes to SaveConfigMode; {mode!r}: {conf!r} does neither."
+                )
+        self.mode_save_confs = {mode: mode_save_configs.get(mode) for mode in ModeKeys}
+
+    def get_save_config(self, mode: ModeKeys) -> SaveConfigMode:
+        """Return the config of `mode`; SMDebugValueError while that mode is left open."""
+        conf = self.mode_save_confs[mode]
+        if conf is None:
+            raise SMDebugValueError(f"This SaveConfig holds nothing for mode {mode.name}.")
+        return conf
+
+    def set_save_config(self, mode: ModeKeys, save_config_mode: SaveConfigMode) -> None:
+        """Replace the config of one mode; SMDebugValueError for arguments of other types."""
+        if not isinstance(mode, ModeKeys) or not isinstance(save_config_mode, SaveConfigMode):
+            raise SMDebugValueError(f"set_save_config takes a mode and a SaveConfigMode, not {mode!r}.")
+        self.mode_save_confs[mode] = save_config_mode
+
+    def should_save_step(self, mode: ModeKeys, step_num: int) -> bool:
+        """Tell whether step `step_num` of `mode` is saved."""
+        return self.get_save_config(mode).should_save_step(step_num)
+
+    def filled_from(self, other: SaveConfig) -> SaveConfig:
+        """Return this config with its open modes taken from `other`."""
+        return SaveConfig({mode: self.mode_save_confs[mode] or other.mode_save_confs[mode] for mode in ModeKeys})
+
+    def to_json_dict(self) -> dict[str, dict[str, Any] | None]:
+        """Return the form that stands in collections files: mode name to numbers, None for an open mode."""
+        return {mode.name: conf.to_json_dict() if conf else None for mode, conf in self.mode_save_confs.items()}
+
+    def to_json(self) -> str:
+        """Return `to_json_dict` as text."""
+        return json.dumps(self.to_json_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> SaveConfig:
+        """Build from the text of `to_json`."""
+        return cls.from_dict(json.loads(text))
+
+    @classmethod
+    def from_dict(
+        cls,
+        params: Mapping[Any, SaveConfigMode | Mapping[str, Any] | None],
+        default_values: Mapping[str, Any] | None = None,
+    ) -> SaveConfig:
+        """Build from mode (enum or upper-case name) to numbers.
+
+        Raises:
+            KeyError: a mode name that does not exist.
+            SMDebugTypeError: a mode's value is neither a dict nor a SaveConfigMode.
+        """
+        confs: dict[ModeKeys, SaveConfigMode | None] = {}
+        for key, value in params.items():
+            mode = key if isinstance(key, ModeKeys) else _parse_mode(key)
+            if value is None or isinstance(value, SaveConfigMode):
+                confs[mode] = value
+            elif hasattr(value, "items"):
+                confs[mode] = SaveConfigMode.from_dict(value, default_values)
+            else:
+                raise SMDebugTypeError(f"The save config of mode {mode.name} must be a dict, not {value!r}.")
+        return cls(confs)
+
+    @classmethod
+    def parse(cls, save_config: object) -> SaveConfig:
+        """Make a SaveConfig of what users pass: None, a SaveConfig, a SaveConfigMode for all modes, or a dict by mode.
+
+        Raises:
+            SMDebugTypeError: any other type.
+            KeyError: a mode name that does not exist.
+        """
+        if save_config is None:
+            return cls()
+        if isinstance(save_config, SaveConfig):
+            return save_config
+        if isinstance(save_config, SaveConfigMode):
+            return cls(dict.fromkeys(ModeKeys, save_config))
+        if isinstance(save_config, dict):
+            return cls.from_dict(save_config)
+        raise SMDebugTypeError(
+            f"A save config is a SaveConfig, a SaveConfigMode or a dict by mode, not {save_config!r}."
+        )
+
+    def distinct(self, modes: Iterable[ModeKeys] = ModeKeys) -> list[SaveConfigMode]:
+        """Return the configs of `modes` that are set, each once."""
+        found: list[SaveConfigMode] = []
+        for mode in modes:
+            conf = self.mode_save_confs[mode]
+            if conf is not None and conf not in found:
+                found.append(conf)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SaveConfig) and self.mode_save_confs == other.mode_save_confs
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"SaveConfig({self.mode_save_confs!r})"

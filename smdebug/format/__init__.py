@@ -1,0 +1,1 @@
+"""The file format: where files lie, what is in a record, and the names and numbers in it."""

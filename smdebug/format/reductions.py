@@ -1,0 +1,101 @@
+"""Reductions of a tensor to one number: how they are named in a run, and numpy's way to compute them.
+
+A saved reduction is a tensor record of its own, named `smdebug/reductions/<op>/<tensor>`, or
+`smdebug/reductions/abs_<op>/<tensor>` where the absolute values were reduced.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smdebug.exceptions import SMDebugValueError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+REDUCTIONS_PREFIX = "smdebug/reductions/"
+ALLOWED_REDUCTIONS = ["min", "max", "mean", "std", "variance", "sum", "prod"]
+ALLOWED_NORMS = ["l1", "l2"]
+
+_COLON_INDEX = re.compile(r":\d+")
+
+
+def get_reduction_tensor_name(tensorname: str, reduction_name: str, abs: bool, remove_colon_index: bool = True) -> str:  # noqa: A002 -- smdebug's signature
+    """The name under which a reduction of a tensor is saved.
+
+    Args:
+        tensorname: the tensor that is reduced.
+        reduction_name: min, max, mean, std, variance, sum, prod, l1 or l2.
+        abs: whether the absolute values are reduced.
+        remove_colon_index: drop every `:<digits>` of the tensor's name, as all frameworks but TensorFlow do.
+    """
+    if remove_colon_index:
+        tensorname = _COLON_INDEX.sub("", tensorname)
+    return f"{REDUCTIONS_PREFIX}{'abs_' if abs else ''}{reduction_name}/{tensorname}"
+
+
+def reverse_reduction_tensor_name(reduction_tensor_name: str) -> tuple[str, str, bool]:
+    """Splits the name of a saved reduction into (tensor name, reduction name, whether of absolute values)."""
+    _, _, tail = reduction_tensor_name.partition(REDUCTIONS_PREFIX)
+    operation, _, tensorname = tail.partition("/")
+    if operation.startswith("abs_"):
+        return tensorname, operation.removeprefix("abs_"), True
+    return tensorname, operation, False
+
+
+def check_reduction_name(reduction_name: str) -> None:
+    """Refuses what is no reduction.
+
+    Raises:
+        SMDebugValueError: the reduction is not one of the nine.
+    """
+    if reduction_name not in (*ALLOWED_REDUCTIONS, *ALLOWED_NORMS):
+        known = ", ".join((*ALLOWED_REDUCTIONS, *ALLOWED_NORMS))
+        raise SMDebugValueError(f"{reduction_name!r} is not a reduction. The reductions are {known}.")
+
+
+def get_basic_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any]) -> Any:
+    """Reduce an array as `get_numpy_reduction` does; None for a norm, which is no basic reduction."""
+    return None if reduction_name in ALLOWED_NORMS else get_numpy_reduction(reduction_name, numpy_data)
+
+
+def get_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any], abs: bool = False) -> Any:  # noqa: A002 -- smdebug's signature
+    """Reduces an array of any shape to one numpy scalar.
+
+    std and variance divide by the number of elements n, numpy's default (torch divides by n-1). The norms l1 and l2
+    are those of the flattened array, whatever its shape: the sum of absolute values, and the square root of the sum
+    of squares, as PyTorch and MXNet hooks save them. (smdebug 1.0.34 computed matrix norms for two dimensions, and
+    failed for none and for more than two.) What half precision cannot hold, as the sum of many numbers, comes in
+    single precision, and norms always do. Absolute values of signed integers are unsigned: that of int8's -128 is 128.
+
+    Raises:
+        SMDebugValueError: the reduction is not one of the nine, the array is not one of numbers, or min or max is
+            asked for where there are no elements.
+    """
+    check_reduction_name(reduction_name)
+    data = numpy_data
+    if data.dtype.kind not in "biufc":
+        raise SMDebugValueError(f"There is no {reduction_name} of values of type {data.dtype}: they are no numbers.")
+    if not data.size and reduction_name in ("min", "max"):
+        raise SMDebugValueError(f"There is no {reduction_name} of an array without elements.")
+    if abs:
+        data = np.absolute(data)
+        if data.dtype.kind == "i":
+            data = data.view(f"u{data.itemsize}")
+    if reduction_name in ALLOWED_NORMS:
+        flat = data.reshape(-1)
+        if flat.dtype == np.float16:
+            flat = flat.astype(np.float32)
+        elif flat.dtype.kind in "biu":
+            flat = flat.astype(np.float64)
+        return np.linalg.norm(flat, ord=int(reduction_name[1]))
+    operation = "var" if reduction_name == "variance" else reduction_name
+    reduce = getattr(np, operation)
+    if data.dtype != np.float16:
+        return reduce(data)
+    with np.errstate(over="ignore", invalid="ignore"):
+        reduced = reduce(data)
+    return reduced if np.isfinite(reduced) else reduce(data.astype(np.float32))

@@ -1,0 +1,25 @@
+"""The phases of a job that steps are counted in."""
+
+from enum import Enum
+
+
+class ModeKeys(Enum):
+    """Phase of a job; GLOBAL counts every step whatever its phase. The values are what event records hold."""
+
+    TRAIN = 1
+    EVAL = 2
+    PREDICT = 3
+    GLOBAL = 4
+
+
+ALLOWED_MODES = tuple(ModeKeys)
+ALLOWED_MODE_NAMES = tuple(mode.name for mode in ModeKeys)
+MODE_PLUGIN_NAME = "mode"
+MODE_STEP_PLUGIN_NAME = "mode_step"
+
+
+def str_to_mode_keys(mode_str: str) -> ModeKeys:
+    """Return the mode of a lower-case name; ValueError for any other text."""
+    if mode_str not in {name.lower() for name in ALLOWED_MODE_NAMES}:
+        raise ValueError(f"Unknown mode {mode_str!r}: use train, eval, predict or global.")
+    return ModeKeys[mode_str.upper()]

@@ -1,0 +1,236 @@
+"""The files of one run as a reader needs them, and how they are read from a local folder.
+
+Names are paths relative to the run's folder with forward slashes: `index/000000000/000000000004_worker_0.json`.
+`smdebug.storage.s3` has the same interface over S3.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakSet
+
+import numpy as np
+
+from smdebug.format.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF_JOB_FILE, INDEX_DIR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+# Below this many bytes one read call is quicker than setting up a memory map.
+_MAP_FROM_BYTES = 256 * 1024
+# A map has a file descriptor of its own for as long as somebody holds an array that lies in it, and a process may have
+# 1024 of them. So many maps at a time, for all runs together; from then on large ranges are copied.
+_MOST_MAPS = 64
+_maps: WeakSet[mmap.mmap] = WeakSet()
+# Event files up to this size are kept in memory, so many bytes of them.
+_KEEP_FILE_BYTES = 2 * 1024 * 1024
+_KEEP_BYTES = 32 * 1024 * 1024
+# How many files are remembered as having been looked at once.
+_TOUCHED_FILES = 4096
+_READ_BYTES = 64 * 1024
+
+
+class RunFiles(Protocol):
+    """Reading access to the files of one run. All of them are immutable once their final name is visible."""
+
+    def list_collections_files(self) -> list[str]:
+        """Names of the collections files, sorted."""
+        ...
+
+    def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
+        """Lists the index files whose names sort after `start_after`.
+
+        Returns:
+            The names, sorted, and whether the job has ended. If it has, the list holds everything that was written
+            before the end-of-job file.
+        """
+        ...
+
+    def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
+        """The sizes in bytes that some index files had when they were listed last; None for those not listed then.
+
+        A hook adds to its newest step what is saved after that was over, and its index file grows.
+        """
+        ...
+
+    def has_ended(self) -> bool:
+        """Whether the end-of-job file is there."""
+        ...
+
+    def read(self, names: Sequence[str]) -> list[bytes]:
+        """The whole contents of some files, in the order asked for."""
+        ...
+
+    def read_range(self, name: str, start: int, length: int) -> memoryview:
+        """Bytes start to start + length of a file; fewer where the file ends earlier.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        ...
+
+    @property
+    def fetches_together(self) -> bool:
+        """Whether `prefetch` gains anything."""
+        ...
+
+    def prefetch(self, ranges: Mapping[str, Iterable[tuple[int, int]]]) -> None:
+        """Announces that `read_range` will soon be asked for these (start, length) of these files."""
+        ...
+
+    def locate(self, name: str) -> str:
+        """The full path or key of a file, for messages and tokens."""
+        ...
+
+
+class LocalRunFiles:
+    """A run in a folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._root = f"{folder}/"
+        # The newest of the small event files that more than one record was read of, whole.
+        self._kept: dict[str, memoryview] = {}
+        self._kept_bytes = 0
+        self._touched: dict[str, None] = {}
+        # Several threads may read a run.
+        self._lock = threading.Lock()
+
+    def list_collections_files(self) -> list[str]:
+        """See `RunFiles`."""
+        return [
+            f"{COLLECTIONS_DIR}/{name}"
+            for name in _list_folder(self._folder / COLLECTIONS_DIR)
+            if name.endswith(COLLECTIONS_SUFFIX)
+        ]
+
+    def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
+        """See `RunFiles`. Only the folders of 1000 steps that can hold later names are looked into."""
+        # Asked before listing: what the job wrote before it ended is then in the list.
+        ended = self.has_ended()
+        first_block, _, first_name = start_after.removeprefix(f"{INDEX_DIR}/").partition("/")
+        names: list[str] = []
+        for block in _list_folder(self._folder / INDEX_DIR):
+            if block < first_block:
+                continue
+            prefix = f"{INDEX_DIR}/{block}/"
+            after = first_name if block == first_block else ""
+            listed = _list_folder(self._folder / prefix)
+            names += [prefix + name for name in listed if name > after and name.endswith(".json")]
+        return names, ended
+
+    def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
+        """See `RunFiles`. What they have now, which is no less."""
+        return [_measure_file(self._root + name) for name in names]
+
+    def has_ended(self) -> bool:
+        """See `RunFiles`."""
+        return os.path.exists(self._root + END_OF_JOB_FILE)  # noqa: PTH110 -- asked at every refresh
+
+    def read(self, names: Sequence[str]) -> list[bytes]:
+        """See `RunFiles`."""
+        return [_read_file(self._root + name) for name in names]
+
+    def read_range(self, name: str, start: int, length: int) -> memoryview:
+        """See `RunFiles`. Large ranges come as a memory map of their own, without a copy, unless there are many maps.
+
+        What is written into such a map is seen by nobody else and never reaches the file.
+
+        A small file is kept whole from the second look at it on: who reads two tensors of a step reads them all.
+        """
+        kept = self._kept.get(name)
+        if kept is not None and start + length <= len(kept):
+            return kept[start : start + length]
+        descriptor = os.open(self._root + name, os.O_RDONLY)
+        try:
+            if length < _MAP_FROM_BYTES:
+                if name not in self._touched:
+                    self._touch(name)
+                    return memoryview(os.pread(descriptor, length, start))
+                size = os.fstat(descriptor).st_size
+                if size > _KEEP_FILE_BYTES:
+                    return memoryview(os.pread(descriptor, length, start))
+                return self._keep(name, os.pread(descriptor, size, 0))[start : start + length]
+            end = min(start + length, os.fstat(descriptor).st_size)
+            if end <= start:
+                return memoryview(b"")
+            # Numbers lie as well aligned in what is returned as they do in the file.
+            page_start = start - start % mmap.ALLOCATIONGRANULARITY
+            if len(_maps) >= _MOST_MAPS:
+                return _copy_range(descriptor, page_start, end)[start - page_start :]
+            mapped = mmap.mmap(descriptor, end - page_start, access=mmap.ACCESS_COPY, offset=page_start)
+            _maps.add(mapped)
+            return memoryview(mapped)[start - page_start :]
+        finally:
+            os.close(descriptor)
+
+    def prefetch(self, ranges: Mapping[str, Iterable[tuple[int, int]]]) -> None:
+        """Does nothing: the operating system's page cache is as near as memory of ours would be."""
+
+    def locate(self, name: str) -> str:
+        """See `RunFiles`."""
+        return str(self._folder / name)
+
+    @property
+    def fetches_together(self) -> bool:
+        """See `RunFiles`."""
+        return False
+
+    def _touch(self, name: str) -> None:
+        with self._lock:
+            if len(self._touched) >= _TOUCHED_FILES:
+                del self._touched[next(iter(self._touched))]
+            self._touched[name] = None
+
+    def _keep(self, name: str, content: bytes) -> memoryview:
+        view = memoryview(content)
+        with self._lock:
+            dropped = self._kept.pop(name, None)
+            self._kept_bytes += len(content) - (0 if dropped is None else len(dropped))
+            self._kept[name] = view
+            while self._kept_bytes > _KEEP_BYTES:
+                self._kept_bytes -= len(self._kept.pop(next(iter(self._kept))))
+        return view
+
+
+def _measure_file(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 -- asked at every refresh
+    except FileNotFoundError:
+        return None
+
+
+def _copy_range(descriptor: int, start: int, end: int) -> memoryview:
+    # numpy's memory is not filled with zeros first.
+    content = np.empty(end - start, np.uint8).data
+    size = 0
+    # One call reads 2 GiB at most.
+    while size < len(content) and (read := os.preadv(descriptor, [content[size:]], start + size)):
+        size += read
+    return content[:size]
+
+
+def _read_file(path: str) -> bytes:
+    # Called 100,000 times to read the index of a long run: a quarter of the time of Path.read_bytes.
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        content = os.read(descriptor, _READ_BYTES)
+        if len(content) < _READ_BYTES:
+            return content
+        parts = [content]
+        while content := os.read(descriptor, _READ_BYTES):
+            parts.append(content)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
+
+
+def _list_folder(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 -- names, not paths: this runs at every refresh
+    except (FileNotFoundError, NotADirectoryError):
+        return []

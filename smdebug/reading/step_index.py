@@ -1,0 +1,166 @@
+"""What one worker saved at one step, held in little memory: steps that look alike share all but their checksums.
+
+A run of 100,000 steps with 100 tensors has ten million records. Where they lie is the same at every step but for a few
+digits, so names, offsets, lengths and shapes are kept once for all steps that agree in them, as a `Layout`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from smdebug.format.reductions import REDUCTIONS_PREFIX, reverse_reduction_tensor_name
+from smdebug.format.tensor_location import TensorLocation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from smdebug.format.tensor_location import TensorShape
+    from smdebug.mode_keys import ModeKeys
+    from smdebug.reading.index_reader import IndexFile
+
+# (tag, start_idx, length, true dtype) of a record.
+_Record = tuple[str, int, int, str | None]
+
+
+class SavedTensor:
+    """What one worker saved of a tensor at one step.
+
+    Attributes:
+        location: the value; None if it was not saved.
+        shape: the shape, where it was saved by itself.
+        reductions: saved reductions by (name, whether of absolute values).
+    """
+
+    __slots__ = ("location", "reductions", "shape")
+
+    def __init__(
+        self,
+        location: TensorLocation | None,
+        shape: TensorShape | None,
+        reductions: dict[tuple[str, bool], TensorLocation],
+    ) -> None:
+        self.location = location
+        self.shape = shape
+        self.reductions = reductions
+
+
+class Layout:
+    """Names, places and shapes of what was saved at a step; of two entries of one name the later counts.
+
+    Attributes:
+        records: the records in the order of the index file.
+        values: number of the record that holds a tensor's value, by tensor.
+        reductions: numbers of the records of a tensor's reductions, by tensor and (name, whether of absolute values).
+        shapes: shapes saved by themselves, by tensor.
+        names: all tensors of which something was saved.
+    """
+
+    __slots__ = ("names", "records", "reductions", "shapes", "values")
+
+    def __init__(self, records: tuple[_Record, ...], shapes: Sequence[TensorShape]) -> None:
+        self.records = records
+        self.values: dict[str, int] = {}
+        self.reductions: dict[str, dict[tuple[str, bool], int]] = {}
+        self.shapes = {shape.name: shape for shape in shapes}
+        for number, (tag, *_) in enumerate(records):
+            if REDUCTIONS_PREFIX in tag:
+                tname, reduction, of_absolute = reverse_reduction_tensor_name(tag)
+                self.reductions.setdefault(tname, {})[reduction, of_absolute] = number
+            else:
+                self.values[tag] = number
+        self.names = dict.fromkeys([*self.values, *self.reductions, *self.shapes])
+
+
+class StepIndex:
+    """What one worker saved at one step.
+
+    Attributes:
+        layout: which tensors, and where.
+        mode: mode of the step.
+        mode_step: number of the step in that mode.
+        event_file_name: path of the event file, relative to the run's folder.
+    """
+
+    __slots__ = ("_checksums", "event_file_name", "layout", "mode", "mode_step")
+
+    def __init__(
+        self, layout: Layout, mode: ModeKeys, mode_step: int, event_file_name: str, checksums: Sequence[int | None]
+    ) -> None:
+        self.layout = layout
+        self.mode = mode
+        self.mode_step = mode_step
+        self.event_file_name = event_file_name
+        self._checksums = _pack(checksums)
+
+    @property
+    def checksums(self) -> Sequence[int | None] | None:
+        """The CRC-32C of each record of the layout; None where there are none."""
+        return self._checksums
+
+    def locate(self, number: int) -> TensorLocation:
+        """The place of a record of the layout."""
+        tag, start, length, true_dtype = self.layout.records[number]
+        checksums = self._checksums
+        checksum = None if checksums is None else checksums[number]
+        # A third of the time of calling the class, and this is called for every value that is read.
+        return tuple.__new__(TensorLocation, (tag, self.event_file_name, start, length, checksum, true_dtype))
+
+    def find(self, name: str) -> SavedTensor | None:
+        """What was saved of a tensor; None if nothing was."""
+        layout = self.layout
+        if name not in layout.names:
+            return None
+        number = layout.values.get(name)
+        reductions = layout.reductions.get(name)
+        return SavedTensor(
+            None if number is None else self.locate(number),
+            layout.shapes.get(name),
+            {key: self.locate(at) for key, at in reductions.items()} if reductions else {},
+        )
+
+
+class Layouts:
+    """All layouts of a run; equal ones are one object.
+
+    Attributes:
+        names: all tensors that a layout so far holds, in the order in which they came.
+    """
+
+    def __init__(self) -> None:
+        self._layouts: dict[tuple[tuple[_Record, ...], tuple[TensorShape, ...]], Layout] = {}
+        self.names: dict[str, None] = {}
+
+    def pack(self, index: IndexFile) -> StepIndex:
+        """What an index file said, in little memory."""
+        records = tuple([(each[0], each[2], each[3], each[5]) for each in index.tensors])
+        shapes = tuple(index.shapes)
+        layout = self._layouts.get((records, shapes))
+        if layout is None:
+            layout = self._layouts[records, shapes] = Layout(records, shapes)
+            self.names.update(layout.names)
+        event_file_name = index.tensors[0].event_file_name if index.tensors else ""
+        return StepIndex(
+            layout, index.mode, index.mode_step, event_file_name, [location.crc32c for location in index.tensors]
+        )
+
+    def find_stored_names(self, tname: str) -> set[str]:
+        """The tags under which reductions of a tensor are stored."""
+        return {
+            layout.records[number][0]
+            for layout in self._layouts.values()
+            for number in layout.reductions.get(tname, {}).values()
+        }
+
+    def find_original_name(self, tname: str) -> str | None:
+        """The name that the framework knows a tensor by; None where no shape of it was saved."""
+        found = [layout.shapes[tname].original_name for layout in self._layouts.values() if tname in layout.shapes]
+        return found[-1] if found else None
+
+
+def _pack(checksums: Sequence[int | None]) -> Sequence[int | None] | None:
+    """Four bytes a checksum; None where there are none, and as they are where some are missing."""
+    known = [each for each in checksums if each is not None]
+    if len(known) == len(checksums):
+        return array("I", known)
+    return tuple(checksums) if known else None

@@ -1,0 +1,322 @@
+"""A run on S3: few requests, made concurrently where there are several.
+
+A refresh is one LIST that starts after the newest known index file and also sees the end-of-job file, whose name
+sorts after `index/`. Event files are immutable, so a ranged GET takes what follows as well and keeps it: the next
+tensors of the step are then already here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from smdebug.environment import S3_OUTAGE_WAIT_KEY, read_number
+from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.format.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF_JOB_FILE, INDEX_DIR
+from smdebug.logger import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+# A ranged GET takes at least this much: about what a connection moves in the time that another request would cost.
+READ_AHEAD_BYTES = 256 * 1024
+# Ranges of one file that lie no further apart are fetched by one GET.
+_MERGE_GAP_BYTES = 1024 * 1024
+# What is kept of event files, for all of them together.
+_KEEP_BYTES = 32 * 1024 * 1024
+_THREADS = 16
+_ATTEMPTS = 5
+_ANSWER_SECONDS = 30
+# Between two attempts while nothing answers, beside the pauses that boto3 makes.
+_OUTAGE_PAUSE_S = 0.5
+
+
+def is_s3(path: str) -> tuple[bool, str, str]:
+    """Splits `s3://bucket/key` into (True, bucket, key); anything else gives (False, "", "")."""
+    if not path.startswith("s3://"):
+        return False, "", ""
+    bucket, _, key = path.removeprefix("s3://").partition("/")
+    return True, bucket, key
+
+
+def build_s3_client(*, answer_seconds: float = _ANSWER_SECONDS, attempts: int = _ATTEMPTS) -> Any:
+    """An S3 client from the environment: AWS_ENDPOINT_URL, AWS_REGION, credentials where boto3 finds them.
+
+    Args:
+        answer_seconds: how long an answer, or the next part of one, is waited for.
+        attempts: how often a request is sent before it has failed.
+
+    Raises:
+        SMDebugError: boto3 is not installed.
+    """
+    try:
+        import boto3
+        from botocore.config import Config
+    except ImportError as error:
+        raise SMDebugError("Reading a run on S3 needs boto3: pip install boto3.") from error
+    has_endpoint = bool(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"))
+    return boto3.client(
+        "s3",
+        region_name=os.environ.get("AWS_REGION") or None,
+        config=Config(
+            retries={"mode": "standard", "total_max_attempts": attempts},
+            connect_timeout=5,
+            read_timeout=answer_seconds,
+            max_pool_connections=_THREADS,
+            # An endpoint of one's own seldom has a name for every bucket.
+            s3={"addressing_style": "path"} if has_endpoint else {},
+        ),
+    )
+
+
+class S3Objects:
+    """Listing and reading what lies under one prefix.
+
+    Args:
+        path: `s3://bucket/prefix`.
+        client: boto3's S3 client; by default one from the environment.
+
+    Raises:
+        SMDebugValueError: the path names no bucket.
+        SMDebugError: any method, if S3 refuses or cannot be reached after retries.
+    """
+
+    def __init__(self, path: str, client: Any = None) -> None:
+        on_s3, self._bucket, self._prefix = is_s3(path)
+        if not on_s3 or not self._bucket:
+            raise SMDebugValueError(f"{path!r} is no path on S3. Give one of the form s3://bucket/prefix.")
+        self._prefix = self._prefix.rstrip("/")
+        self._client = client or build_s3_client()
+
+    def list_keys(self, under: str, start_after: str = "") -> list[str]:
+        """Keys that begin with the prefix and `under` and sort after `start_after`, both relative to the prefix."""
+        return list(self.list_sizes(under, start_after))
+
+    def list_sizes(self, under: str, start_after: str = "") -> dict[str, int]:
+        """The same keys, sorted, with the sizes of their objects in bytes."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        sizes: dict[str, int] = {}
+        request: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self.locate(under)}
+        if start_after:
+            request["StartAfter"] = self.locate(start_after)
+        try:
+            while True:
+                page = self._send(self._client.list_objects_v2, request)
+                sizes.update(
+                    (item["Key"].removeprefix(self._prefix), item["Size"]) for item in page.get("Contents", ())
+                )
+                if not page.get("IsTruncated"):
+                    break
+                request["ContinuationToken"] = page["NextContinuationToken"]
+        except (BotoCoreError, ClientError) as error:
+            raise self._explain("list", under, error) from error
+        return sizes
+
+    def get(self, name: str, start: int | None = None, length: int = 0) -> bytes:
+        """An object, or its bytes start to start + length; fewer, or none, where it ends earlier.
+
+        Raises:
+            FileNotFoundError: there is no such object.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        request: dict[str, Any] = {"Bucket": self._bucket, "Key": self.locate(name)}
+        if start is not None:
+            request["Range"] = f"bytes={start}-{start + length - 1}"
+        try:
+            return self._get_whole_body(request)
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code")
+            if code in ("NoSuchKey", "404"):
+                raise FileNotFoundError(f"s3://{self._bucket}/{self.locate(name)}") from error
+            if code in ("InvalidRange", "416"):
+                return b""
+            raise self._explain("read", name, error) from error
+        except BotoCoreError as error:
+            raise self._explain("read", name, error) from error
+
+    def _get_whole_body(self, request: dict[str, Any]) -> bytes:
+        """Sends a request again if the connection breaks while the body comes: boto3 retries only up to there."""
+        from botocore.exceptions import IncompleteReadError, ReadTimeoutError, ResponseStreamingError
+
+        for attempt in range(_ATTEMPTS):
+            body = self._send(self._client.get_object, request)["Body"]
+            try:
+                return bytes(body.read())
+            except (IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _send(self, method: Callable[..., Any], request: Mapping[str, Any]) -> Any:
+        """Sends a request; while nobody answers at all it is sent again, as long as SMDEBUG_S3_OUTAGE_WAIT says."""
+        from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError
+
+        deadline = time.monotonic() + read_number(S3_OUTAGE_WAIT_KEY, 0)
+        while True:
+            try:
+                return method(**request)
+            except (ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError) as error:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise
+                get_logger().warning("S3 does not answer; asking again for %.0f s more: %s", left, error)
+                time.sleep(min(left, _OUTAGE_PAUSE_S))
+
+    def locate(self, name: str) -> str:
+        """The key of a name relative to the prefix."""
+        return (self._prefix + name).lstrip("/")
+
+    def _explain(self, verb: str, name: str, error: Exception) -> SMDebugError:
+        return SMDebugError(
+            f"Could not {verb} s3://{self._bucket}/{self.locate(name)}: {error} "
+            "Check the bucket's name, AWS_ENDPOINT_URL, AWS_REGION and the credentials."
+        )
+
+
+class S3RunFiles:
+    """A run under `s3://bucket/prefix`: `smdebug.reading.run_files.RunFiles` with the errors of `S3Objects`."""
+
+    def __init__(self, path: str, client: Any = None) -> None:
+        # Writers collapse repeated slashes as well.
+        self._objects = S3Objects(re.sub(r"(?<!:)//+", "/", path), client)
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="smdebug-s3")
+        # Of each event file what was fetched, by its first byte; oldest file first.
+        self._kept: OrderedDict[str, dict[int, bytes]] = OrderedDict()
+        self._kept_bytes = 0
+        # Several threads may read a run.
+        self._lock = threading.Lock()
+        self._has_other_keys = False
+        # What was listed last when index files were looked for, with sizes.
+        self._listed: dict[str, int] = {}
+
+    def list_collections_files(self) -> list[str]:
+        """See `RunFiles`."""
+        names = self._list(f"{COLLECTIONS_DIR}/", "")
+        return [name for name in names if name.endswith(COLLECTIONS_SUFFIX)]
+
+    def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
+        """See `RunFiles`."""
+        names, ended = self._list_once(start_after)
+        if ended:
+            # A LIST is no snapshot: an index file may have come in after its place in the list was passed.
+            names, _ = self._list_once(start_after)
+        return [name for name in names if name.endswith(".json")], ended
+
+    def _list_once(self, start_after: str) -> tuple[list[str], bool]:
+        if self._has_other_keys:
+            self._listed = self._list(f"{INDEX_DIR}/", start_after)
+            return list(self._listed), self.has_ended()
+        names = []
+        self._listed = self._list("", max(start_after, f"{INDEX_DIR}/"))
+        for name in self._listed:
+            if name.startswith(f"{INDEX_DIR}/"):
+                names.append(name)
+            elif name == END_OF_JOB_FILE:
+                return names, True
+            else:
+                # Tensorboard's files would be listed at every refresh: from now on ask for the two apart.
+                self._has_other_keys = True
+        return names, False
+
+    def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
+        """See `RunFiles`. No request is made."""
+        return [self._listed.get(name) for name in names]
+
+    def has_ended(self) -> bool:
+        """See `RunFiles`."""
+        return END_OF_JOB_FILE in self._list(END_OF_JOB_FILE, "")
+
+    def read(self, names: Sequence[str]) -> list[bytes]:
+        """See `RunFiles`. Several objects are fetched at a time."""
+        if len(names) == 1:
+            return [self._get(names[0])]
+        return list(self._pool.map(self._get, names))
+
+    def read_range(self, name: str, start: int, length: int) -> memoryview:
+        """See `RunFiles`."""
+        kept = self._find_kept(name, start, length)
+        if kept is None:
+            content = self._get(name, start, max(length, READ_AHEAD_BYTES))
+            self._keep(name, start, content)
+            kept = memoryview(content)[:length]
+        return kept
+
+    @property
+    def fetches_together(self) -> bool:
+        """See `RunFiles`."""
+        return True
+
+    def prefetch(self, ranges: Mapping[str, Iterable[tuple[int, int]]]) -> None:
+        """See `RunFiles`. One GET for all near ranges of a file; stops at what is worth keeping in memory."""
+        wanted: list[tuple[str, int, int]] = []
+        budget = _KEEP_BYTES
+        for name, file_ranges in ranges.items():
+            missing = [part for part in file_ranges if self._find_kept(name, *part) is None]
+            for start, length in _merge(missing):
+                if length <= budget:
+                    wanted.append((name, start, length))
+                    budget -= length
+        # A pool's thread that once held a large object keeps much of its memory: one request is made right here.
+        get_all = map if len(wanted) == 1 else self._pool.map
+        contents = get_all(lambda part: self._get_if_there(*part), wanted)
+        for (name, start, _), content in zip(wanted, contents, strict=True):
+            if content is not None:
+                self._keep(name, start, content)
+
+    def locate(self, name: str) -> str:
+        """See `RunFiles`; a key without scheme and bucket."""
+        return self._objects.locate(f"/{name}")
+
+    def _find_kept(self, name: str, start: int, length: int) -> memoryview | None:
+        with self._lock:
+            for kept_start, content in self._kept.get(name, {}).items():
+                if kept_start <= start and start + length <= kept_start + len(content):
+                    self._kept.move_to_end(name)
+                    return memoryview(content)[start - kept_start : start - kept_start + length]
+        return None
+
+    def _keep(self, name: str, start: int, content: bytes) -> None:
+        if len(content) > _KEEP_BYTES:
+            return
+        with self._lock:
+            parts = self._kept.setdefault(name, {})
+            self._kept_bytes += len(content) - len(parts.get(start, b""))
+            parts[start] = content
+            while self._kept_bytes > _KEEP_BYTES:
+                _, dropped = self._kept.popitem(last=False)
+                self._kept_bytes -= sum(map(len, dropped.values()))
+
+    def _list(self, under: str, start_after: str) -> dict[str, int]:
+        # With the slash, so that run1 does not pick up run10.
+        after = f"/{start_after}" if start_after else ""
+        sizes = self._objects.list_sizes(f"/{under}", after)
+        return {key.removeprefix("/"): size for key, size in sizes.items()}
+
+    def _get(self, name: str, start: int | None = None, length: int = 0) -> bytes:
+        return self._objects.get(f"/{name}", start, length)
+
+    def _get_if_there(self, name: str, start: int, length: int) -> bytes | None:
+        try:
+            return self._get(name, start, length)
+        except FileNotFoundError:
+            # The read that this was meant for finds out again and names the tensor.
+            return None
+
+
+def _merge(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Joins (start, length) pairs of one file that overlap or lie near each other; sorted by start."""
+    merged: list[tuple[int, int]] = []
+    for start, length in sorted(ranges):
+        if merged and start - sum(merged[-1]) <= _MERGE_GAP_BYTES:
+            first, so_far = merged[-1]
+            merged[-1] = (first, max(so_far, start + length - first))
+        else:
+            merged.append((start, length))
+    return merged

@@ -1,0 +1,65 @@
+"""Which process writes a run that several processes of one worker could write."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+
+from smdebug.format.locations import CLAIM_FILE
+from smdebug.logger import get_logger
+
+
+class Claim:
+    """The first process to take it writes the run; the lock ends with the process, however that dies.
+
+    The file `claim.smd` alone says nothing: one left over by a killed job carries no lock and is taken over.
+    """
+
+    def __init__(self, run_dir: str) -> None:
+        self._path = Path(run_dir) / CLAIM_FILE
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """Tell whether this process may write, now or since an earlier call."""
+        if self._descriptor is not None:
+            return True
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                return False
+            except OSError as error:
+                if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+                    os.close(descriptor)
+                    raise
+                get_logger().warning("%s: this file system has no locks; a second process would write too.", self._path)
+            if self._still_names(descriptor):
+                self._descriptor = descriptor
+                return True
+            # The holder removed the file between our open and our lock.
+            os.close(descriptor)
+
+    def _still_names(self, descriptor: int) -> bool:
+        try:
+            return self._path.stat().st_ino == os.fstat(descriptor).st_ino
+        except FileNotFoundError:
+            return False
+
+    def release(self) -> None:
+        """Let others write, and remove the file."""
+        if self._descriptor is None:
+            return
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+        self._descriptor = None
+
+    def forget(self) -> None:
+        """Drop what a fork inherited; the lock stays with the parent."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

@@ -1,0 +1,59 @@
+"""Numbers of a training for SageMaker's metrics: one JSON object a line, as SageMaker's agent picks them up.
+
+    {"MetricName": "scalar/accuracy_TRAIN", "Value": 0.91, "Timestamp": 1700000000.5, "IterationNumber": 12}
+
+The file is `<SAGEMAKER_METRICS_DIRECTORY>/<pid>.json`. `MetricName` is the tensor's name and the mode it was saved in,
+`Timestamp` seconds since the epoch, `IterationNumber` the step of that mode. Each line is written whole, by one call,
+so whoever reads along never sees half of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smdebug.environment import DEFAULT_SAGEMAKER_METRICS_PATH
+
+if TYPE_CHECKING:
+    from smdebug.mode_keys import ModeKeys
+
+
+class MetricsFile:
+    """Appends metrics to a file that is there from the first one on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def add(self, name: str, number: float, mode: ModeKeys, mode_step: int, timestamp: float | None = None) -> None:
+        """Append one metric; `timestamp` in seconds since the epoch, None for now.
+
+        Numbers that are not finite have no place in JSON and are left out.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        record = {
+            "MetricName": f"{name}_{mode.name}",
+            "Value": number,
+            "Timestamp": time.time() if timestamp is None else timestamp,
+            "IterationNumber": mode_step,
+        }
+        try:
+            line = json.dumps(record, allow_nan=False)
+        except ValueError:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._folder / f"{os.getpid()}.json", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        try:
+            os.write(descriptor, f"{line}\n".encode())
+        finally:
+            os.close(descriptor)
+
+
+def find_metrics_file() -> MetricsFile | None:
+    """Return the file of each process where SageMaker asks for metrics, None where it does not."""
+    folder = os.environ.get(DEFAULT_SAGEMAKER_METRICS_PATH)
+    return MetricsFile(Path(folder)) if folder else None

@@ -1,0 +1,58 @@
+"""One tensor written into a step: its values, its shape, and numbers computed from it, as its collections ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from smdebug.format.arguments import get_content, get_texts, make_numpy_array
+from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name
+from smdebug.format.tfevent import DATA_TYPE_NUMBERS, get_dtype_name, get_plain_array, get_storable_array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from smdebug.config.collection import Collection
+    from smdebug.writing.step_writer import StepWriter
+
+
+class Selection(NamedTuple):
+    """What is saved of one tensor.
+
+    Attributes:
+        raw: whether its values are.
+        shape: whether its shape is.
+        operations: (operation, on absolute values) of the numbers computed from it.
+        collections: those that want it.
+    """
+
+    raw: bool
+    shape: bool
+    operations: tuple[tuple[str, bool], ...]
+    collections: tuple[Collection, ...]
+
+
+def write_value(writer: StepWriter, name: str, value: object) -> None:
+    """Append anything that can be made an array of; errors as `make_numpy_array` and the record format raise them."""
+    array = make_numpy_array(value)
+    texts = get_texts(array)
+    if texts is not None:
+        writer.add_text(name, texts)
+        return
+    storable, true_dtype = get_storable_array(array)
+    data_type = DATA_TYPE_NUMBERS[get_dtype_name(storable.dtype)]
+    writer.add_tensor(name, data_type, storable.shape, get_content(storable), true_dtype)
+
+
+def write_selected(writer: StepWriter, name: str, array: NDArray[Any], selection: Selection) -> None:
+    """Append what is selected of one array: its values, its shape, numbers computed by numpy."""
+    if selection.raw:
+        write_value(writer, name, array)
+    if selection.shape:
+        writer.add_shape(name, array.shape)
+    numbers = get_plain_array(array)
+    if numbers.dtype.kind in "biufc":
+        for operation, is_abs in selection.operations:
+            number = np.asarray(get_numpy_reduction(operation, numbers, is_abs))
+            write_value(writer, get_reduction_tensor_name(name, operation, is_abs), number)

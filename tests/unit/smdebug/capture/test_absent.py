@@ -1,0 +1,40 @@
+"""Copies of hooks: models hold them, and scripts copy and pickle models."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from smdebug.capture.absent import AbsentHook
+from smdebug.capture.hook import BaseHook
+from smdebug.capture.singleton import del_hook
+
+
+@pytest.fixture
+def hook(tmp_path):
+    made = BaseHook(out_dir=str(tmp_path / "run"), dry_run=True)
+    yield made
+    made.close()
+    del_hook()
+
+
+def test_a_copy_of_a_model_shares_the_hook(hook):
+    model = {"callbacks": [hook.save_scalar]}
+    copied = copy.deepcopy(model)
+    assert copied is not model
+    assert copied["callbacks"][0].__self__ is hook
+
+
+def test_a_pickled_model_has_callbacks_that_do_nothing(hook):
+    (callback,) = pickle.loads(pickle.dumps([hook.save_scalar]))
+    assert callback("x", 1, sm_metric=True) is None
+    assert isinstance(pickle.loads(pickle.dumps(hook)), AbsentHook)
+
+
+def test_an_absent_hook_is_copied_and_pickled_like_anything():
+    absent = pickle.loads(pickle.dumps(copy.deepcopy(AbsentHook())))
+    assert absent.begin_step(object(), ()) is None
+    with pytest.raises(AttributeError):
+        absent.__len__()

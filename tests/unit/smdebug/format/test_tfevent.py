@@ -1,0 +1,149 @@
+"""Records against the bytes that smdebug 1.0.34 wrote, and damage."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as st_numpy
+
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.format.arguments import get_content
+from smdebug.format.tfevent import (
+    CONSTANT_FOOTER,
+    DATA_TYPE_NUMBERS,
+    decode_event,
+    encode_event_fields,
+    encode_heads,
+    encode_metadata,
+    encode_record,
+    encode_string_heads,
+    get_footer,
+    get_storable_array,
+    masked_crc32c,
+    read_events,
+    read_record,
+)
+from smdebug.mode_keys import ModeKeys
+
+DATA = Path(__file__).parents[3] / "interop_data"
+RUNS = ["pt_save_all", "pt_modes", "pt_fp16", "writer_dtypes", "tf_keras_fit", "xgb_all", "pt_reductions_only"]
+
+
+def encode(name: str, array: np.ndarray, step: int, mode: ModeKeys, mode_step: int, wall_time: float) -> bytes:
+    event, metadata = encode_event_fields(wall_time, step), encode_metadata(mode, mode_step)
+    if array.dtype.kind == "U":
+        content = b""
+        heads = encode_string_heads(name, array.tolist(), len(event), len(metadata))
+    else:
+        content = array.tobytes()
+        data_type = DATA_TYPE_NUMBERS[array.dtype.name]
+        heads = encode_heads(name, data_type, array.shape, len(content), len(event), len(metadata))
+    record = b"".join((heads.frame, event, heads.value, metadata, heads.tensor, content, CONSTANT_FOOTER))
+    assert len(record) == heads.length
+    return record
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_records_of_the_original_are_read_and_written_again(case):
+    count = 0
+    for path in (DATA / case / "run").glob("index/*/*.json"):
+        index = json.loads(path.read_text())
+        data = (DATA / case / "run" / index["meta"]["event_file_name"]).read_bytes()
+        for entry in index["tensor_payload"]:
+            payload, end = read_record(data, entry["start_idx"])
+            assert end == entry["start_idx"] + entry["length"]
+            assert get_footer(data, end) == 0x062DC0B3
+            event = decode_event(payload)
+            (value,) = event.values
+            assert value.tag == entry["tensorname"]
+            record = encode(value.tag, value.tensor, event.step, value.mode, value.mode_step, event.wall_time)
+            # The same fields in another order.
+            assert len(record) == entry["length"]
+            (again,) = decode_event(read_record(record)[0]).values
+            assert (again.mode, again.mode_step, again.tensor.dtype) == (
+                value.mode,
+                value.mode_step,
+                value.tensor.dtype,
+            )
+            assert again.tensor.shape == value.tensor.shape
+            assert again.tensor.tobytes() == value.tensor.tobytes()
+            count += 1
+    assert count > 5
+
+
+@given(
+    array=st_numpy.arrays(
+        st.sampled_from(["float16", "float32", "float64", "int32", "int64", "uint8", "bool", "complex128"]),
+        st_numpy.array_shapes(min_dims=0, min_side=0),
+    ),
+    name=st.text(st.characters(codec="utf-8"), max_size=20),
+    step=st.integers(0, 2**62),
+    mode=st.sampled_from(ModeKeys),
+    mode_step=st.integers(-1, 2**62),
+)
+def test_any_tensor_comes_back(array, name, step, mode, mode_step):
+    (event,) = read_events(encode(name, array, step, mode, mode_step, 12.5))
+    (value,) = event.values
+    assert (event.step, event.wall_time) == (step, 12.5)
+    assert (value.tag, value.mode, value.mode_step) == (name, mode, mode_step)
+    assert (value.tensor.dtype, value.tensor.shape) == (array.dtype, array.shape)
+    assert value.tensor.tobytes() == array.tobytes()
+
+
+def test_every_cut_is_noticed():
+    record = encode("name", np.arange(3.0), 1, ModeKeys.TRAIN, 0, 1.0)
+    for size in range(len(record)):
+        with pytest.raises(SMDebugValueError, match="ends at byte"):
+            read_record(record[:size])
+
+
+def test_a_damaged_length_is_noticed():
+    record = bytearray(encode("name", np.arange(3.0), 1, ModeKeys.TRAIN, 0, 1.0))
+    record[0] ^= 1
+    with pytest.raises(SMDebugValueError, match="damaged"):
+        read_record(record)
+
+
+@given(st.binary(max_size=60))
+def test_any_payload_is_read_or_refused(payload):
+    try:
+        decode_event(payload)
+    except SMDebugValueError:
+        return
+
+
+def test_tensorboard_records_have_their_own_checksum():
+    record = encode_record(b"payload", real_checksum=True)
+    assert struct.unpack("<I", record[-4:]) == (masked_crc32c(b"payload"),)
+    assert encode_record(b"payload")[-4:] == CONSTANT_FOOTER
+
+
+@pytest.mark.parametrize(
+    ("array", "stored", "true_dtype"),
+    [
+        (np.array([-1], "int8"), "int32", "int8"),
+        (np.array([2**32 - 1], "uint32"), "int64", "uint32"),
+        (np.array([2**63], "uint64"), "uint64", None),
+        (np.array([1j], "complex64"), "complex128", "complex64"),
+        (np.array([1.0], ">f4"), "float32", None),
+        (np.array(3.0), "float64", None),
+        (np.asfortranarray(np.arange(6.0).reshape(2, 3)), "float64", None),
+    ],
+)
+def test_storable_arrays(array, stored, true_dtype):
+    found, name = get_storable_array(array)
+    assert (found.dtype.name, name, found.shape) == (stored, true_dtype, array.shape)
+    assert found.flags.c_contiguous
+    assert len(get_content(found)) == found.nbytes
+    np.testing.assert_array_equal(found, array)
+
+
+def test_dates_cannot_be_saved():
+    with pytest.raises(SMDebugTypeError, match="datetime64"):
+        get_storable_array(np.array(["2020-01-01"], "datetime64[D]"))

@@ -1,0 +1,66 @@
+"""Reading event files of a folder: what is mapped, and what is copied instead."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from smdebug.reading import run_files
+from smdebug.trials import create_trial
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from smdebug.reading.tensor import Tensor
+
+# Just above the size from which on a record is mapped.
+NUMBERS = 70_000
+
+
+def open_tensor(path: Path, steps: int) -> Tensor:
+    run = RunMaker(path)
+    run.write_steps("t", {step: np.full(NUMBERS, step, np.float32) for step in range(steps)})
+    run.end()
+    return create_trial(str(path)).tensor("t")
+
+
+def count_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_values_of_many_steps_do_not_take_a_file_descriptor_each(tmp_path: Path) -> None:
+    """A process may have 1024 of them, and `values()` of a long run holds more arrays than that."""
+    tensor = open_tensor(tmp_path, 100)
+    gc.collect()
+    before = count_descriptors()
+    values = tensor.values()
+    assert count_descriptors() - before <= 64
+    assert [value[-1] for value in values.values()] == list(range(100))
+    del values
+    gc.collect()
+    assert count_descriptors() == before
+
+
+@pytest.mark.parametrize("most", [0, 1, 4])
+def test_what_is_copied_is_what_is_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(run_files, "_MOST_MAPS", most)
+    tensor = open_tensor(tmp_path, 3)
+    gc.collect()
+    values = tensor.values()
+    for step, value in values.items():
+        assert value.shape == (NUMBERS,)
+        assert (value == step).all()
+        value[0] = -1
+        assert tensor.value(step)[0] == step
+
+
+def test_range_beyond_the_end_of_a_file_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_bytes(bytes(range(256)) * 2000)
+    files = run_files.LocalRunFiles(tmp_path)
+    for most in (4, 0):
+        monkeypatch.setattr(run_files, "_MOST_MAPS", most)
+        assert bytes(files.read_range("file", 300, 600_000)) == (bytes(range(256)) * 2000)[300:]
+        assert bytes(files.read_range("file", 600_000, 300_000)) == b""
