@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import StartupError
 from emulator.gateway.authentication import LOOPBACK_HOSTS
-from emulator.gateway.instance import Instance
 from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.state_folder import StateFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,8 +60,8 @@ class Emulator:
         self._store: JobStore | None = None
         self._listeners: list[Listener] = []
         with ExitStack() as closers, _quick_imports():
-            instance = Instance(settings.state_dir)
-            closers.callback(instance.close)
+            folder = StateFolder(settings.state_dir)
+            closers.callback(folder.close)
             closers.callback(self._close_listeners)
             listener = self._open_listener(LOOPBACK, settings.port)
             self.settings = replace(settings, port=listener.port)
@@ -74,7 +74,7 @@ class Emulator:
             self._listen_for_containers(gateway)
             self._build_rooms(closers)
 
-            instance.announce(self.settings.endpoint_url, settings.region)
+            folder.announce(self.settings.endpoint_url, settings.region)
             self._closers = closers.pop_all()
         threading.Thread(target=self._sagemaker.result().preload, name="preload", daemon=True).start()
 
@@ -126,13 +126,13 @@ class Emulator:
             self._open_listener(address, self.settings.port).serve(gateway)
 
     def _build_rooms(self, closers: ExitStack) -> None:
-        from emulator.events.invoke_api import InvokeApplication
-        from emulator.events.lambda_runtime import LambdaRuntime
         from emulator.events.publisher import Publisher
         from emulator.gateway.sagemaker import SageMaker
         from emulator.jobs import TrainingJobs
         from emulator.jobs.records.sent_messages import record_message
         from emulator.jobs.records.store import JobStore
+        from emulator.lambda_functions.invoke_api import InvokeApplication
+        from emulator.lambda_functions.invoker import FunctionInvoker
         from emulator.moto_services.logs import LogGroups
         from emulator.moto_services.s3 import ObjectStore
         from emulator.moto_services.sns import capture_published
@@ -146,9 +146,9 @@ class Emulator:
         closers.callback(capture_published(lambda message: record_message(store, message)))
         # The jobs' containers and functions still ask while they end; after them nobody is to write any more.
         closers.callback(self._close_listeners)
-        functions = LambdaRuntime(runtime, endpoint_url, settings.state_dir / "lambda", settings.container_credentials)
-        closers.callback(functions.close)
-        publisher = Publisher(account_id, functions)
+        invoker = FunctionInvoker(runtime, endpoint_url, settings.state_dir / "lambda", settings.container_credentials)
+        closers.callback(invoker.close)
+        publisher = Publisher(account_id, invoker)
         closers.callback(publisher.close)
         closers.callback(publisher.drain, _DRAIN_SECONDS)
         jobs = TrainingJobs(
@@ -161,7 +161,7 @@ class Emulator:
             endpoint_url,
         )
         closers.callback(jobs.close)
-        self._invoke.set_result(InvokeApplication(functions, account_id, settings.region))
+        self._invoke.set_result(InvokeApplication(invoker, account_id, settings.region))
         self._recover(jobs)
         self._sagemaker.set_result(SageMaker(jobs, account_id))
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from emulator.exceptions import StartupError
-from emulator.gateway.instance import InstanceRecord, find_instance
 from emulator.settings import Settings, settings_from_environment
+from emulator.state_folder import RunningEmulator, find_running_emulator
 
 if TYPE_CHECKING:
-    from emulator.events.stop_handler import ClientFactory
+    from emulator.stop_handler.deployment import ClientFactory
 
 state_dir_option = click.option(
     "--state-dir",
@@ -32,9 +32,9 @@ def read_settings(state_dir: Path | None) -> Settings:
     return settings if state_dir is None else replace(settings, state_dir=state_dir)
 
 
-def find_running(settings: Settings) -> InstanceRecord:
+def find_running(settings: Settings) -> RunningEmulator:
     """The emulator that runs on the state folder; ends the command if there is none."""
-    record = find_instance(settings.state_dir)
+    record = find_running_emulator(settings.state_dir)
     if record is None:
         fail(
             f"No emulator is running on the state folder {settings.state_dir}: start one with smdebug-emulator start, "

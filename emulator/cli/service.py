@@ -17,14 +17,14 @@ import click
 
 from emulator.cli.running import build_client_factory, fail, find_running, read_settings, state_dir_option
 from emulator.exceptions import StartupError
-from emulator.gateway.instance import InstanceRecord, wait_until_free
 from emulator.settings import RUNTIME_CHOICES, Settings
+from emulator.state_folder import RunningEmulator, wait_until_free
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from emulator.events.stop_handler import ClientFactory
     from emulator.settings import RuntimeChoice
+    from emulator.stop_handler.deployment import ClientFactory
 
 _STOP_SECONDS = 180.0
 
@@ -99,7 +99,7 @@ def status(state_dir: Path | None, *, as_json: bool) -> None:
         _print_status(emulator, jobs)
 
 
-def _ask_health(record: InstanceRecord) -> dict[str, Any]:
+def _ask_health(record: RunningEmulator) -> dict[str, Any]:
     address = urlsplit(record.endpoint_url)
     connection = HTTPConnection(str(address.hostname), address.port, timeout=10)
     try:

@@ -29,7 +29,7 @@ def deploy(
     """Set up role, Lambda function, EventBridge rule, permission and target."""
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from emulator.events.stop_handler import deploy_stop_handler
+    from emulator.stop_handler.deployment import deploy_stop_handler
 
     settings = read_settings(state_dir)
     if endpoint_url is None:

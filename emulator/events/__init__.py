@@ -1,1 +1,1 @@
-"""From a change of a job to what answers it: EventBridge's deliveries and the Lambda functions they call."""
+"""From a change of a job to those that wait for it: EventBridge's deliveries to the targets of its rules."""

@@ -13,14 +13,14 @@ import tenacity
 
 from emulator.events.target_input import TargetInputError
 from emulator.events.targets import Delivery, UnsupportedTargetError, find_kind
-from emulator.events.worker_pool import RuntimeClosedError
+from emulator.lambda_functions.worker_pool import InvokerClosedError
 from emulator.moto_services import eventbridge, functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from emulator.events.invocation import InvocationResult
-    from emulator.events.lambda_runtime import LambdaRuntime
+    from emulator.lambda_functions.invocation import InvocationResult
+    from emulator.lambda_functions.invoker import FunctionInvoker
     from emulator.moto_services.eventbridge import Target
 
 logger = logging.getLogger(__name__)
@@ -71,19 +71,19 @@ class Publisher:
 
     One thread takes the events in the order in which they were published and hands each to its targets. What may take
     long (an SNS topic with an HTTP subscriber, a second attempt) goes to a few threads beside it; functions run in
-    ``LambdaRuntime``, in order for each function.
+    ``FunctionInvoker``, in order for each function.
     """
 
-    def __init__(self, account_id: str, runtime: LambdaRuntime, *, retry_seconds: float = 0.2) -> None:
+    def __init__(self, account_id: str, invoker: FunctionInvoker, *, retry_seconds: float = 0.2) -> None:
         """Start the delivery thread, and take over what moto would dispatch: PutEvents, and calls of functions.
 
         Args:
             account_id: whose default buses the jobs' events go to.
-            runtime: runs the functions; closed after this object.
+            invoker: runs the functions; closed after this object.
             retry_seconds: the wait before the second attempt; it doubles before each further one.
         """
         self._account_id = account_id
-        self._runtime = runtime
+        self._invoker = invoker
         self._retry_seconds = retry_seconds
         self._events: queue.SimpleQueue[_Published | None] = queue.SimpleQueue()
         self._changed = threading.Condition()
@@ -135,7 +135,7 @@ class Publisher:
             self._events.put(_Published(str(event.get("id")), targets[0].region, event, _ignore, targets))
 
     def _invoke_for_moto(self, function: functions.Function, payload: bytes) -> None:
-        self._runtime.invoke_async(function, payload)
+        self._invoker.invoke_async(function, payload)
 
     def _deliver_all(self) -> None:
         while (published := self._events.get()) is not None:
@@ -160,7 +160,7 @@ class Publisher:
         for target in eventbridge.possible_targets(*bus, published.event):
             if target.service == "lambda":
                 try:
-                    self._runtime.warm(functions.get_function(target.account, target.region, target.arn))
+                    self._invoker.warm(functions.get_function(target.account, target.region, target.arn))
                 except (functions.FunctionNotFoundError, functions.FunctionCodeError):
                     continue  # said when it is really called
 
@@ -175,7 +175,7 @@ class Publisher:
             else:
                 logger.warning("The event %s was forwarded by %d buses and goes no further.", event.get("id"), depth)
 
-        delivery = Delivery(target, event, self._runtime, publish)
+        delivery = Delivery(target, event, self._invoker, publish)
         journey.join()
         try:
             kind = find_kind(target)
@@ -227,7 +227,7 @@ class Publisher:
         if future.cancelled():
             return
         error = future.exception()
-        if isinstance(error, RuntimeClosedError):
+        if isinstance(error, InvokerClosedError):
             return
         if error is not None:
             logger.error("The function %s could not be invoked: %s", delivery.target.arn, error)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from concurrent.futures import Future
 
-    from emulator.events.invocation import InvocationResult
-    from emulator.events.lambda_runtime import LambdaRuntime
+    from emulator.lambda_functions.invocation import InvocationResult
+    from emulator.lambda_functions.invoker import FunctionInvoker
     from emulator.moto_services.eventbridge import Target
 
 
@@ -27,13 +27,13 @@ class Delivery:
     """One event on its way to one target.
 
     Attributes:
-        invoke: starts a Lambda function and returns what tells when it has ended.
+        invoker: runs the function, where the target is one.
         publish: puts an event on another bus: account, region, bus, event.
     """
 
     target: Target
     event: Mapping[str, Any]
-    runtime: LambdaRuntime
+    invoker: FunctionInvoker
     publish: Callable[[str, str, str, Mapping[str, Any]], None]
 
 
@@ -72,7 +72,7 @@ def _to_function(delivery: Delivery) -> Future[InvocationResult]:
         function = get_function(target.account, target.region, target.arn)
     except FunctionNotFoundError as error:
         raise eventbridge.TargetGoneError(f"{error}; create the function or remove the target") from None
-    return delivery.runtime.invoke_async(function, build_target_input(target, delivery.event).encode())
+    return delivery.invoker.invoke_async(function, build_target_input(target, delivery.event).encode())
 
 
 def _to_queue(delivery: Delivery) -> None:

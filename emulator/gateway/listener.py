@@ -12,7 +12,7 @@ from waitress import wasyncore  # type: ignore[import-untyped]  # publishes no t
 from waitress.server import create_server  # type: ignore[import-untyped]
 
 from emulator.exceptions import StartupError
-from emulator.gateway.channel import S3Channel
+from emulator.gateway.s3_connection import S3Channel
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication

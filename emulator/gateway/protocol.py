@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from emulator.exceptions import SerializationException
 from emulator.gateway.model import find_operation
-from emulator.gateway.schema import build_validator
+from emulator.gateway.request_schema import build_validator
 from emulator.gateway.violations import raise_violations
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from emulator.moto_services.locks import service_lock
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from contextlib import AbstractContextManager
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+    from wsgiref.types import StartResponse, WSGIEnvironment
 
 # The services that this process touches beside HTTP. The others stay as concurrent as moto has them: a long poll of
 # SQS must not hold up the next SendMessage.
@@ -64,11 +64,6 @@ def _access(service: str) -> AbstractContextManager[Any]:
 
 def _discard(_data: bytes) -> None:
     """What ``start_response`` returns is for applications that write; moto's return their answers."""
-
-
-def build_moto_application() -> WSGIApplication:
-    """A WSGI application that answers for all of moto's services. Cheap: nothing is imported before the first call."""
-    return MotoApplication()
 
 
 def has_sagemaker_operation(method_name: str) -> bool:

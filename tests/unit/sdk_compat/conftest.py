@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from emulator.gateway.listener import LOOPBACK, Listener
-from emulator.moto_services.wsgi import build_moto_application
+from emulator.moto_services.wsgi import MotoApplication
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def moto_url() -> Iterator[str]:
     listener = Listener(LOOPBACK, 0)
-    listener.serve(build_moto_application())
+    listener.serve(MotoApplication())
     yield f"http://{LOOPBACK}:{listener.port}"
     listener.close()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.emulator.events.conftest import ACCOUNT, REGION, Emulator, wait_until
+from tests.unit.emulator.small_emulator import ACCOUNT, REGION, Emulator, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from emulator.events.lambda_runtime import LambdaRuntime
+    from emulator.lambda_functions.invoker import FunctionInvoker
 
 STATE_CHANGE = "SageMaker Training Job State Change"
 
@@ -311,7 +311,7 @@ def test_what_a_shutdown_cuts_off_is_not_called_delivered(emulator: Emulator) ->
     wait_until(lambda: "in" in emulator.log_text("fn").splitlines(), "the function runs")
     assert not emulator.publisher.drain(0.01)
     emulator.publisher.close()
-    emulator.runtime.close()
+    emulator.invoker.close()
     assert delivered.ids == []
 
 
@@ -324,15 +324,15 @@ def test_function_is_warm_before_its_rule_fires(emulator: Emulator) -> None:
     put_rule(emulator, {"Arn": arn}, pattern=pattern)
     emulator.publisher.publish("e1", REGION, build_event(), Deliveries())
 
-    def is_warm(runtime: LambdaRuntime) -> bool:
-        return any(worker._api is not None and worker._api.ready_at for worker in runtime._pool._idle)
+    def is_warm(invoker: FunctionInvoker) -> bool:
+        return any(worker._api is not None and worker._api.ready_at for worker in invoker._pool._idle)
 
-    wait_until(lambda: is_warm(emulator.runtime), "a worker waits")
-    (warm,) = emulator.runtime._pool._idle
+    wait_until(lambda: is_warm(emulator.invoker), "a worker waits")
+    (warm,) = emulator.invoker._pool._idle
     delivered = Deliveries()
     statuses = [{"RuleConfigurationName": "r", "RuleEvaluationStatus": "IssuesFound"}]
     emulator.publisher.publish("e2", REGION, build_event(DebugRuleEvaluationStatuses=statuses), delivered)
     delivered.wait(1)
-    assert emulator.runtime._pool._idle == [warm]
+    assert emulator.invoker._pool._idle == [warm]
     wait_until(lambda: "called" in emulator.log_text("fn"), "it is logged")
     assert emulator.log_text("fn").count("loaded") == 1

@@ -9,7 +9,7 @@ import pytest
 from emulator.exceptions import InternalFailure, SerializationException, ValidationException
 from emulator.gateway.model import find_operation
 from emulator.gateway.protocol import encode_error, load_operation
-from emulator.gateway.schema import build_schema, compile_pattern
+from emulator.gateway.request_schema import build_schema, compile_pattern
 from emulator.operations import find_operations
 
 REQUEST: dict[str, Any] = {

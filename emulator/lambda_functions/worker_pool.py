@@ -8,10 +8,10 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from emulator.events.worker import START_ERRORS, Worker
+from emulator.lambda_functions.worker import START_ERRORS, Worker
 
 if TYPE_CHECKING:
-    from emulator.events.worker import WorkerSettings
+    from emulator.lambda_functions.worker import WorkerSettings
     from emulator.moto_services.functions import Function
 
 logger = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ class TooManyInvocationsError(Exception):
     """Every worker is busy and no more may be started."""
 
 
-class RuntimeClosedError(Exception):
+class InvokerClosedError(Exception):
     """The emulator is shutting down."""
 
 
@@ -46,7 +46,7 @@ class WorkerPool:
         """A worker of ``function``, warm if there is one; wait for ``timeout`` seconds while all are busy.
 
         Raises:
-            TooManyInvocationsError, RuntimeClosedError, and what ``Worker.start`` raises.
+            TooManyInvocationsError, InvokerClosedError, and what ``Worker.start`` raises.
         """
         deadline = time.monotonic() + timeout
         unneeded: list[Worker] = []
@@ -82,7 +82,7 @@ class WorkerPool:
         """Start a worker and keep it for later; a failure is logged, and shows again at the next invocation."""
         try:
             self.release(self.acquire(function, 0.0))
-        except RuntimeClosedError:
+        except InvokerClosedError:
             return
         except (*START_ERRORS, TooManyInvocationsError) as error:
             logger.warning("The function %s could not be warmed up: %s", function.name, error)
@@ -105,7 +105,7 @@ class WorkerPool:
         """Take an idle worker, or a place for a new one (None). Called with the lock held."""
         while True:
             if self._closed:
-                raise RuntimeClosedError
+                raise InvokerClosedError
             worker = self._take_idle(function, unneeded)
             if worker is not None:
                 self._busy.add(worker)
@@ -151,7 +151,7 @@ class WorkerPool:
         if closed:
             # close() did not see it.
             self.release(worker)
-            raise RuntimeClosedError
+            raise InvokerClosedError
         return worker
 
     def _end_idle_workers(self) -> None:
@@ -173,10 +173,10 @@ class WorkerPool:
                 worker.close()
 
     def _remove_leftovers(self) -> None:
-        runtime, work_dir = self._settings.runtime, self._settings.work_dir
-        for container in runtime.find(self._settings.labels):
+        container_runtime, work_dir = self._settings.container_runtime, self._settings.work_dir
+        for container in container_runtime.find(self._settings.labels):
             logger.info("Removing the Lambda worker %s that an earlier run left behind.", container.name)
-            runtime.stop(container.id, 0.0)
-            runtime.remove(container.id)
+            container_runtime.stop(container.id, 0.0)
+            container_runtime.remove(container.id)
         shutil.rmtree(work_dir, ignore_errors=True)
         work_dir.mkdir(parents=True, mode=0o755)

@@ -26,13 +26,13 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, ClassVar
 
-from emulator.events.invocation import WorkerFailure, build_exit, build_timeout
+from emulator.lambda_functions.invocation import WorkerFailure, build_exit, build_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from container_runtime.runtime import Exit
-    from emulator.events.invocation import Invocation
+    from emulator.lambda_functions.invocation import Invocation
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from emulator.events.function_code import UnsafeZipError, extract_zip
+from emulator.lambda_functions.function_code import UnsafeZipError, extract_zip
 
 if TYPE_CHECKING:
     from pathlib import Path

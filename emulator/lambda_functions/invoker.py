@@ -11,9 +11,9 @@ from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from emulator.events.invocation import Invocation, InvocationResult, build_start_failure
-from emulator.events.worker import START_ERRORS, WorkerSettings
-from emulator.events.worker_pool import RuntimeClosedError, WorkerPool
+from emulator.lambda_functions.invocation import Invocation, InvocationResult, build_start_failure
+from emulator.lambda_functions.worker import START_ERRORS, WorkerSettings
+from emulator.lambda_functions.worker_pool import InvokerClosedError, WorkerPool
 from emulator.moto_services.logs import LogGroups
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.runtime import ContainerRuntime
-    from emulator.events.worker_log import LogSink
+    from emulator.lambda_functions.worker_log import LogSink
     from emulator.moto_services.functions import Function
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ _ROLE = "lambda-worker"
 _ASYNC_PATIENCE_S = 3600.0
 
 
-class LambdaRuntime:
+class FunctionInvoker:
     """Invokes functions. Thread safe.
 
     A worker serves one version of one function with one configuration; when the code or the configuration changes, the
@@ -92,7 +92,7 @@ class LambdaRuntime:
             wait_for_worker: seconds to wait while all workers are busy.
 
         Raises:
-            TooManyInvocationsError, RuntimeClosedError.
+            TooManyInvocationsError, InvokerClosedError.
         """
         invocation = Invocation(function.arn, payload, float(function.timeout_s), client_context)
         try:
@@ -114,7 +114,7 @@ class LambdaRuntime:
         unless the function's event invoke configuration says otherwise; AWS waits one minute, then two, in between.
 
         Returns:
-            The last attempt's result. When the emulator shuts down first it is cancelled, or raises RuntimeClosedError.
+            The last attempt's result. When the emulator shuts down first it is cancelled, or raises InvokerClosedError.
         """
         future: Future[InvocationResult] = Future()
         if not self._enqueue(function, payload, future):
@@ -183,7 +183,7 @@ class LambdaRuntime:
             if result.function_error is None:
                 return result
             if self._closed:
-                raise RuntimeClosedError
+                raise InvokerClosedError
             logger.warning(
                 "The function %s failed (attempt %d of %d): %s. Its log group is /aws/lambda/%s.",
                 function.name,
@@ -214,7 +214,7 @@ class _Lane:
         self._thread = threading.Thread(target=self._run, name="lambda-lane", daemon=True)
 
     def add(self, function: Function, payload: bytes | None, future: Future[InvocationResult]) -> None:
-        """Append an entry. Called with the runtime's lock held."""
+        """Append an entry. Called with the invoker's lock held."""
         self._work.append((function, payload, future))
         if self._thread.ident is None:
             self._thread.start()

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerRuntimeError, Exit
 from container_runtime.spec import ContainerSpec, Mount
-from emulator.events.function_code import UnsafeZipError, extract_zip
-from emulator.events.invocation import InvocationResult, WorkerFailure, build_start_failure
-from emulator.events.runtime_api import RuntimeApi
-from emulator.events.worker_log import WorkerLog
+from emulator.lambda_functions.function_code import UnsafeZipError, extract_zip
+from emulator.lambda_functions.invocation import InvocationResult, WorkerFailure, build_start_failure
+from emulator.lambda_functions.runtime_api import RuntimeApi
+from emulator.lambda_functions.worker_log import WorkerLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from container_runtime.runtime import ContainerRuntime
-    from emulator.events.invocation import Invocation
-    from emulator.events.worker_log import LogSink
+    from emulator.lambda_functions.invocation import Invocation
+    from emulator.lambda_functions.worker_log import LogSink
     from emulator.moto_services.functions import Function
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class WorkerSettings:
     """What every worker of one emulator gets.
 
     Attributes:
-        runtime: runs the workers.
+        container_runtime: runs the workers.
         endpoint_url: the emulator, as a worker reaches it.
         work_dir: a folder of its own, where each worker has a sub-folder while it lives.
         credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the workers.
@@ -51,7 +51,7 @@ class WorkerSettings:
         log_sink: the log groups of an account and region.
     """
 
-    runtime: ContainerRuntime
+    container_runtime: ContainerRuntime
     endpoint_url: str
     work_dir: Path
     credentials: Mapping[str, str]
@@ -100,10 +100,10 @@ class Worker:
             ContainerRuntimeError, UnsafeZipError, UnsupportedRuntimeError, OSError: the text says what to do.
         """
         self._started_at = time.monotonic()
-        api = RuntimeApi(self._settings.runtime.host_address, self._note_start)
+        api = RuntimeApi(self._settings.container_runtime.host_address, self._note_start)
         self._api = api
         mounts = self._stage_code()
-        self._container_id = self._settings.runtime.start(self._build_spec(api, mounts))
+        self._container_id = self._settings.container_runtime.start(self._build_spec(api, mounts))
         self._follower = threading.Thread(target=self._follow, args=(self._container_id,), name="lambda-worker")
         self._follower.daemon = True
         self._follower.start()
@@ -149,10 +149,10 @@ class Worker:
 
     def _remove_container(self, container_id: str) -> None:
         try:
-            self._settings.runtime.stop(container_id, 0.0)
+            self._settings.container_runtime.stop(container_id, 0.0)
             if self._follower is not None:
                 self._follower.join(10.0)
-            self._settings.runtime.remove(container_id)
+            self._settings.container_runtime.remove(container_id)
         except ContainerRuntimeError:
             # Its label lets the next start of the emulator find and remove it.
             logger.exception("The Lambda worker %s could not be removed.", container_id)
@@ -160,8 +160,8 @@ class Worker:
     def _follow(self, container_id: str) -> None:
         how = Exit(code=255)
         try:
-            self._log.follow(self._settings.runtime.logs(container_id))
-            how = self._settings.runtime.wait(container_id, 10.0) or how
+            self._log.follow(self._settings.container_runtime.logs(container_id))
+            how = self._settings.container_runtime.wait(container_id, 10.0) or how
         except ContainerRuntimeError:
             logger.exception("The log of Lambda worker %s was lost; the worker is given up.", container_id)
         if self._api is not None:
@@ -219,8 +219,8 @@ class Worker:
 
     def _build_environment(self, api: RuntimeApi, mounts: tuple[Mount, ...]) -> dict[str, str]:
         """What Lambda sets, over what the function's configuration says, over the emulator's defaults."""
-        function, runtime = self.function, self._settings.runtime
-        seen = {mount.target: runtime.path_in_container(mount, "").rstrip("/") for mount in mounts}
+        function, container_runtime = self.function, self._settings.container_runtime
+        seen = {mount.target: container_runtime.path_in_container(mount, "").rstrip("/") for mount in mounts}
         task_root = seen.get("/var/task", "/var/task")
         search_path = [task_root, *([f"{seen['/opt']}/python"] if "/opt" in seen else [])]
         if "PYTHONPATH" in function.environment:

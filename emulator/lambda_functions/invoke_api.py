@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
-from emulator.events.worker_pool import RuntimeClosedError, TooManyInvocationsError
+from emulator.lambda_functions.worker_pool import InvokerClosedError, TooManyInvocationsError
 from emulator.moto_services.functions import FunctionCodeError, FunctionNotFoundError, get_function
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-    from emulator.events.lambda_runtime import LambdaRuntime
+    from emulator.lambda_functions.invoker import FunctionInvoker
     from emulator.moto_services.functions import Function
 
 INVOKE_PATH = re.compile(r"/2015-03-31/functions/(?P<name>[^/]+)/invocations/?")
@@ -40,9 +40,9 @@ class InvokeError(Exception):
 class InvokeApplication:
     """A WSGI application for the requests whose path ``INVOKE_PATH`` matches."""
 
-    def __init__(self, runtime: LambdaRuntime, account_id: str, region: str) -> None:
+    def __init__(self, invoker: FunctionInvoker, account_id: str, region: str) -> None:
         """``region`` is used where the request's signature names none."""
-        self._runtime = runtime
+        self._invoker = invoker
         self._account_id = account_id
         self._region = region
 
@@ -65,11 +65,11 @@ class InvokeApplication:
         if kind == "DryRun":
             return HTTPStatus.NO_CONTENT, {}, b""
         if kind == "Event":
-            self._runtime.invoke_async(function, payload)
+            self._invoker.invoke_async(function, payload)
             return HTTPStatus.ACCEPTED, {}, b""
         with_tail = environ.get("HTTP_X_AMZ_LOG_TYPE") == "Tail"
         try:
-            result = self._runtime.invoke(
+            result = self._invoker.invoke(
                 function,
                 payload,
                 client_context=_read_client_context(environ),
@@ -78,7 +78,7 @@ class InvokeApplication:
             )
         except TooManyInvocationsError as error:
             raise InvokeError(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequestsException", str(error)) from error
-        except RuntimeClosedError as error:
+        except InvokerClosedError as error:
             text = "The emulator is shutting down."
             raise InvokeError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceException", text) from error
         headers = {

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.events.lambda_runtime import LambdaRuntime
 from emulator.gateway.listener import Listener
+from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.functions import get_function
-from tests.unit.emulator.events.conftest import ACCOUNT, CREDENTIALS, REGION, Emulator, wait_until
+from tests.unit.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,24 +31,24 @@ def engine() -> Iterator[Any]:
 
 
 @pytest.fixture
-def start_runtime(emulator: Emulator, engine: Any, moto_application: Any, tmp_path: Path) -> Iterator[Any]:
+def start_invoker(emulator: Emulator, engine: Any, moto_application: Any, tmp_path: Path) -> Iterator[Any]:
     listener = Listener(engine.host_address, 0)
     listener.serve(moto_application)
     url = f"http://{engine.host_address}:{listener.port}"
-    made: list[LambdaRuntime] = []
+    made: list[FunctionInvoker] = []
 
-    def start() -> LambdaRuntime:
-        made.append(LambdaRuntime(engine, url, tmp_path / "docker-lambda", CREDENTIALS))
+    def start() -> FunctionInvoker:
+        made.append(FunctionInvoker(engine, url, tmp_path / "docker-lambda", CREDENTIALS))
         return made[-1]
 
     yield start
-    for runtime in made:
-        runtime.close()
+    for invoker in made:
+        invoker.close()
     listener.close()
 
 
 def test_function_in_a_container(
-    emulator: Emulator, engine: Any, start_runtime: Callable[[], LambdaRuntime], tmp_path: Path
+    emulator: Emulator, engine: Any, start_invoker: Callable[[], FunctionInvoker], tmp_path: Path
 ) -> None:
     emulator.create_function(
         """
@@ -65,30 +65,30 @@ def test_function_in_a_container(
         Timeout=30,
         MemorySize=256,
     )
-    runtime = start_runtime()
+    invoker = start_invoker()
     function = get_function(ACCOUNT, REGION, "fn")
-    first = runtime.invoke(function, b'"from-a-container"', with_log_tail=True)
+    first = invoker.invoke(function, b'"from-a-container"', with_log_tail=True)
     assert first.function_error is None, first.payload
     assert json.loads(first.payload)[0] == "/var/task"
     assert "made from-a-container" in first.log_tail
     assert [bucket["Name"] for bucket in emulator.client("s3").list_buckets()["Buckets"]] == ["from-a-container"]
     (container,) = engine.find({})
-    assert runtime.invoke(function, b'"from-a-container"').payload == first.payload
+    assert invoker.invoke(function, b'"from-a-container"').payload == first.payload
     assert engine.find({}) == [container], "the warm one was used"
-    failed = runtime.invoke(function, b'"exit"')
+    failed = invoker.invoke(function, b'"exit"')
     assert json.loads(failed.payload)["errorMessage"].endswith("exit status 4")
-    runtime.invoke(function, b'"from-a-container"')
+    invoker.invoke(function, b'"from-a-container"')
     # As after kill -9: what the first left behind is found by its label.
-    start_runtime()
+    start_invoker()
     assert engine.find({}) == []
 
 
-def test_errors_and_timeout_in_a_container(emulator: Emulator, start_runtime: Callable[[], LambdaRuntime]) -> None:
-    runtime = start_runtime()
+def test_errors_and_timeout_in_a_container(emulator: Emulator, start_invoker: Callable[[], FunctionInvoker]) -> None:
+    invoker = start_invoker()
     emulator.create_function("import nothing", "bad")
-    failed = runtime.invoke(get_function(ACCOUNT, REGION, "bad"), b"{}")
+    failed = invoker.invoke(get_function(ACCOUNT, REGION, "bad"), b"{}")
     assert json.loads(failed.payload)["errorType"] == "Runtime.ImportModuleError"
     emulator.create_function("import time\ndef handler(e, c): time.sleep(60)", "slow", Timeout=1)
-    slow = runtime.invoke(get_function(ACCOUNT, REGION, "slow"), b"{}")
+    slow = invoker.invoke(get_function(ACCOUNT, REGION, "slow"), b"{}")
     assert json.loads(slow.payload)["errorType"] == "Sandbox.Timedout"
     wait_until(lambda: "Task timed out after 1.00 seconds" in emulator.log_text("slow"), "it is logged")

@@ -22,7 +22,7 @@ _LOOKS, _LOOK_SECONDS = 10, 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class InstanceRecord:
+class RunningEmulator:
     """What ``emulator.json`` says.
 
     Attributes:
@@ -36,7 +36,7 @@ class InstanceRecord:
     region: str
 
 
-class Instance:
+class StateFolder:
     """A state folder that is held by this process until ``close``, or until the process ends in any way."""
 
     def __init__(self, state_dir: Path) -> None:
@@ -62,7 +62,7 @@ class Instance:
 
     def announce(self, endpoint_url: str, region: str) -> None:
         """Write the record; it is there in whole or not at all."""
-        record = InstanceRecord(os.getpid(), endpoint_url, region)
+        record = RunningEmulator(os.getpid(), endpoint_url, region)
         partial = self._state_dir / f"{RECORD_NAME}.partial"
         partial.write_text(json.dumps(asdict(record)))
         partial.replace(self._state_dir / RECORD_NAME)
@@ -73,12 +73,12 @@ class Instance:
         self._lock.close()
 
 
-def find_instance(state_dir: Path) -> InstanceRecord | None:
+def find_running_emulator(state_dir: Path) -> RunningEmulator | None:
     """The emulator that holds ``state_dir`` and answers; None when there is none."""
     if is_free(state_dir):
         return None
     try:
-        return InstanceRecord(**json.loads((state_dir / RECORD_NAME).read_text()))
+        return RunningEmulator(**json.loads((state_dir / RECORD_NAME).read_text()))
     except (OSError, ValueError, TypeError):
         return None  # it is only just starting
 

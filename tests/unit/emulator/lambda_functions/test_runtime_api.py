@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from container_runtime.runtime import Exit
-from emulator.events.invocation import Invocation, WorkerFailure
-from emulator.events.runtime_api import Answer, RuntimeApi
+from emulator.lambda_functions.invocation import Invocation, WorkerFailure
+from emulator.lambda_functions.runtime_api import Answer, RuntimeApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,10 +12,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from container_runtime.process.local_processes import LocalProcesses
-from emulator.events import worker_log
-from emulator.events.lambda_runtime import LambdaRuntime
+from emulator.lambda_functions import worker_log
+from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.functions import get_function
-from tests.unit.emulator.events.conftest import ACCOUNT, CREDENTIALS, REGION, Emulator, build_zip, wait_until
+from tests.unit.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator, build_zip, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -286,90 +286,90 @@ def test_failed_warming_does_not_end_the_lane(emulator: Emulator, monkeypatch: p
     def fail(_: object) -> None:
         raise ValueError("no room for a worker")
 
-    monkeypatch.setattr(emulator.runtime._pool, "warm", fail)
-    emulator.runtime.warm(function)
-    answer = emulator.runtime.invoke_async(function, b"{}").result(timeout=60)
+    monkeypatch.setattr(emulator.invoker._pool, "warm", fail)
+    emulator.invoker.warm(function)
+    answer = emulator.invoker.invoke_async(function, b"{}").result(timeout=60)
     assert json.loads(answer.payload) == "served"
 
 
 def test_async_failure_is_tried_three_times(emulator: Emulator) -> None:
     emulator.create_function("def handler(e, c):\n    print('attempt')\n    raise RuntimeError('always')")
-    future = emulator.runtime.invoke_async(get_function(ACCOUNT, REGION, "fn"), b"{}")
+    future = emulator.invoker.invoke_async(get_function(ACCOUNT, REGION, "fn"), b"{}")
     assert future.result(60).function_error == "Unhandled"
     wait_until(lambda: emulator.log_text("fn").count("END RequestId") == 3, "three attempts")
     emulator.client("lambda").put_function_event_invoke_config(FunctionName="fn", MaximumRetryAttempts=0)
-    emulator.runtime.invoke_async(get_function(ACCOUNT, REGION, "fn"), b"{}").result(60)
+    emulator.invoker.invoke_async(get_function(ACCOUNT, REGION, "fn"), b"{}").result(60)
     wait_until(lambda: emulator.log_text("fn").count("END RequestId") == 4, "one attempt more")
 
 
 def test_async_invocations_of_a_function_keep_their_order(emulator: Emulator) -> None:
     emulator.create_function("seen = []\ndef handler(e, c):\n    seen.append(e)\n    return seen")
     function = get_function(ACCOUNT, REGION, "fn")
-    futures = [emulator.runtime.invoke_async(function, str(number).encode()) for number in range(30)]
+    futures = [emulator.invoker.invoke_async(function, str(number).encode()) for number in range(30)]
     assert json.loads(futures[-1].result(60).payload) == list(range(30))
 
 
 @pytest.fixture
-def other_runtime(emulator: Emulator, tmp_path: Path) -> Any:
+def other_invoker(emulator: Emulator, tmp_path: Path) -> Any:
     made = []
 
-    def make(**options: Any) -> LambdaRuntime:
+    def make(**options: Any) -> FunctionInvoker:
         containers = LocalProcesses(tmp_path / "other-containers")
-        runtime = LambdaRuntime(containers, emulator.endpoint_url, tmp_path / "other", CREDENTIALS, **options)
-        made.append(runtime)
-        return runtime
+        invoker = FunctionInvoker(containers, emulator.endpoint_url, tmp_path / "other", CREDENTIALS, **options)
+        made.append(invoker)
+        return invoker
 
     yield make
-    for runtime in made:
-        runtime.close()
+    for invoker in made:
+        invoker.close()
 
 
-def test_idle_worker_ends(emulator: Emulator, other_runtime: Any, tmp_path: Path) -> None:
+def test_idle_worker_ends(emulator: Emulator, other_invoker: Any, tmp_path: Path) -> None:
     emulator.create_function("def handler(e, c): pass")
-    runtime = other_runtime(idle_seconds=0.1)
-    runtime.invoke(get_function(ACCOUNT, REGION, "fn"), b"{}")
+    invoker = other_invoker(idle_seconds=0.1)
+    invoker.invoke(get_function(ACCOUNT, REGION, "fn"), b"{}")
     containers = LocalProcesses(tmp_path / "other-containers")
     wait_until(lambda: containers.find({}) == [], "the idle worker has gone")
     wait_until(lambda: list((tmp_path / "other").iterdir()) == [], "its folder has gone")
 
 
-def test_throttled_when_all_workers_are_busy(emulator: Emulator, other_runtime: Any, tmp_path: Path) -> None:
-    from emulator.events.worker_pool import TooManyInvocationsError
+def test_throttled_when_all_workers_are_busy(emulator: Emulator, other_invoker: Any, tmp_path: Path) -> None:
+    from emulator.lambda_functions.worker_pool import TooManyInvocationsError
 
     source = "import os, time\ndef handler(flag, c):\n    while not os.path.exists(flag): time.sleep(0.01)"
     emulator.create_function(source, Timeout=60)
-    runtime = other_runtime(max_workers=1)
+    invoker = other_invoker(max_workers=1)
     function = get_function(ACCOUNT, REGION, "fn")
     flag = tmp_path / "go-on"
-    busy = runtime.invoke_async(function, json.dumps(str(flag)).encode())
-    wait_until(lambda: runtime._pool._busy, "the worker is busy")
+    busy = invoker.invoke_async(function, json.dumps(str(flag)).encode())
+    wait_until(lambda: invoker._pool._busy, "the worker is busy")
     with pytest.raises(TooManyInvocationsError, match="All 1 Lambda workers are busy"):
-        runtime.invoke(function, b"0")
+        invoker.invoke(function, b"0")
     flag.touch()
     assert busy.result(60).function_error is None
 
 
-def test_workers_of_a_killed_emulator_are_removed(emulator: Emulator, other_runtime: Any, tmp_path: Path) -> None:
+def test_workers_of_a_killed_emulator_are_removed(emulator: Emulator, other_invoker: Any, tmp_path: Path) -> None:
     emulator.create_function("import os\ndef handler(e, c): return os.getpid()")
-    killed = other_runtime()
+    killed = other_invoker()
     pid = int(killed.invoke(get_function(ACCOUNT, REGION, "fn"), b"{}").payload)
     containers = LocalProcesses(tmp_path / "other-containers")
     assert len(containers.find({})) == 1
-    other_runtime()
+    other_invoker()
     assert containers.find({}) == []
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
 
-def test_close_cuts_off_what_runs_and_leaves_nothing(emulator: Emulator, other_runtime: Any, tmp_path: Path) -> None:
+def test_close_cuts_off_what_runs_and_leaves_nothing(emulator: Emulator, other_invoker: Any, tmp_path: Path) -> None:
     emulator.create_function("import time\ndef handler(e, c): time.sleep(600)", Timeout=600)
     before = set(threading.enumerate())
-    runtime = other_runtime()
+    invoker = other_invoker()
     function = get_function(ACCOUNT, REGION, "fn")
-    running, waiting = (runtime.invoke_async(function, b"{}") for _ in range(2))
-    wait_until(lambda: runtime._pool._busy and next(iter(runtime._pool._busy))._began_at, "the function runs")
+    running, waiting = (invoker.invoke_async(function, b"{}") for _ in range(2))
+    wait_until(lambda: invoker._pool._busy and next(iter(invoker._pool._busy))._began_at, "the function runs")
     began = time.monotonic()
-    runtime.close()
+    invoker.close()
     assert time.monotonic() - began < 60
     assert waiting.cancelled()
     assert running.exception(60) is not None
