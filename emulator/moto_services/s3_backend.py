@@ -1,63 +1,65 @@
 """moto's S3 made durable: a backend that notes what a request touches, and puts it back after a restart.
 
-Before a request is answered, the journal gets the present state of every object and bucket it touched. Not kept:
-uploads in parts that were not completed, access control lists, and those settings of a bucket that are no plain data in
-moto (CORS, life cycle and notification rules).
+Before a request is answered, the journal gets the present state of every object and bucket it touched. Uploads in parts
+that were not completed are not kept, nor what ``s3_records`` leaves out.
 """
 
 from __future__ import annotations
 
-import json
+import functools
 import logging
+import sqlite3
 import threading
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections import Counter
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from moto.s3 import notifications
-from moto.s3.models import FakeDeleteMarker, FakeKey, S3Backend, s3_backends
-from moto.utilities.utils import get_partition
+from moto.s3.models import FakeBucket, FakeDeleteMarker, FakeKey, S3Backend, s3_backends
+from moto.s3.responses import S3Response
 
+from emulator.exceptions import StartupError
 from emulator.moto_services.locks import service_lock
-from emulator.moto_services.s3_journal import BucketRow, ObjectRow, S3Journal, StoredContent
+from emulator.moto_services.replacement import replaced
+from emulator.moto_services.s3_documents import check_bucket_request, check_key_request
+from emulator.moto_services.s3_journal import S3Journal, StoredContent
+from emulator.moto_services.s3_policy import check_policy, judge_permission
+from emulator.moto_services.s3_records import (
+    describe_bucket,
+    describe_object,
+    find_bucket,
+    restore_bucket,
+    restore_object,
+    store_content,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
-# What moto's FakeKey knows about an object beside its name, contents, time, metadata and tags.
-_ATTRIBUTES = (
-    "_etag",
-    "_version_id",
-    "_is_versioned",
-    "_storage_class",
-    "encryption",
-    "kms_key_id",
-    "bucket_key_enabled",
-    "lock_mode",
-    "lock_legal_status",
-    "lock_until",
-    "checksum_algorithm",
-    "checksum_value",
-    "checksum_type",
-    "checksum_parts",
-    "website_redirect_location",
-)
-_SETTINGS = (
-    "versioning_status",
-    "encryption",
-    "ownership_rule",
-    "accelerate_configuration",
-    "object_lock_enabled",
-    "default_lock_mode",
-    "default_lock_days",
-    "default_lock_years",
-    "logging",
-)
-# Settings that moto keeps as the bytes that came.
-_DOCUMENTS = ("policy", "website_configuration")
+
+def _touching_bucket(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``method`` of moto, which changes a bucket, with a note of that bucket."""
+
+    @functools.wraps(method)
+    def touch_and_change(self: JournalledBackend, bucket_name: str, *args: Any, **kwargs: Any) -> Any:
+        self.journal.touch_bucket(bucket_name)
+        return method(self, bucket_name, *args, **kwargs)
+
+    return touch_and_change
+
+
+def _touching_object(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``method`` of moto, which changes an object, with a note of that object."""
+
+    @functools.wraps(method)
+    def touch_and_change(self: JournalledBackend, bucket_name: str, key_name: str, *args: Any, **kwargs: Any) -> Any:
+        self.journal.touch(bucket_name, key_name)
+        return method(self, bucket_name, key_name, *args, **kwargs)
+
+    return touch_and_change
 
 
 class JournalledBackend(S3Backend):
@@ -65,15 +67,32 @@ class JournalledBackend(S3Backend):
 
     journal: S3Journal
 
-    def create_bucket(self, bucket_name: str, *args: Any, **kwargs: Any) -> Any:
-        """As moto's."""
-        self.journal.touch_bucket(bucket_name)
-        return super().create_bucket(bucket_name, *args, **kwargs)
+    create_bucket = _touching_bucket(S3Backend.create_bucket)
+    delete_bucket = _touching_bucket(S3Backend.delete_bucket)
+    put_bucket_versioning = _touching_bucket(S3Backend.put_bucket_versioning)
+    put_bucket_encryption = _touching_bucket(S3Backend.put_bucket_encryption)
+    delete_bucket_encryption = _touching_bucket(S3Backend.delete_bucket_encryption)
+    put_bucket_ownership_controls = _touching_bucket(S3Backend.put_bucket_ownership_controls)
+    delete_bucket_ownership_controls = _touching_bucket(S3Backend.delete_bucket_ownership_controls)
+    put_bucket_accelerate_configuration = _touching_bucket(S3Backend.put_bucket_accelerate_configuration)
+    put_object_lock_configuration = _touching_bucket(S3Backend.put_object_lock_configuration)
+    put_bucket_logging = _touching_bucket(S3Backend.put_bucket_logging)
+    put_bucket_website = _touching_bucket(S3Backend.put_bucket_website)
+    delete_bucket_website = _touching_bucket(S3Backend.delete_bucket_website)
+    put_bucket_tagging = _touching_bucket(S3Backend.put_bucket_tagging)
+    delete_bucket_tagging = _touching_bucket(S3Backend.delete_bucket_tagging)
+    delete_bucket_policy = _touching_bucket(S3Backend.delete_bucket_policy)
 
-    def delete_bucket(self, bucket_name: str) -> Any:
-        """As moto's."""
+    delete_object = _touching_object(S3Backend.delete_object)
+    delete_object_tagging = _touching_object(S3Backend.delete_object_tagging)
+    put_object_legal_hold = _touching_object(S3Backend.put_object_legal_hold)
+    put_object_retention = _touching_object(S3Backend.put_object_retention)
+
+    def put_bucket_policy(self, bucket_name: str, policy: bytes) -> None:
+        """As moto's, but refuse what is no policy: moto would stumble over it at every request for the bucket."""
+        check_policy(policy)
         self.journal.touch_bucket(bucket_name)
-        return super().delete_bucket(bucket_name)
+        super().put_bucket_policy(bucket_name, policy)
 
     def put_object(  # type: ignore[override]  # moto passes all these by name
         self,
@@ -92,14 +111,13 @@ class JournalledBackend(S3Backend):
         key = super().put_object(
             bucket_name, key_name, b"", etag=etag or content.md5, disable_notification=True, **kwargs
         )
-        _set_content(key, content)
+        key = store_content(key, content)
         self.journal.touch(bucket_name, key_name)
         if not disable_notification:
             posted = request_method == "POST"
             created = notifications.S3NotificationEvent
             event = created.OBJECT_CREATED_POST_EVENT if posted else created.OBJECT_CREATED_PUT_EVENT
             notifications.send_event(self.account_id, event, bucket, key)
-        # moto remembers every key it ever made, for the end of a test.
         _forget_instances()
         return key
 
@@ -111,11 +129,6 @@ class JournalledBackend(S3Backend):
             key.checksum_type = src_key.checksum_type
             key.checksum_parts = src_key.checksum_parts
 
-    def delete_object(self, bucket_name: str, key_name: str, *args: Any, **kwargs: Any) -> Any:
-        """As moto's."""
-        self.journal.touch(bucket_name, key_name)
-        return super().delete_object(bucket_name, key_name, *args, **kwargs)
-
     def put_object_tagging(self, key: Any, *args: Any, **kwargs: Any) -> Any:
         """As moto's; every put over HTTP ends with it, after metadata and lock were set."""
         if key is not None:
@@ -123,39 +136,18 @@ class JournalledBackend(S3Backend):
         return super().put_object_tagging(key, *args, **kwargs)
 
 
-def _touching(name: str, touch: Callable[..., None]) -> Callable[..., Any]:
-    """The backend's method ``name``, with a touch of what its first arguments name."""
-    original = getattr(S3Backend, name)
-
-    def method(self: JournalledBackend, *args: Any, **kwargs: Any) -> Any:
-        touch(self.journal, *args, **kwargs)
-        return original(self, *args, **kwargs)
-
-    return method
-
-
-def _touch_object(journal: S3Journal, bucket_name: str, key_name: str, *_: Any, **__: Any) -> None:
-    journal.touch(bucket_name, key_name)
-
-
-def _touch_bucket(journal: S3Journal, bucket_name: str, *_: Any, **__: Any) -> None:
-    journal.touch_bucket(bucket_name)
-
-
-for _name in ("delete_object_tagging", "put_object_legal_hold", "put_object_retention"):
-    setattr(JournalledBackend, _name, _touching(_name, _touch_object))
-for _name in dir(S3Backend):
-    if _name.startswith(("put_bucket_", "delete_bucket_", "put_object_lock_")):
-        setattr(JournalledBackend, _name, _touching(_name, _touch_bucket))
-
-
 class DurableS3:
     """S3 of this process, kept in a folder from ``open_s3`` until ``close``."""
 
-    def __init__(self, journal: S3Journal) -> None:
+    def __init__(self, journal: S3Journal, closers: ExitStack) -> None:
         self.journal = journal
+        self._closers = closers
         self._sweep = threading.Thread(target=journal.remove_leftovers, name="s3-leftovers", daemon=True)
         self._sweep.start()
+
+    def commit(self) -> None:
+        """Keep what was touched since the last time; the caller holds S3's lock."""
+        self.journal.commit(lambda name: describe_bucket(name, self.journal.report_unkept), describe_object)
 
     def close(self) -> None:
         """Everything is in the folder; S3 is in memory again, and empty."""
@@ -163,8 +155,7 @@ class DurableS3:
         self._sweep.join()
         with service_lock("s3"):
             _active = None
-            _replace_backends(S3Backend)
-            self.journal.close()
+            self._closers.close()
 
 
 _active: DurableS3 | None = None
@@ -180,16 +171,34 @@ def open_s3(folder: Path) -> DurableS3:
     """
     global _active
     journal = S3Journal(folder)
-    with service_lock("s3"):
-        _replace_backends(type("JournalledBackend", (JournalledBackend,), {"journal": journal}))
-        for bucket_row in journal.read_buckets():
-            _restore_bucket(bucket_row)
-        for object_row in journal.read_objects():
-            _restore_object(journal, object_row)
-        journal.forget_touched()
-        _forget_instances()
-        _active = DurableS3(journal)
+    with ExitStack() as closers, service_lock("s3"):
+        closers.callback(journal.close)
+        backend_class = type("JournalledBackend", (JournalledBackend,), {"journal": journal})
+        closers.enter_context(_fresh_backends(backend_class))
+        for name, check in (("_bucket_response", check_bucket_request), ("_key_response", check_key_request)):
+            closers.enter_context(replaced(S3Response, name, check(vars(S3Response)[name])))
+        closers.enter_context(replaced(FakeBucket, "get_permission", judge_permission(FakeBucket.get_permission)))
+        try:
+            _restore(journal)
+        except sqlite3.Error as error:
+            raise StartupError(f"S3's index in {folder} cannot be read ({error}): move the folder away.") from error
+        _active = DurableS3(journal, closers.pop_all())
     return _active
+
+
+def _restore(journal: S3Journal) -> None:
+    for bucket_row in journal.read_buckets():
+        restore_bucket(bucket_row)
+    left_out: Counter[str] = Counter()
+    for object_row in journal.read_objects():
+        if find_bucket(object_row.bucket) is None:
+            left_out[object_row.bucket] += 1
+        else:
+            restore_object(journal, object_row)
+    for bucket, number in left_out.items():
+        logger.warning("S3: %d objects are left out, because their bucket %r is not there.", number, bucket)
+    journal.forget_touched()
+    _forget_instances()
 
 
 @contextmanager
@@ -200,7 +209,7 @@ def s3_access() -> Iterator[None]:
             yield
         finally:
             if _active is not None:
-                _active.journal.commit(_describe_bucket, _describe_object)
+                _active.commit()
 
 
 def stage_content(bucket: str, key: str, data: bytes | Path) -> bytes | StoredContent:
@@ -215,104 +224,23 @@ def stage_content(bucket: str, key: str, data: bytes | Path) -> bytes | StoredCo
     return data if isinstance(data, bytes) else data.read_bytes()
 
 
-def _replace_backends(backend_class: type[S3Backend]) -> None:
+@contextmanager
+def _fresh_backends(backend_class: type[S3Backend]) -> Iterator[None]:
+    """Let moto make its S3 backends of ``backend_class``; it has none at the beginning, and none at the end."""
+    _drop_backends()
+    with replaced(s3_backends, "backend", backend_class):
+        yield
+        _drop_backends()
+
+
+def _drop_backends() -> None:
     for account in s3_backends.values():
         account.reset()
     s3_backends.clear()
     s3_backends.bucket_accounts.clear()
-    s3_backends.backend = backend_class
 
 
 def _forget_instances() -> None:
-    vars(FakeKey)["instances_tracked"].clear()
-
-
-def _set_content(key: Any, content: StoredContent) -> None:
-    key._value_buffer.close()  # noqa: SLF001 - moto's; the class has no other way in
-    key._value_buffer = content  # noqa: SLF001
-    key.contentsize = content.size
-
-
-def _find_bucket(name: str) -> Any:
-    place = s3_backends.bucket_accounts.get(name)
-    if place is None:
-        return None
-    partition, account_id = place
-    return s3_backends[account_id][partition].buckets.get(name)
-
-
-def _describe_bucket(name: str) -> BucketRow | None:
-    bucket = _find_bucket(name)
-    if bucket is None:
-        return None
-    settings = {setting: getattr(bucket, setting) for setting in _SETTINGS}
-    for document in _DOCUMENTS:
-        content = getattr(bucket, document)
-        settings[document] = content.decode() if isinstance(content, bytes) else content
-    return BucketRow(
-        name,
-        bucket.account_id,
-        bucket.region_name,
-        bucket.creation_date.timestamp(),
-        json.dumps({setting: value for setting, value in settings.items() if value}),
-        _encode_tags(bucket),
-    )
-
-
-def _describe_object(bucket_name: str, key: str) -> Sequence[ObjectRow]:
-    bucket = _find_bucket(bucket_name)
-    versions = [] if bucket is None else bucket.keys.getlist(key, [])
-    return [_describe_version(bucket_name, key, *numbered) for numbered in enumerate(versions)]
-
-
-def _describe_version(bucket_name: str, key: str, position: int, version: Any) -> ObjectRow:
-    modified = version.last_modified.replace(tzinfo=UTC).timestamp()
-    if isinstance(version, FakeDeleteMarker):
-        attributes = json.dumps({"_version_id": version.version_id})
-        return ObjectRow(bucket_name, key, position, None, 0, modified, attributes, "{}", "")
-    content: StoredContent = version._value_buffer  # noqa: SLF001
-    attributes = json.dumps({name: getattr(version, name, None) for name in _ATTRIBUTES})
-    metadata = json.dumps(dict(version.metadata))
-    tags = _encode_tags(version)
-    return ObjectRow(bucket_name, key, position, content.file, content.size, modified, attributes, metadata, tags)
-
-
-def _encode_tags(tagged: Any) -> str:
-    tags = _backend_of(tagged).tagger.get_tag_dict_for_resource(tagged.arn)
-    return json.dumps(tags) if tags else ""
-
-
-def _backend_of(owned: Any) -> Any:
-    return s3_backends[owned.account_id][owned.partition]
-
-
-def _restore_bucket(row: BucketRow) -> None:
-    backend = s3_backends[row.account_id][get_partition(row.region)]
-    bucket = backend.create_bucket(row.name, row.region)
-    bucket.creation_date = datetime.fromtimestamp(row.created, tz=UTC)
-    for setting, value in json.loads(row.settings).items():
-        setattr(bucket, setting, value.encode() if setting in _DOCUMENTS else value)
-    if row.tags:
-        backend.put_bucket_tagging(row.name, json.loads(row.tags))
-
-
-def _restore_object(journal: S3Journal, row: ObjectRow) -> None:
-    bucket = _find_bucket(row.bucket)
-    if bucket is None:
-        logger.warning("The object %s is left out: its bucket %s is gone.", row.key, row.bucket)
-        return
-    attributes = json.loads(row.attributes)
-    entry: Any
-    if row.file is None:
-        entry = FakeDeleteMarker(key=bucket.keys.get(row.key))
-    else:
-        entry = FakeKey(row.key, b"", bucket.account_id, bucket.region_name, bucket_name=row.bucket)
-        _set_content(entry, journal.find_content(row.file, row.size, attributes["_etag"]))
-        entry.set_metadata(json.loads(row.metadata))
-    for name, value in attributes.items():
-        setattr(entry, name, value)
-    entry.last_modified = datetime.fromtimestamp(row.modified, tz=UTC).replace(tzinfo=None)
-    if row.tags:
-        tagger = _backend_of(entry).tagger
-        tagger.tag_resource(entry.arn, tagger.convert_dict_to_tags_input(json.loads(row.tags)))
-    bucket.keys[row.key] = entry
+    """Drop moto's list of every key and marker it ever made; it serves the end of a test."""
+    for tracked in (FakeKey, FakeDeleteMarker):
+        vars(tracked)["instances_tracked"].clear()

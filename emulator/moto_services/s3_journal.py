@@ -8,8 +8,10 @@ not the loss of power. Nothing here knows moto: see ``s3_backend``.
 from __future__ import annotations
 
 import hashlib
+import logging
 import sqlite3
 import uuid
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from itertools import count
 from typing import TYPE_CHECKING
@@ -19,6 +21,8 @@ from emulator.exceptions import StartupError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+logger = logging.getLogger(__name__)
 
 _SCHEMA_VERSION = 1
 _TABLES = """
@@ -97,6 +101,10 @@ class StoredContent:
         """Nothing is open between reads; the journal removes the file."""
 
 
+# What can be touched: an object, or a bucket itself (None in place of a key).
+_Place = tuple[str, str | None]
+
+
 class S3Journal:
     """The folder. ``stage`` and ``remove_leftovers`` are thread safe; for the rest the caller holds S3's lock."""
 
@@ -110,14 +118,22 @@ class S3Journal:
         self._index_path = folder / "index.sqlite"
         try:
             self._contents.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._index = sqlite3.connect(self._index_path, isolation_level=None, check_same_thread=False)
+            self._index = self._connect()
             self._create_tables()
         except (OSError, sqlite3.Error) as error:
             raise StartupError(f"S3's contents in {folder} cannot be used ({error}): move the folder away.") from error
         self._run = uuid.uuid4().hex[:8]
         self._numbers = count()
-        self._touched_buckets: set[str] = set()
-        self._touched_objects: set[tuple[str, str]] = set()
+        self._touched: set[_Place] = set()
+        # What an index that failed as a whole still has to get.
+        self._owed: set[_Place] = set()
+        self._reported: set[tuple[str, str]] = set()
+
+    def _connect(self) -> sqlite3.Connection:
+        index = sqlite3.connect(self._index_path, isolation_level=None, check_same_thread=False)
+        # A damaged text is to fail where its own row is understood, not where all rows are read.
+        index.text_factory = lambda text: text.decode(errors="surrogateescape")
+        return index
 
     def _create_tables(self) -> None:
         version = self._index.execute("PRAGMA user_version").fetchone()[0]
@@ -152,16 +168,15 @@ class S3Journal:
 
     def touch(self, bucket: str, key: str) -> None:
         """The next ``commit`` writes this object's present state."""
-        self._touched_objects.add((bucket, key))
+        self._touched.add((bucket, key))
 
     def touch_bucket(self, bucket: str) -> None:
         """The next ``commit`` writes this bucket's present state."""
-        self._touched_buckets.add(bucket)
+        self._touched.add((bucket, None))
 
     def forget_touched(self) -> None:
         """What was touched is in the index already."""
-        self._touched_buckets.clear()
-        self._touched_objects.clear()
+        self._touched.clear()
 
     def commit(
         self,
@@ -170,29 +185,74 @@ class S3Journal:
     ) -> None:
         """Write the present state of all that was touched, in one transaction, then delete the files it freed.
 
+        A bucket or object that cannot be read or written is said in the log, and the index keeps what it has of it;
+        the others are written all the same.
+
         Args:
             read_bucket: the bucket of a name, None when it is gone.
             read_object: the versions of a bucket's key, none when it is gone.
 
         Raises:
-            sqlite3.Error: the disk is full, say; the index is as it was.
+            sqlite3.Error: the index as a whole fails (the disk is full, say) and is as it was. The next commit that has
+                something to write writes this, too; one that has nothing does not fail for it.
         """
-        if not self._touched_objects and not self._touched_buckets:
+
+        def write(places: set[_Place]) -> None:
+            unused: set[str] = set()
+            with self._transaction():
+                for bucket, key in places:
+                    if key is None:
+                        self._write_bucket(bucket, read_bucket(bucket))
+                    else:
+                        unused |= self._write_object(bucket, key, read_object(bucket, key))
+            for file in unused:
+                (self._contents / file).unlink(missing_ok=True)
+
+        if not self._touched:
             return
-        unused: set[str] = set()
+        self._owed |= self._touched
+        self._touched.clear()
+        try:
+            write(self._owed)
+        except Exception as error:
+            if _is_failure_of_index(error):
+                raise
+            self._write_one_by_one(write)
+        self._owed.clear()
+
+    def report_unkept(self, bucket: str, what: str, error: Exception) -> None:
+        """Say in the log, once in this run, that something of a bucket will not outlive the process."""
+        if (bucket, what) not in self._reported:
+            self._reported.add((bucket, what))
+            logger.warning(
+                "S3: %s of the bucket %s cannot be kept (%s: %s). It is served until the emulator ends; "
+                "after a restart it is as it was kept before, or gone.",
+                what,
+                bucket,
+                type(error).__name__,
+                error,
+            )
+
+    def _write_one_by_one(self, write: Callable[[set[_Place]], None]) -> None:
+        for bucket, key in self._owed:
+            try:
+                write({(bucket, key)})
+            except Exception as error:
+                if _is_failure_of_index(error):
+                    raise
+                self.report_unkept(bucket, "the record" if key is None else f"the object {key!r}", error)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
         self._index.execute("BEGIN IMMEDIATE")
         try:
-            for name in self._touched_buckets:
-                self._write_bucket(name, read_bucket(name))
-            for bucket, key in self._touched_objects:
-                unused |= self._write_object(bucket, key, read_object(bucket, key))
+            yield
             self._index.execute("COMMIT")
         except BaseException:
-            self._index.execute("ROLLBACK")
+            # A full disk ends the transaction by itself.
+            if self._index.in_transaction:
+                self._index.execute("ROLLBACK")
             raise
-        self.forget_touched()
-        for file in unused:
-            (self._contents / file).unlink(missing_ok=True)
 
     def read_buckets(self) -> Iterator[BucketRow]:
         """Every bucket of the index."""
@@ -206,7 +266,7 @@ class S3Journal:
 
     def remove_leftovers(self) -> None:
         """Remove files that the index does not name: of runs that ended before they could name or delete them."""
-        index = sqlite3.connect(self._index_path, isolation_level=None)
+        index = self._connect()
         try:
             named = {file for (file,) in index.execute("SELECT file FROM objects WHERE file IS NOT NULL")}
         finally:
@@ -235,6 +295,12 @@ class S3Journal:
         for row in rows:
             self._index.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(row))
         return {file for (file,) in found if file is not None} - {row.file for row in rows if row.file is not None}
+
+
+def _is_failure_of_index(error: Exception) -> bool:
+    """Whether the index fails for everybody: a full disk or damage, in contrast to a row that it does not take."""
+    of_a_row = (sqlite3.InterfaceError, sqlite3.DataError, sqlite3.IntegrityError, sqlite3.ProgrammingError)
+    return isinstance(error, sqlite3.Error) and not isinstance(error, of_a_row)
 
 
 def _write_bytes(path: Path, data: bytes) -> StoredContent:

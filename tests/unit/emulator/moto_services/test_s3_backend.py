@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import logging
 import os
 import signal
 import sqlite3
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+import requests
 from botocore.exceptions import ClientError
 
 from emulator.exceptions import StartupError
@@ -22,8 +25,11 @@ from emulator.moto_services.s3_backend import open_s3
 from emulator.moto_services.wsgi import MotoApplication
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+LOG_DELIVERY = "uri=http://acs.amazonaws.com/groups/s3/LogDelivery"
+ALLOW = {"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": "arn:aws:s3:::kept/*"}
 
 
 @contextmanager
@@ -43,6 +49,19 @@ def running(folder: Path) -> Iterator[Any]:
     finally:
         listener.close()
         durable.close()
+
+
+def send(s3: Any, method: str, path: str, body: bytes = b"") -> requests.Response:
+    """A request that boto3 would not build."""
+    credential = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=x"
+    url = f"{s3.meta.endpoint_url}/{path}"
+    return requests.request(method, url, data=body, headers={"Authorization": credential}, timeout=60)
+
+
+def change_index(folder: Path, statement: str, *values: object) -> None:
+    index = sqlite3.connect(folder / "index.sqlite", isolation_level=None)
+    assert index.execute(statement, values).rowcount == 1
+    index.close()
 
 
 def contents(folder: Path) -> list[Path]:
@@ -213,3 +232,192 @@ def test_an_index_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "index.sqlite").write_bytes(b"not a database, but long enough to be read as one" * 20)
     with pytest.raises(StartupError, match="move the folder away"):
         open_s3(tmp_path)
+
+
+def test_what_cannot_be_kept_of_one_bucket_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    grant = {"Grantee": {"Type": "CanonicalUser", "ID": "1"}, "Permission": "READ"}
+    logged = {"TargetBucket": "logs", "TargetPrefix": "p", "TargetGrants": [grant]}
+    with running(tmp_path) as s3:
+        for bucket in ("logs", "kept", "other"):
+            s3.create_bucket(Bucket=bucket)
+        s3.put_bucket_acl(Bucket="logs", GrantWrite=LOG_DELIVERY, GrantReadACP=LOG_DELIVERY)
+        s3.put_bucket_logging(Bucket="kept", BucketLoggingStatus={"LoggingEnabled": logged})
+        s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
+        s3.put_object(Bucket="other", Key="k", Body=b"other")
+        s3.put_object(Bucket="kept", Key="k", Body=b"kept")
+        assert s3.get_bucket_logging(Bucket="kept")["LoggingEnabled"]["TargetGrants"][0]["Permission"] == "READ"
+    said = [record.message for record in caplog.records if "cannot be kept" in record.message]
+    assert len(said) == 1
+    assert "the setting logging of the bucket kept" in said[0]
+    with running(tmp_path) as s3:
+        assert "LoggingEnabled" not in s3.get_bucket_logging(Bucket="kept")
+        assert s3.get_bucket_versioning(Bucket="kept")["Status"] == "Enabled"
+        for bucket in ("other", "kept"):
+            assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == bucket.encode()
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        ("policy", "MalformedPolicy"),
+        ("website", "MalformedXML"),
+        ("versioning", "MalformedXML"),
+        ("tagging", "MalformedXML"),
+        ("logging", "MalformedXML"),
+    ],
+)
+def test_a_document_that_is_none_is_refused(tmp_path: Path, what: str, code: str) -> None:
+    with running(tmp_path) as s3:
+        for bucket in ("kept", "other"):
+            s3.create_bucket(Bucket=bucket)
+            s3.put_object(Bucket=bucket, Key="k", Body=b"v")
+        for body in (b"\xff", b"no document"):
+            answer = send(s3, "PUT", f"kept?{what}", body)
+            assert (answer.status_code, f"<Code>{code}</Code>" in answer.text) == (400, True)
+        s3.put_object(Bucket="other", Key="k", Body=b"later")
+    with running(tmp_path) as s3:
+        assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"v"
+        assert s3.get_object(Bucket="other", Key="k")["Body"].read() == b"later"
+
+
+@pytest.mark.parametrize("damage", ["no JSON", '{"policy": "no JSON"}', '{"policy": 5}', b"\xff", "[]"])
+def test_damaged_settings_harm_their_bucket_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str | bytes
+) -> None:
+    with running(tmp_path) as s3:
+        for bucket in ("kept", "other"):
+            s3.create_bucket(Bucket=bucket)
+            s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Statement": [ALLOW]}))
+            s3.put_object(Bucket=bucket, Key="k", Body=bucket.encode())
+    change_index(tmp_path, "UPDATE buckets SET settings = CAST(? AS TEXT) WHERE name = 'kept'", damage)
+    with running(tmp_path) as s3:
+        for bucket in ("kept", "other"):
+            assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == bucket.encode()
+        assert json.loads(s3.get_bucket_policy(Bucket="other")["Policy"]) == {"Statement": [ALLOW]}
+        with pytest.raises(ClientError, match="NoSuchBucketPolicy"):
+            s3.get_bucket_policy(Bucket="kept")
+    if damage != "[]":
+        assert [record for record in caplog.records if "the bucket 'kept' cannot be restored" in record.message]
+
+
+def test_damaged_records_are_left_out_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with running(tmp_path) as s3:
+        for bucket in ("kept", "nowhere", "tagged"):
+            s3.create_bucket(Bucket=bucket)
+            for key in ("a", "b"):
+                s3.put_object(Bucket=bucket, Key=key, Body=b"v")
+    change_index(tmp_path, "UPDATE objects SET attributes = '' WHERE bucket = 'kept' AND key = 'a'")
+    change_index(tmp_path, "UPDATE buckets SET name = 'x' WHERE name = 'nowhere'")
+    change_index(tmp_path, "UPDATE buckets SET tags = '{', created = 'long ago' WHERE name = 'tagged'")
+    with running(tmp_path) as s3:
+        assert [each["Key"] for each in s3.list_objects_v2(Bucket="kept")["Contents"]] == ["b"]
+        assert [each["Key"] for each in s3.list_objects_v2(Bucket="tagged")["Contents"]] == ["a", "b"]
+    said = "\n".join(record.message for record in caplog.records if record.levelno >= logging.WARNING)
+    assert "The object 'a' of the bucket 'kept' cannot be restored" in said
+    assert "The bucket 'x' cannot be restored" in said
+    assert "2 objects are left out, because their bucket 'nowhere' is not there" in said
+    assert "The creation date of the bucket 'tagged' cannot be restored" in said
+
+
+def test_versions_are_listed_when_the_marked_one_is_deleted(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
+        first = s3.put_object(Bucket="kept", Key="k", Body=b"first")["VersionId"]
+        marker = s3.delete_object(Bucket="kept", Key="k")["VersionId"]
+        s3.delete_object(Bucket="kept", Key="k", VersionId=first)
+        before = s3.list_object_versions(Bucket="kept")
+        assert [each["VersionId"] for each in before["DeleteMarkers"]] == [marker]
+        assert "Versions" not in before
+    assert contents(tmp_path) == []
+    with running(tmp_path) as s3:
+        assert s3.list_object_versions(Bucket="kept")["DeleteMarkers"] == before["DeleteMarkers"]
+        s3.delete_object(Bucket="kept", Key="k", VersionId=marker)
+        assert "DeleteMarkers" not in s3.list_object_versions(Bucket="kept")
+
+
+SETTINGS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "versioning": (
+        lambda s3: s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Suspended"}),
+        lambda s3: s3.get_bucket_versioning(Bucket="kept")["Status"],
+    ),
+    "encryption": (
+        lambda s3: s3.put_bucket_encryption(
+            Bucket="kept",
+            ServerSideEncryptionConfiguration={
+                "Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "id"}}]
+            },
+        ),
+        lambda s3: s3.get_bucket_encryption(Bucket="kept")["ServerSideEncryptionConfiguration"],
+    ),
+    "ownership": (
+        lambda s3: s3.put_bucket_ownership_controls(
+            Bucket="kept", OwnershipControls={"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
+        ),
+        lambda s3: s3.get_bucket_ownership_controls(Bucket="kept")["OwnershipControls"],
+    ),
+    "accelerate": (
+        lambda s3: s3.put_bucket_accelerate_configuration(Bucket="kept", AccelerateConfiguration={"Status": "Enabled"}),
+        lambda s3: s3.get_bucket_accelerate_configuration(Bucket="kept")["Status"],
+    ),
+    "website": (
+        lambda s3: s3.put_bucket_website(
+            Bucket="kept", WebsiteConfiguration={"IndexDocument": {"Suffix": "index.html"}}
+        ),
+        lambda s3: s3.get_bucket_website(Bucket="kept")["IndexDocument"],
+    ),
+    "lock": (
+        lambda s3: (
+            s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"}),
+            s3.put_object_lock_configuration(
+                Bucket="kept",
+                ObjectLockConfiguration={
+                    "ObjectLockEnabled": "Enabled",
+                    "Rule": {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 3}},
+                },
+            ),
+        ),
+        lambda s3: s3.get_object_lock_configuration(Bucket="kept")["ObjectLockConfiguration"],
+    ),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_come_back(tmp_path: Path, setting: str) -> None:
+    put, get = SETTINGS[setting]
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        put(s3)
+        before = get(s3)
+        assert before
+    with running(tmp_path) as s3:
+        assert get(s3) == before
+
+
+def test_after_a_close_moto_is_as_it_was(tmp_path: Path) -> None:
+    from moto.s3.models import FakeBucket, S3Backend, s3_backends
+    from moto.s3.responses import S3Response
+
+    def replaced_ones() -> list[Any]:
+        methods = [vars(S3Response)[name] for name in ("_bucket_response", "_key_response")]
+        return [*methods, vars(FakeBucket)["get_permission"], s3_backends.backend]
+
+    before = replaced_ones()
+    assert before[-1] is S3Backend
+    with running(tmp_path):
+        assert all(now is not then for now, then in zip(replaced_ones(), before, strict=True))
+    assert replaced_ones() == before
+
+
+def test_an_index_that_cannot_be_read_is_refused_and_moto_left_alone(tmp_path: Path) -> None:
+    from moto.s3.models import S3Backend, s3_backends
+
+    with running(tmp_path):
+        pass
+    index = sqlite3.connect(tmp_path / "index.sqlite", isolation_level=None)
+    index.execute("DROP TABLE buckets")
+    index.execute("CREATE VIEW buckets AS SELECT * FROM gone")
+    index.close()
+    with pytest.raises(StartupError, match="move the folder away"):
+        open_s3(tmp_path)
+    assert s3_backends.backend is S3Backend

@@ -1,0 +1,210 @@
+"""A bucket and an object of moto as rows of the journal's index, and made again from them.
+
+Not kept: access control lists, and those settings of a bucket that are no plain data in moto (CORS, life cycle and
+notification rules).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from moto.s3.models import FakeDeleteMarker, FakeKey, s3_backends
+from moto.utilities.utils import get_partition
+
+from emulator.moto_services.s3_journal import BucketRow, ObjectRow, StoredContent
+from emulator.moto_services.s3_policy import check_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from emulator.moto_services.s3_journal import S3Journal
+
+logger = logging.getLogger(__name__)
+
+# What moto's FakeKey knows about an object beside its name, contents, time, metadata and tags.
+_ATTRIBUTES = (
+    "_etag",
+    "_version_id",
+    "_is_versioned",
+    "_storage_class",
+    "encryption",
+    "kms_key_id",
+    "bucket_key_enabled",
+    "lock_mode",
+    "lock_legal_status",
+    "lock_until",
+    "checksum_algorithm",
+    "checksum_value",
+    "checksum_type",
+    "checksum_parts",
+    "website_redirect_location",
+)
+_SETTINGS = (
+    "versioning_status",
+    "encryption",
+    "ownership_rule",
+    "accelerate_configuration",
+    "object_lock_enabled",
+    "default_lock_mode",
+    "default_lock_days",
+    "default_lock_years",
+    "logging",
+)
+# Settings that moto keeps as the bytes that came.
+_DOCUMENTS = ("policy", "website_configuration")
+
+
+class StoredKey(FakeKey):
+    """An object whose bytes are a file of the journal."""
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> StoredKey:
+        """Return a copy that shares the file.
+
+        moto's listing of versions copies every version, and what every delete marker once marked: its own copy would
+        read all their bytes, also those of a version that is deleted since.
+        """
+        twin: StoredKey = object.__new__(StoredKey)
+        vars(twin).update(vars(self))
+        return twin
+
+    def dispose(self, *_: Any, **__: Any) -> None:
+        """Nothing is open; the journal removes the file."""
+
+
+def store_content(key: Any, content: StoredContent) -> StoredKey:
+    """Make ``key``, as moto made it, an object whose bytes are ``content``."""
+    key._value_buffer.close()  # noqa: SLF001 - moto's; the class has no other way in
+    key._value_buffer = content  # noqa: SLF001
+    key.contentsize = content.size
+    key.__class__ = StoredKey
+    stored: StoredKey = key
+    return stored
+
+
+def find_bucket(name: str) -> Any:
+    """Return moto's bucket of this name, in whichever account; None where there is none."""
+    place = s3_backends.bucket_accounts.get(name)
+    if place is None:
+        return None
+    partition, account_id = place
+    return s3_backends[account_id][partition].buckets.get(name)
+
+
+def describe_bucket(name: str, report: Callable[[str, str, Exception], None]) -> BucketRow | None:
+    """The present state of a bucket, None when it is gone; ``report`` gets the settings that cannot be kept."""
+    bucket = find_bucket(name)
+    if bucket is None:
+        return None
+    settings = {}
+    for setting in (*_SETTINGS, *_DOCUMENTS):
+        try:
+            if value := _plain(getattr(bucket, setting)):
+                settings[setting] = value
+        except (TypeError, ValueError, RecursionError) as error:
+            report(name, f"the setting {setting}", error)
+    return BucketRow(
+        name,
+        bucket.account_id,
+        bucket.region_name,
+        bucket.creation_date.timestamp(),
+        json.dumps(settings),
+        _encode_tags(bucket),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON can hold it; what JSON cannot hold raises what ``json.dumps`` raises."""
+    value = value.decode() if isinstance(value, bytes) else value
+    json.dumps(value)
+    return value
+
+
+def describe_object(bucket_name: str, key: str) -> Sequence[ObjectRow]:
+    """The versions of a key, the oldest first; none when it is gone."""
+    bucket = find_bucket(bucket_name)
+    versions = [] if bucket is None else bucket.keys.getlist(key, [])
+    return [_describe_version(bucket_name, key, *numbered) for numbered in enumerate(versions)]
+
+
+def _describe_version(bucket_name: str, key: str, position: int, version: Any) -> ObjectRow:
+    modified = version.last_modified.replace(tzinfo=UTC).timestamp()
+    if isinstance(version, FakeDeleteMarker):
+        attributes = json.dumps({"_version_id": version.version_id})
+        return ObjectRow(bucket_name, key, position, None, 0, modified, attributes, "{}", "")
+    content: StoredContent = version._value_buffer  # noqa: SLF001
+    attributes = json.dumps({name: getattr(version, name, None) for name in _ATTRIBUTES})
+    metadata = json.dumps(dict(version.metadata))
+    tags = _encode_tags(version)
+    return ObjectRow(bucket_name, key, position, content.file, content.size, modified, attributes, metadata, tags)
+
+
+def _encode_tags(tagged: Any) -> str:
+    tags = _backend_of(tagged).tagger.get_tag_dict_for_resource(tagged.arn)
+    return json.dumps(tags) if tags else ""
+
+
+def _backend_of(owned: Any) -> Any:
+    return s3_backends[owned.account_id][owned.partition]
+
+
+def restore_bucket(row: BucketRow) -> None:
+    """Make the bucket of ``row`` in moto; what is damaged in the row is said in the log and left out."""
+    with _saying_what_is_left_out(f"The bucket {row.name!r}"):
+        backend = s3_backends[row.account_id][get_partition(row.region)]
+        bucket = backend.create_bucket(row.name, row.region)
+        with _saying_what_is_left_out(f"The creation date of the bucket {row.name!r}"):
+            bucket.creation_date = datetime.fromtimestamp(row.created, tz=UTC)
+        with _saying_what_is_left_out(f"What is set on the bucket {row.name!r}"):
+            settings = json.loads(row.settings)
+            for setting in (name for name in (*_SETTINGS, *_DOCUMENTS) if name in settings):
+                with _saying_what_is_left_out(f"The setting {setting} of the bucket {row.name!r}"):
+                    setattr(bucket, setting, _read_setting(setting, settings[setting]))
+        with _saying_what_is_left_out(f"What tags the bucket {row.name!r} has"):
+            if row.tags:
+                backend.put_bucket_tagging(row.name, json.loads(row.tags))
+
+
+def _read_setting(setting: str, value: Any) -> Any:
+    if setting not in _DOCUMENTS:
+        return value
+    document: bytes = value.encode()
+    if setting == "policy":
+        check_policy(document)
+    return document
+
+
+def restore_object(journal: S3Journal, row: ObjectRow) -> None:
+    """Add the version of ``row`` to its bucket, which exists; a damaged one is said in the log and left out."""
+    with _saying_what_is_left_out(f"The object {row.key!r} of the bucket {row.bucket!r}"):
+        bucket = find_bucket(row.bucket)
+        attributes = json.loads(row.attributes)
+        entry: Any
+        if row.file is None:
+            # What a marker marks may be deleted since; all that moto then asks of it is its name.
+            marked: Any = bucket.keys.get(row.key) or SimpleNamespace(name=row.key)
+            entry = FakeDeleteMarker(marked)
+        else:
+            key = FakeKey(row.key, b"", bucket.account_id, bucket.region_name, bucket_name=row.bucket)
+            entry = store_content(key, journal.find_content(row.file, row.size, attributes["_etag"]))
+            entry.set_metadata(json.loads(row.metadata))
+        for name, value in attributes.items():
+            setattr(entry, name, value)
+        entry.last_modified = datetime.fromtimestamp(row.modified, tz=UTC).replace(tzinfo=None)
+        if row.tags:
+            tagger = _backend_of(entry).tagger
+            tagger.tag_resource(entry.arn, tagger.convert_dict_to_tags_input(json.loads(row.tags)))
+        bucket.keys[row.key] = entry
+
+
+@contextmanager
+def _saying_what_is_left_out(what: str) -> Iterator[None]:
+    """Let damage in the index, of whatever kind, harm only ``what`` it belongs to."""
+    try:
+        yield
+    except Exception:
+        logger.exception("S3's index is damaged. %s cannot be restored from it and is left out.", what)
