@@ -229,7 +229,7 @@ class Hook(TensorHook):
         if self._parameters.lacks_gradients:
             get_logger().warning(
                 "No gradient was saved: backward() was not called in any step that saves gradients, or brought the "
-                "model's own parameters none, as with fully_shard()."
+                "model's own parameters none."
             )
         self._step_end.stop()
         self._compiled.stop()

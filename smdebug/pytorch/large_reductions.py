@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from smdebug.pytorch.tensors import view_array
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -38,8 +40,8 @@ _PARTS = {
 }
 _MEASURES: dict[str, Callable[[torch.Tensor], float]] = {
     # numpy finds the smallest number four times as fast as torch does.
-    "min": lambda piece: float(piece.numpy().min()),
-    "max": lambda piece: float(piece.numpy().max()),
+    "min": lambda piece: float(view_array(piece).min()),
+    "max": lambda piece: float(view_array(piece).max()),
     "sum": lambda piece: float(piece.sum()),
     "l2": lambda piece: float(torch.linalg.vector_norm(piece)),
     "prod": lambda piece: float(piece.prod()),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from torch.nn.parameter import Parameter, is_lazy
+
+from smdebug.pytorch.call_context import is_in_backward
+from smdebug.pytorch.sharded import find_sharded_parameters, is_sharded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +41,7 @@ class ParameterCapture:
         """Know a model's parameters, those it gets later included."""
         self._models.append((name, model))
         # If a step is in progress, `save_new` has these to save.
-        self._unmade += [(f"{name}_{path}", parameter) for path, parameter in model.named_parameters()]
+        self._unmade += _name_parameters(name, model)
 
     @property
     def models(self) -> list[nn.Module]:
@@ -52,7 +55,7 @@ class ParameterCapture:
 
     def begin_step(self) -> None:
         """Take the models' parameters as they are in this step; `save_new` saves them."""
-        self._current = []
+        self.deactivate()
         self._unmade = list(self._iterate())
 
     @property
@@ -80,7 +83,7 @@ class ParameterCapture:
             if parameter.requires_grad:
                 if plan.select(gradient_name):
                     self._awaited = True
-                    self._handles.append(parameter.register_hook(capture))  # type: ignore[no-untyped-call]
+                    self._handles.append(_register(capture, parameter))
             elif _can_be_thawed(parameter) and any(found.matches(gradient_name) for found in plan.due):
                 # torch takes a hook of such a tensor only while it is to have a gradient.
                 parameter.requires_grad = True
@@ -102,6 +105,9 @@ class ParameterCapture:
         """Watch no gradient, and hold no parameter."""
         self._current = []
         self._unmade = []
+        if is_in_backward():
+            # A failure has ended the step. fully_shard() walks its hooks while it calls them, so they stay for now.
+            return
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -121,8 +127,24 @@ class ParameterCapture:
 
     def _iterate(self) -> Iterator[tuple[str, torch.Tensor]]:
         for model_name, model in self._models:
-            for path, parameter in model.named_parameters():
-                yield f"{model_name}_{path}", parameter
+            yield from _name_parameters(model_name, model)
+
+
+def _name_parameters(model_name: str, model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    sharded = find_sharded_parameters(model)
+    for path, parameter in model.named_parameters():
+        yield f"{model_name}_{path}", sharded.get(id(parameter), parameter)
+
+
+def _register(capture: _CapturedGradient, parameter: torch.Tensor) -> RemovableHandle:
+    if not is_sharded(parameter):
+        return cast("RemovableHandle", parameter.register_hook(capture))  # type: ignore[no-untyped-call]
+    # fully_shard() gives a parameter its gradient itself, and calls only the hooks of this kind: ours before those of a
+    # script whose optimizers step within the backward pass.
+    sharded = cast("Any", parameter)
+    handle: RemovableHandle = sharded.register_post_accumulate_grad_hook(capture.save_accumulated)
+    sharded._post_accumulate_grad_hooks.move_to_end(handle.id, last=False)  # noqa: SLF001 - there is no other way
+    return handle
 
 
 def _can_be_thawed(parameter: torch.Tensor) -> bool:
@@ -143,3 +165,8 @@ class _CapturedGradient:
 
     def __call__(self, gradient: torch.Tensor) -> None:
         self._save(self._name, gradient)
+
+    def save_accumulated(self, parameter: torch.Tensor) -> None:
+        """Save what the parameter's backward passes have added up to."""
+        if parameter.grad is not None:
+            self._save(self._name, parameter.grad)

@@ -8,22 +8,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._C._functorch import peek_interpreter_stack
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from smdebug.capture.hook import BaseHook
 from smdebug.exceptions import SMDebugValueError
 from smdebug.format.reductions import get_reduction_tensor_name
 from smdebug.pytorch.device_queue import DeviceQueue
 from smdebug.pytorch.reductions import reduce_tensor
+from smdebug.pytorch.sharded import get_local_part
 from smdebug.pytorch.tensors import get_storable, take_off_transforms, to_array
 
 if TYPE_CHECKING:
     import numpy as np
 
     from smdebug.writing.selected_tensor import Selection
-
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 class TensorHook(BaseHook):
@@ -44,15 +41,16 @@ class TensorHook(BaseHook):
         if not isinstance(value, torch.Tensor):
             super()._write_value(name, value, selection)
             return
+        local = get_local_part(value)
+        if local is None:
+            kind = type(value).__name__
+            self.report_loss(f"tensors of type {kind}", SMDebugValueError(f"{name} and its like hold no values"))
+            return
+        value = local
         if value.numel() == 0:
             return
         if value.is_meta:
             self.report_loss("tensors of the device meta", SMDebugValueError(f"{name} and its like hold no values"))
-            return
-        if _wraps_others(value):
-            # As the parameters of fully_shard(): what they are made of is not theirs alone, or lies with other workers.
-            kind = type(value).__name__
-            self.report_loss(f"tensors of type {kind}", SMDebugValueError(f"{name} and its like are not whole"))
             return
         if peek_interpreter_stack() is None:
             self._write_tensor(name, value, selection)
@@ -88,11 +86,6 @@ class TensorHook(BaseHook):
         if isinstance(error, OSError):
             self._queue.clear()
         super().report_loss(lost, error)
-
-
-def _wraps_others(value: torch.Tensor) -> bool:
-    # Nearly all are of these types; looking into another takes a microsecond.
-    return type(value) not in _PLAIN and is_traceable_wrapper_subclass(value)
 
 
 @lru_cache(maxsize=65536)

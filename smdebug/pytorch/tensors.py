@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
 
+from smdebug.exceptions import SMDebugTypeError
 from smdebug.format.arguments import get_content
 from smdebug.format.tfevent import DATA_TYPE_NUMBERS, get_storable_array
+from smdebug.pytorch.sharded import get_local_part
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 # Types that records hold as they are.
@@ -54,14 +57,18 @@ def get_storable(tensor: torch.Tensor) -> Storable:
     plain = _to_plain(tensor)
     data_type = _DIRECT.get(plain.dtype)
     if data_type is not None:
-        return Storable(data_type, tuple(plain.shape), get_content(plain.contiguous().numpy()), None)
+        return Storable(data_type, tuple(plain.shape), _get_bytes(plain).data, None)
     array, true_dtype = to_array(plain)
     array, widened_from = get_storable_array(array)
     return Storable(DATA_TYPE_NUMBERS[array.dtype.name], array.shape, get_content(array), true_dtype or widened_from)
 
 
 def to_array(tensor: torch.Tensor) -> tuple[NDArray[np.generic], str | None]:
-    """Return an array of the tensor, and the true dtype where numpy has none like it and a wider one was taken."""
+    """Return an array of the tensor, and the true dtype where numpy has none like it and a wider one was taken.
+
+    Raises:
+        SMDebugTypeError: this worker holds no such numbers.
+    """
     plain = _to_plain(tensor)
     true_dtype = None
     if plain.is_complex() and plain.dtype not in (torch.complex64, torch.complex128):
@@ -71,11 +78,42 @@ def to_array(tensor: torch.Tensor) -> tuple[NDArray[np.generic], str | None]:
         # bfloat16 and the kinds of float8.
         true_dtype = str(plain.dtype).removeprefix("torch.")
         plain = plain.to(torch.float32)
-    return plain.numpy(), true_dtype
+    return view_array(plain), true_dtype
+
+
+def view_array(tensor: torch.Tensor) -> NDArray[np.generic]:
+    """Return the numbers of a detached tensor of the machine's memory, without a copy if they lie in order.
+
+    `Tensor.numpy()` forbids for good that the memory is resized, which is how `fully_shard()` frees its own.
+    """
+    return _get_bytes(tensor).view(_get_numpy_dtype(tensor.dtype)).reshape(tensor.shape)
+
+
+@cache
+def _get_numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
+    return np.dtype(str(dtype).removeprefix("torch."))
+
+
+def _get_bytes(tensor: torch.Tensor) -> NDArray[np.uint8]:
+    return np.asarray(_Memory(tensor.contiguous())) if tensor.numel() else np.empty(0, np.uint8)
+
+
+class _Memory:
+    """The bytes of a tensor as numpy asks for them; the arrays made of it keep it, and so the tensor."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+        address = tensor.data_ptr()
+        if not address:
+            raise SMDebugTypeError(f"A tensor of type {type(tensor).__name__} has no memory of its own to save.")
+        self.__array_interface__ = {"data": (address, True), "shape": (tensor.nbytes,), "typestr": "|u1", "version": 3}
 
 
 def _to_plain(tensor: torch.Tensor) -> torch.Tensor:
-    plain = tensor.detach()
+    local = get_local_part(tensor)
+    if local is None:
+        raise SMDebugTypeError(f"A tensor of type {type(tensor).__name__} cannot be saved.")
+    plain = local.detach()
     if plain.layout != torch.strided:
         plain = plain.to_dense()
     elif plain.is_quantized:
