@@ -1,15 +1,12 @@
-"""The composition: Settings in, one running emulator out. Reads from top to bottom in the order of the start."""
+"""The composition: settings in, one running emulator out. ``Emulator`` lists what starts, in the order of the start."""
 
 from __future__ import annotations
 
-import gc
-import logging
 import os
-import sys
 import threading
-from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import StartupError
@@ -18,28 +15,18 @@ from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.state_folder import StateFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from wsgiref.types import WSGIApplication
-
     from container_runtime.selection import Selection
-    from emulator.gateway.sagemaker import SageMaker
+    from emulator.gateway.gateway import Rooms
     from emulator.jobs import TrainingJobs
     from emulator.jobs.records.store import JobStore
     from emulator.settings import Settings
 
-logger = logging.getLogger(__name__)
-
 # Events of jobs that ended while the emulator stops still go out, for so long.
 _DRAIN_SECONDS = 5.0
-# While rooms are imported, requests that could be answered get their turn ten times as often as Python's default.
-_SWITCH_SECONDS = 0.0005
 
 
 class Emulator:
     """A running emulator.
-
-    What is heavy to import is imported here, step by step, while the port is already open: a client that comes early
-    waits, it is not refused.
 
     Attributes:
         settings: those it runs with; the port is the real one where 0 was given.
@@ -47,135 +34,112 @@ class Emulator:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Start everything; return when every room answers.
+        """Start everything, in this order; return when every room answers.
+
+        Each step imports what it starts. The port is open before the first heavy import, so that a client that comes
+        early waits and is not refused; requests are answered as soon as their own room is ready.
 
         Raises:
             StartupError: the text is one line that says what to do. Nothing is left running.
         """
-        self._closers = ExitStack()
-        self._own_hosts: set[str] = set(LOOPBACK_HOSTS)
-        self._sagemaker: Future[SageMaker] = Future()
-        self._invoke: Future[WSGIApplication] = Future()
-        self._moto: Future[WSGIApplication] = Future()
         self._store: JobStore | None = None
-        self._listeners: list[Listener] = []
-        with ExitStack() as closers, _quick_imports():
+        with ExitStack() as closers:
+            # The state folder is this process's own, and its port is open.
             folder = StateFolder(settings.state_dir)
             closers.callback(folder.close)
-            closers.callback(self._close_listeners)
-            listener = self._open_listener(LOOPBACK, settings.port)
-            self.settings = replace(settings, port=listener.port)
+            listeners = [Listener(LOOPBACK, settings.port)]
+            closers.callback(listeners[0].close)
+            settings = self.settings = replace(settings, port=listeners[0].port)
 
-            gateway = self._build_gateway()
-            listener.serve(gateway)
-            self._moto.set_result(self._build_moto(closers))
-            self.chosen = choose_runtime(self.settings)
-            closers.callback(self.chosen.runtime.close)
-            self._listen_for_containers(gateway)
-            self._build_rooms(closers)
+            # The emulator's pages answer; requests for the rooms below wait.
+            from emulator.api.application import build_pages
+            from emulator.gateway.gateway import Gateway, Rooms
+            from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation
 
-            folder.announce(self.settings.endpoint_url, settings.region)
+            own_hosts = set(LOOPBACK_HOSTS)
+            rooms = self._rooms = Rooms(own_hosts, build_pages(self.describe), has_sagemaker_operation)
+            gateway = Gateway(rooms)
+            closers.callback(_stop_listening, rooms, listeners)
+            listeners[0].serve(gateway)
+
+            # moto answers, and S3 has the objects of the last run.
+            from emulator.moto_services.s3_backend import open_s3
+
+            closers.callback(open_s3(settings.state_dir / "s3").close)
+            moto = MotoApplication()
+            moto.preload()
+            rooms.moto.set_result(moto)
+
+            # Containers can run. Those of a Docker network reach this machine at the network's gateway.
+            self.chosen = choose_runtime(settings)
+            runtime = self.chosen.runtime
+            closers.callback(runtime.close)
+            own_hosts.add(runtime.host_address)
+            if runtime.host_address != LOOPBACK:
+                listeners.append(Listener(runtime.host_address, settings.port))
+                listeners[1].serve(gateway)
+            endpoint_url = f"http://{runtime.host_address}:{settings.port}"
+
+            # What is known of jobs and messages is read from the disk, and kept there.
+            from emulator.jobs.records.sent_messages import record_message
+            from emulator.jobs.records.store import JobStore
+            from emulator.moto_services.sns import capture_published
+
+            store = self._store = JobStore(settings.state_dir / "jobs.sqlite")
+            closers.callback(store.close)
+            closers.callback(capture_published(lambda message: record_message(store, message)))
+            # The containers of jobs and functions still ask while they end; after them nobody is to write any more.
+            closers.callback(_stop_listening, rooms, listeners)
+
+            # Functions run.
+            from emulator.lambda_functions.invoke_api import InvokeApplication
+            from emulator.lambda_functions.invoker import FunctionInvoker
+
+            invoker = FunctionInvoker(
+                runtime, endpoint_url, settings.state_dir / "lambda", settings.container_credentials
+            )
+            closers.callback(invoker.close)
+            rooms.invoke.set_result(InvokeApplication(invoker, settings.account_id, settings.region))
+
+            # Events reach the targets of EventBridge's rules.
+            from emulator.events.publisher import Publisher
+
+            publisher = Publisher(settings.account_id, invoker)
+            closers.callback(publisher.close)
+            closers.callback(publisher.drain, _DRAIN_SECONDS)
+
+            # Jobs run, those of the last run included.
+            from emulator.gateway.sagemaker import SageMaker
+            from emulator.jobs import TrainingJobs
+            from emulator.moto_services.logs import LogGroups
+            from emulator.moto_services.s3 import ObjectStore
+
+            jobs = TrainingJobs(
+                store,
+                runtime,
+                publisher,
+                partial(ObjectStore, settings.account_id),
+                partial(LogGroups, settings.account_id),
+                settings,
+                endpoint_url,
+            )
+            closers.callback(jobs.close)
+            recover_jobs(jobs, settings)
+            sagemaker = SageMaker(jobs, settings.account_id)
+            rooms.sagemaker.set_result(sagemaker)
+
+            # Every room answers: other processes may find this one by its folder.
+            folder.announce(settings.endpoint_url, settings.region)
             self._closers = closers.pop_all()
-        threading.Thread(target=self._sagemaker.result().preload, name="preload", daemon=True).start()
+        threading.Thread(target=sagemaker.preload, name="preload", daemon=True).start()
 
     def close(self) -> None:
         """Stop every job, wait for its end, and give everything back. No container is left."""
         self._closers.close()
 
-    def _build_gateway(self) -> WSGIApplication:
-        from emulator.gateway.dispatch import Rooms, build_gateway
-        from emulator.moto_services.wsgi import has_sagemaker_operation
-
-        return build_gateway(
-            Rooms(
-                sagemaker=self._sagemaker,
-                invoke=self._invoke,
-                moto=self._moto,
-                has_moto_operation=has_sagemaker_operation,
-                health=self.describe,
-                own_hosts=self._own_hosts,
-            )
-        )
-
-    def _build_moto(self, closers: ExitStack) -> WSGIApplication:
-        from emulator.moto_services.s3_backend import open_s3
-        from emulator.moto_services.wsgi import MotoApplication
-
-        closers.callback(open_s3(self.settings.state_dir / "s3").close)
-        moto = MotoApplication()
-        moto.preload()
-        return moto
-
-    def _open_listener(self, address: str, port: int) -> Listener:
-        listener = Listener(address, port)
-        self._listeners.append(listener)
-        return listener
-
-    def _close_listeners(self) -> None:
-        # Where the start failed, requests may still wait for rooms that will never be.
-        for room in (self._sagemaker, self._invoke, self._moto):
-            room.cancel()
-        for listener in self._listeners:
-            listener.close()
-
-    def _listen_for_containers(self, gateway: WSGIApplication) -> None:
-        """Containers of a Docker network reach this machine at the network's gateway."""
-        address = self.chosen.runtime.host_address
-        self._own_hosts.add(address)
-        if address != LOOPBACK:
-            self._open_listener(address, self.settings.port).serve(gateway)
-
-    def _build_rooms(self, closers: ExitStack) -> None:
-        from emulator.events.publisher import Publisher
-        from emulator.gateway.sagemaker import SageMaker
-        from emulator.jobs import TrainingJobs
-        from emulator.jobs.records.sent_messages import record_message
-        from emulator.jobs.records.store import JobStore
-        from emulator.lambda_functions.invoke_api import InvokeApplication
-        from emulator.lambda_functions.invoker import FunctionInvoker
-        from emulator.moto_services.logs import LogGroups
-        from emulator.moto_services.s3 import ObjectStore
-        from emulator.moto_services.sns import capture_published
-
-        settings, runtime = self.settings, self.chosen.runtime
-        account_id = settings.account_id
-        endpoint_url = f"http://{runtime.host_address}:{settings.port}"
-
-        self._store = store = JobStore(settings.state_dir / "jobs.sqlite")
-        closers.callback(store.close)
-        closers.callback(capture_published(lambda message: record_message(store, message)))
-        # The jobs' containers and functions still ask while they end; after them nobody is to write any more.
-        closers.callback(self._close_listeners)
-        invoker = FunctionInvoker(runtime, endpoint_url, settings.state_dir / "lambda", settings.container_credentials)
-        closers.callback(invoker.close)
-        publisher = Publisher(account_id, invoker)
-        closers.callback(publisher.close)
-        closers.callback(publisher.drain, _DRAIN_SECONDS)
-        jobs = TrainingJobs(
-            store,
-            runtime,
-            publisher,
-            lambda region: ObjectStore(account_id, region),
-            lambda region: LogGroups(account_id, region),
-            settings,
-            endpoint_url,
-        )
-        closers.callback(jobs.close)
-        self._invoke.set_result(InvokeApplication(invoker, account_id, settings.region))
-        self._recover(jobs)
-        self._sagemaker.set_result(SageMaker(jobs, account_id))
-
-    def _recover(self, jobs: TrainingJobs) -> None:
-        from container_runtime.runtime import ContainerRuntimeError
-
-        try:
-            jobs.recover()
-        except ContainerRuntimeError as error:
-            raise StartupError(f"The jobs of {self.settings.state_dir} cannot be taken up again: {error}") from error
-
     def describe(self) -> dict[str, Any]:
-        """What ``GET /_emulator/health`` answers."""
-        ready = self._sagemaker.done()
+        """Say how the emulator is doing, as ``GET /_emulator/health`` answers it."""
+        ready = self._rooms.sagemaker.done()
         description: dict[str, Any] = {
             "status": "running" if ready else "starting",
             "version": read_version(),
@@ -194,18 +158,11 @@ class Emulator:
         return description
 
 
-@contextmanager
-def _quick_imports() -> Iterator[None]:
-    """Short turns for threads, and no garbage collection: imports make much and drop nothing (a tenth of the start)."""
-    default = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-        sys.setswitchinterval(default)
+def _stop_listening(rooms: Rooms, listeners: list[Listener]) -> None:
+    """Answer the requests that run, and close the ports. Where the start failed, none waits for what will not come."""
+    rooms.cancel()
+    for listener in listeners:
+        listener.close()
 
 
 def choose_runtime(settings: Settings) -> Selection:
@@ -223,8 +180,22 @@ def choose_runtime(settings: Settings) -> Selection:
         raise StartupError(str(error)) from error
 
 
+def recover_jobs(jobs: TrainingJobs, settings: Settings) -> None:
+    """Take up the jobs of the last run.
+
+    Raises:
+        StartupError: their containers cannot be found.
+    """
+    from container_runtime.runtime import ContainerRuntimeError
+
+    try:
+        jobs.recover()
+    except ContainerRuntimeError as error:
+        raise StartupError(f"The jobs of {settings.state_dir} cannot be taken up again: {error}") from error
+
+
 def read_version() -> str:
-    """The version of the distribution, or ``unknown`` where only the sources are there."""
+    """Read the version of the distribution; ``unknown`` where only the sources are there."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -30,7 +31,7 @@ class CredentialScope:
 
 
 def read_credential_scope(environ: WSGIEnvironment) -> CredentialScope | None:
-    """The scope named in the Authorization header, or in the query of a presigned request; None when unsigned."""
+    """Read the scope in the Authorization header, or in the query of a presigned request; None when unsigned."""
     found = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
     if found is None and "X-Amz-Credential" in environ.get("QUERY_STRING", ""):
         query = parse_qs(environ["QUERY_STRING"])
@@ -39,7 +40,7 @@ def read_credential_scope(environ: WSGIEnvironment) -> CredentialScope | None:
 
 
 def authenticate(environ: WSGIEnvironment, regions: Collection[str]) -> CredentialScope:
-    """The scope of a request that has to be signed.
+    """Read the scope of a request that has to be signed.
 
     Args:
         environ: the request.
@@ -56,6 +57,15 @@ def authenticate(environ: WSGIEnvironment, regions: Collection[str]) -> Credenti
         text = f"Credential should be scoped to a valid region, not {scope.region!r}."
         raise AwsError(text, code="InvalidSignatureException")
     return scope
+
+
+@lru_cache(maxsize=1)
+def load_regions() -> frozenset[str]:
+    """Load the names of the regions that AWS has, as botocore lists them."""
+    from botocore.loaders import Loader
+
+    endpoints = Loader().load_data("endpoints")
+    return frozenset(region for partition in endpoints["partitions"] for region in partition["regions"])
 
 
 def check_source(environ: WSGIEnvironment, own_hosts: Collection[str]) -> None:

@@ -6,15 +6,18 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from emulator.exceptions import SerializationException
-from emulator.gateway.model import find_operation
 from emulator.gateway.request_schema import build_validator
 from emulator.gateway.violations import raise_violations
 
 if TYPE_CHECKING:
-    from botocore.model import ListShape, MapShape, Shape, StructureShape
+    from collections.abc import Iterable
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+    from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Shape, StructureShape
     from jsonschema.protocols import Validator
 
     from emulator.exceptions import AwsError
@@ -24,18 +27,43 @@ CONTENT_TYPE = "application/x-amz-json-1.1"
 
 @dataclass(frozen=True, slots=True)
 class WireAnswer:
-    """An answer as it goes out, less the headers that every answer has."""
+    """An answer as it goes out, less the headers that every answer has; a WSGI application that gives it."""
 
     status: int
     headers: dict[str, str]
     body: bytes
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Send it; after HEAD without its body, whose length is told all the same."""
+        headers = {**self.headers, "Content-Length": str(len(self.body))}
+        start_response(f"{self.status} {HTTPStatus(self.status).phrase}", list(headers.items()))
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [self.body]
+
+
+@lru_cache(maxsize=1)
+def load_service_model() -> ServiceModel:
+    """Load SageMaker's service model, of the botocore that is installed."""
+    from botocore.loaders import Loader
+    from botocore.model import ServiceModel
+
+    return ServiceModel(Loader().load_service_model("sagemaker", "service-2"), "sagemaker")
+
+
+def find_operation(name: str) -> OperationModel | None:
+    """Find the model of ``name``, e.g. ``CreateTrainingJob``; None for an operation SageMaker does not have."""
+    model = load_service_model()
+    return model.operation_model(name) if name in model.operation_names else None
 
 
 class Operation:
     """One operation's wire form. Its schema is compiled when the operation is first asked for."""
 
     def __init__(self, name: str) -> None:
-        """Raises ValueError for a name that the model does not have."""
+        """Find it in the model.
+
+        Raises:
+            ValueError: the model does not have it.
+        """
         model = find_operation(name)
         if model is None:
             raise ValueError(f"botocore's model of SageMaker has no operation {name!r}.")
@@ -66,7 +94,7 @@ class Operation:
             self._load_validator(self._input)
 
     def encode(self, answer: dict[str, Any]) -> WireAnswer:
-        """``answer`` cut to the output shape; nulls are left out, datetimes become epoch seconds."""
+        """Cut ``answer`` to the output shape; nulls are left out, datetimes become epoch seconds."""
         body = b"" if self._output is None else dump_json(_cut(self._output, answer))
         return WireAnswer(200, {"Content-Type": CONTENT_TYPE}, body)
 
@@ -78,18 +106,18 @@ class Operation:
 
 @lru_cache(maxsize=512)
 def load_operation(name: str) -> Operation:
-    """The operation ``name``; ValueError if the model has none."""
+    """Build the operation ``name`` once; ValueError if the model has none."""
     return Operation(name)
 
 
 def encode_error(error: AwsError) -> WireAnswer:
-    """The only place where an error becomes bytes."""
+    """Encode an error. No other place makes one into bytes of this protocol."""
     headers = {"Content-Type": CONTENT_TYPE, "x-amzn-errortype": error.code}
     return WireAnswer(error.status, headers, dump_json({"__type": error.code, "message": error.message}))
 
 
 def dump_json(value: Any) -> bytes:
-    """Compact JSON."""
+    """Encode ``value`` as compact JSON."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
@@ -108,7 +136,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _drop_nulls(value: Any) -> Any:
-    """A member that is null is a member that is not there. Nulls in lists stay, to be refused."""
+    """Leave out members that are null: they are members that are not there. Nulls in lists stay, to be refused."""
     if isinstance(value, dict):
         return {key: _drop_nulls(entry) for key, entry in value.items() if entry is not None}
     if isinstance(value, list):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from botocore import xform_name
 
-from emulator.exceptions import AwsError, InternalFailure, UnknownOperationException
-from emulator.gateway.authentication import authenticate
-from emulator.gateway.model import find_operation, load_regions
-from emulator.gateway.protocol import WireAnswer, encode_error, load_operation
+from emulator.exceptions import UnknownOperationException
+from emulator.gateway.authentication import authenticate, load_regions
+from emulator.gateway.protocol import find_operation, load_operation
 from emulator.operations import find_operations
 from emulator.operations.context import Context
 
@@ -18,12 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from wsgiref.types import WSGIEnvironment
 
+    from emulator.gateway.protocol import WireAnswer
     from emulator.operations import Handler
     from emulator.operations.context import Jobs
 
-logger = logging.getLogger(__name__)
+_TARGET_PREFIX = "SageMaker."
 
-TARGET_PREFIX = "SageMaker."
+
+def read_operation_name(environ: WSGIEnvironment) -> str | None:
+    """Read which operation of SageMaker a request names; None where it names none, or another service's."""
+    target: str = environ.get("HTTP_X_AMZ_TARGET", "")
+    return target.removeprefix(_TARGET_PREFIX) if target.startswith(_TARGET_PREFIX) else None
 
 
 class SageMaker:
@@ -56,19 +59,18 @@ class SageMaker:
         for name in self._operations:
             load_operation(name).preload()
 
-    def answer(self, name: str, environ: WSGIEnvironment, read_body: Callable[[], bytes]) -> WireAnswer:
-        """Run one operation. Whatever goes wrong becomes an answer; what is our fault is logged too."""
-        try:
-            scope = authenticate(environ, load_regions())
-            operation = load_operation(name)
-            request: dict[str, Any] = operation.decode(read_body())
-            context = Context(jobs=self._jobs, account_id=self._account_id, region=scope.region)
-            return operation.encode(self._operations[name](request, context))
-        except AwsError as error:
-            return encode_error(error)
-        except Exception:
-            logger.exception("%s failed", name)
-            return encode_error(InternalFailure(f"The emulator failed in {name}; its log has the traceback."))
+    def answer(self, name: str, environ: WSGIEnvironment) -> WireAnswer:
+        """Run one operation.
+
+        Raises:
+            AwsError: what is wrong with the request.
+        """
+        scope = authenticate(environ, load_regions())
+        operation = load_operation(name)
+        body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        request: dict[str, Any] = operation.decode(body)
+        context = Context(jobs=self._jobs, account_id=self._account_id, region=scope.region)
+        return operation.encode(self._operations[name](request, context))
 
 
 def check_known(name: str, has_moto_operation: Callable[[str], bool]) -> None:

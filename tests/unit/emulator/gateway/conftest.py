@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,11 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from emulator.api.application import build_pages
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.gateway.authentication import LOOPBACK_HOSTS
-from emulator.gateway.dispatch import Rooms, build_gateway
+from emulator.gateway.gateway import Gateway as GatewayApplication
+from emulator.gateway.gateway import Rooms
 from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation
@@ -142,10 +143,10 @@ def gateway() -> Iterator[Gateway]:
         start_response("200 OK", [("Content-Length", "2")])
         return [b"{}"]
 
-    rooms = Rooms(Future(), Future(), Future(), has_sagemaker_operation, lambda: {"status": "running"}, LOOPBACK_HOSTS)
+    rooms = Rooms(LOOPBACK_HOSTS, build_pages(lambda: {"status": "running"}), has_sagemaker_operation)
     rooms.sagemaker.set_result(SageMaker(running.jobs, ACCOUNT))
     rooms.invoke.set_result(invoke)
     rooms.moto.set_result(MotoApplication())
-    listener.serve(build_gateway(rooms))
+    listener.serve(GatewayApplication(rooms))
     yield running
     listener.close()

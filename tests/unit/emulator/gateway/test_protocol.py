@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from emulator.exceptions import InternalFailure, SerializationException, ValidationException
-from emulator.gateway.model import find_operation
-from emulator.gateway.protocol import encode_error, load_operation
+from emulator.gateway.protocol import encode_error, find_operation, load_operation
 from emulator.gateway.request_schema import build_schema, compile_pattern
 from emulator.operations import find_operations
 

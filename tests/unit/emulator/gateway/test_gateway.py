@@ -5,17 +5,19 @@ from __future__ import annotations
 import io
 import json
 import socket
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from emulator.api.application import build_pages
 from emulator.gateway.authentication import LOOPBACK_HOSTS
-from emulator.gateway.dispatch import Rooms, build_gateway
+from emulator.gateway.gateway import Gateway as GatewayApplication
+from emulator.gateway.gateway import Rooms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from wsgiref.types import StartResponse, WSGIEnvironment
-
-    import pytest
 
     from tests.unit.emulator.gateway.conftest import Gateway
 
@@ -157,22 +159,24 @@ def test_puts_and_lists_at_the_same_time(gateway: Gateway) -> None:
         assert list(workers.map(work, range(6))) == [15] * 6
 
 
-def rooms(**changes: Any) -> Rooms:
-    each: dict[str, Any] = {
-        "sagemaker": Future(),
-        "invoke": Future(),
-        "moto": Future(),
-        "has_moto_operation": lambda _: False,
-        "health": lambda: {"status": "starting"},
-        "own_hosts": LOOPBACK_HOSTS,
-    }
-    return Rooms(**{**each, **changes})
+def build_rooms() -> Rooms:
+    return Rooms(LOOPBACK_HOSTS, build_pages(lambda: {"status": "starting"}), lambda _: False)
 
 
-def ask(application: Any, path: str) -> tuple[str, dict[str, str], bytes]:
-    started: list[tuple[str, list[tuple[str, str]]]] = []
-    environ: WSGIEnvironment = {
-        "REQUEST_METHOD": "GET",
+class Sent:
+    """What a server was given to send, and its own ``start_response``."""
+
+    def __init__(self) -> None:
+        self.status = ""
+        self.headers: list[tuple[str, str]] = []
+
+    def __call__(self, status: str, headers: list[tuple[str, str]], _exc_info: Any = None) -> Any:
+        self.status, self.headers = status, headers
+
+
+def build_environ(method: str, path: str, **more: str) -> WSGIEnvironment:
+    return {
+        "REQUEST_METHOD": method,
         "PATH_INFO": path,
         "HTTP_HOST": "localhost",
         "SERVER_NAME": "localhost",
@@ -180,39 +184,84 @@ def ask(application: Any, path: str) -> tuple[str, dict[str, str], bytes]:
         "wsgi.url_scheme": "http",
         "wsgi.input": io.BytesIO(),
         "wsgi.errors": io.StringIO(),
+        **more,
     }
-    body = b"".join(application(environ, lambda status, headers, _=None: started.append((status, headers))))
-    return started[0][0], dict(started[0][1]), body
+
+
+def ask(rooms: Rooms, path: str) -> tuple[str, dict[str, str], bytes]:
+    sent = Sent()
+    body = b"".join(GatewayApplication(rooms)(build_environ("GET", path), sent))
+    return sent.status, dict(sent.headers), body
 
 
 def test_health_is_answered_before_the_rooms_are_ready() -> None:
-    status, _, body = ask(build_gateway(rooms()), "/_emulator/health")
+    status, _, body = ask(build_rooms(), "/_emulator/health")
     assert status == "200 OK"
     assert json.loads(body) == {"status": "starting"}
 
 
 def test_a_request_waits_for_its_room() -> None:
-    moto: Future[Any] = Future()
-
     def application(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         start_response("200 OK", [])
         return [b"ready"]
 
-    gateway = build_gateway(rooms(moto=moto))
+    rooms = build_rooms()
     with ThreadPoolExecutor(1) as client:
-        waiting = client.submit(ask, gateway, "/bucket")
+        waiting = client.submit(ask, rooms, "/bucket")
         assert not waiting.done()
-        moto.set_result(application)
+        rooms.moto.set_result(application)
         assert waiting.result(60)[2] == b"ready"
+
+
+def test_a_request_for_a_room_that_will_never_be_is_answered(caplog: pytest.LogCaptureFixture) -> None:
+    rooms = build_rooms()
+    with ThreadPoolExecutor(1) as client:
+        waiting = client.submit(ask, rooms, "/bucket")
+        rooms.cancel()
+        assert waiting.result(60)[0] == "500 Internal Server Error"
+    assert "GET /bucket failed" in caplog.text
 
 
 def test_a_room_that_raises_is_an_internal_failure(caplog: pytest.LogCaptureFixture) -> None:
     def application(_environ: WSGIEnvironment, _start_response: StartResponse) -> Iterable[bytes]:
         raise RuntimeError("on fire")
 
-    moto: Future[Any] = Future()
-    moto.set_result(application)
-    status, headers, body = ask(build_gateway(rooms(moto=moto)), "/bucket")
+    rooms = build_rooms()
+    rooms.moto.set_result(application)
+    status, headers, body = ask(rooms, "/bucket")
     assert status.startswith("500")
     assert json.loads(body)["__type"] == headers["x-amzn-errortype"] == "InternalFailure"
     assert "on fire" in caplog.text
+
+
+def test_half_an_answer_is_followed_by_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    """What the room raises goes on to the server, which cuts the connection."""
+
+    def application(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        start_response("200 OK", [("Content-Length", "2")])
+        raise RuntimeError("on fire")
+
+    rooms, sent = build_rooms(), Sent()
+    rooms.moto.set_result(application)
+    with pytest.raises(RuntimeError, match="on fire"):
+        GatewayApplication(rooms)(build_environ("GET", "/bucket"), sent)
+    assert sent.status == "200 OK"
+    assert "GET /bucket failed" in caplog.text
+
+
+def test_the_request_id_of_a_room_is_kept() -> None:
+    def application(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        start_response("200 OK", [("X-Amzn-RequestId", "its own")])
+        return []
+
+    rooms = build_rooms()
+    rooms.moto.set_result(application)
+    assert ask(rooms, "/bucket")[1] == {"X-Amzn-RequestId": "its own"}
+
+
+def test_a_refused_head_request_gets_no_body() -> None:
+    sent = Sent()
+    refused = GatewayApplication(build_rooms())(build_environ("HEAD", "/bucket", HTTP_HOST="evil.example"), sent)
+    assert list(refused) == []
+    assert sent.status == "403 Forbidden"
+    assert int(dict(sent.headers)["Content-Length"]) > 0

@@ -1,0 +1,194 @@
+"""The one WSGI application of the emulator: every request gets here and leaves with an answer.
+
+The way of a request is the three lists of ``Gateway``, each in its order: who may answer it, what every answer gets,
+and what becomes of an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from urllib.parse import urlsplit
+
+from emulator.api import PREFIX
+from emulator.exceptions import AwsError, InternalFailure
+from emulator.gateway.authentication import check_source
+from emulator.gateway.protocol import encode_error
+from emulator.gateway.sagemaker import check_known, read_operation_name
+from emulator.lambda_functions.invoke_api import INVOKE_PATH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from emulator.gateway.protocol import WireAnswer
+    from emulator.gateway.sagemaker import SageMaker
+
+    Headers = list[tuple[str, str]]
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# How long a request waits for a room that is still being built.
+_START_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """Who answers what.
+
+    A room that is still being built is a future; a request for it waits. So the emulator answers early in its start:
+    a client's first request to S3 need not wait for the engine's answer.
+
+    Attributes:
+        own_hosts: the names and addresses at which the emulator may be asked.
+        pages: the emulator's own pages.
+        has_moto_operation: whether moto has a SageMaker operation, by its name in snake case.
+        invoke: Lambda's Invoke.
+        sagemaker: SageMaker's operations.
+        moto: every other service.
+    """
+
+    own_hosts: Collection[str]
+    pages: WSGIApplication
+    has_moto_operation: Callable[[str], bool]
+    invoke: Future[WSGIApplication] = field(default_factory=Future)
+    sagemaker: Future[SageMaker] = field(default_factory=Future)
+    moto: Future[WSGIApplication] = field(default_factory=Future)
+
+    def cancel(self) -> None:
+        """Let no request wait any longer for a room that will never be ready."""
+        for room in (self.invoke, self.sagemaker, self.moto):
+            room.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request, as the handlers tell one from another.
+
+    Attributes:
+        environ: its WSGI environment.
+        operation: the operation of SageMaker that it names, None where it names none.
+    """
+
+    environ: WSGIEnvironment
+    method: str
+    path: str
+    operation: str | None
+
+
+class Gateway:
+    """Lets one room answer each request. Never raises before an answer began, and gives each one a request id."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        # The first that returns an application lets that answer. One that returns None leaves the request to the next.
+        self._request_handlers: list[Callable[[Request], WSGIApplication | None]] = [
+            self._refuse_strangers,
+            self._serve_pages,
+            self._invoke_function,
+            self._run_operation,
+            self._pass_to_moto,
+        ]
+        # Each gets the headers of every answer and returns them with its own.
+        self._answer_handlers: list[Callable[[Headers], Headers]] = [add_request_id]
+        # The first that returns an answer has found the words for the error.
+        self._error_handlers: list[Callable[[Request, Exception], WireAnswer | None]] = [
+            encode_aws_error,
+            log_and_encode_failure,
+        ]
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        request = parse_request(environ)
+        start_answer = _AnswerStart(start_response, self._answer_handlers)
+        try:
+            application = find_first(self._request_handlers, request)
+            return application(environ, start_answer)
+        except Exception as error:
+            answer = find_first(self._error_handlers, request, error)
+            if start_answer.called:
+                raise  # the server cuts the connection: half an answer is out
+            return answer(environ, start_answer)
+
+    def _refuse_strangers(self, request: Request) -> None:
+        check_source(request.environ, self._rooms.own_hosts)
+
+    def _serve_pages(self, request: Request) -> WSGIApplication | None:
+        return self._rooms.pages if request.path.startswith(PREFIX) or is_from_a_browser(request) else None
+
+    def _invoke_function(self, request: Request) -> WSGIApplication | None:
+        if request.method == "POST" and INVOKE_PATH.fullmatch(request.path):
+            return self._rooms.invoke.result(_START_SECONDS)
+        return None
+
+    def _run_operation(self, request: Request) -> WSGIApplication | None:
+        if request.operation is None:
+            return None
+        sagemaker = self._rooms.sagemaker.result(_START_SECONDS)
+        if sagemaker.has(request.operation):
+            return sagemaker.answer(request.operation, request.environ)
+        check_known(request.operation, self._rooms.has_moto_operation)
+        return None
+
+    def _pass_to_moto(self, _request: Request) -> WSGIApplication:
+        return self._rooms.moto.result(_START_SECONDS)
+
+
+def parse_request(environ: WSGIEnvironment) -> Request:
+    """Read what tells a request from others, X-Amz-Target included."""
+    method, path = environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")
+    operation = read_operation_name(environ) if method == "POST" and path == "/" else None
+    return Request(environ, method, path, operation)
+
+
+def is_from_a_browser(request: Request) -> bool:
+    """Tell a browser at the address itself from a client of S3, whose ListBuckets has to be signed."""
+    signed = "HTTP_AUTHORIZATION" in request.environ or bool(request.environ.get("QUERY_STRING"))
+    own_name = urlsplit(f"//{request.environ.get('HTTP_HOST', '')}").hostname or ""
+    at_bucket = own_name.endswith(".localhost")
+    return request.method == "GET" and request.path == "/" and not signed and not at_bucket
+
+
+def add_request_id(headers: Headers) -> Headers:
+    """Add ``x-amzn-RequestId`` where the room gave none."""
+    if any(name.lower() == "x-amzn-requestid" for name, _ in headers):
+        return headers
+    return [*headers, ("x-amzn-RequestId", str(uuid.uuid4()))]
+
+
+def encode_aws_error(_request: Request, error: Exception) -> WireAnswer | None:
+    """Say an error of ours as AWS does."""
+    return encode_error(error) if isinstance(error, AwsError) else None
+
+
+def log_and_encode_failure(request: Request, error: Exception) -> WireAnswer:
+    """Write the traceback of what must not happen to the log, and point the client there."""
+    logger.error("%s failed", request.operation or f"{request.method} {request.path}", exc_info=error)
+    where = f"in {request.operation}" if request.operation else "to answer"
+    return encode_error(InternalFailure(f"The emulator failed {where}; its log has the traceback."))
+
+
+def find_first(handlers: Iterable[Callable[P, T | None]], *arguments: P.args, **more: P.kwargs) -> T:
+    """Ask one handler after the other until one has something; the last of each list always has."""
+    return next(found for handle in handlers if (found := handle(*arguments, **more)) is not None)
+
+
+class _AnswerStart:
+    """``start_response`` with the answer handlers before it; knows whether it was called."""
+
+    def __init__(self, start_response: StartResponse, handlers: list[Callable[[Headers], Headers]]) -> None:
+        self._start_response = start_response
+        self._handlers = handlers
+        self.called = False
+
+    def __call__(self, status: str, headers: Headers, exc_info: Any = None) -> Any:
+        self.called = True
+        for handle in self._handlers:
+            headers = handle(headers)
+        return self._start_response(status, headers, exc_info)
