@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ResourceLimitExceeded, ResourceNotFound, ValidationException
 from emulator.jobs.records.descriptions import describe_processing_job, describe_training_job
-from emulator.jobs.records.ledger import NOT_FOUND, Journal
+from emulator.jobs.records.ledger import NOT_FOUND, Ledger
 from emulator.jobs.records.listing import encode_token, parse_list_query
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.records.training_job import TrainingJob, new_training_job
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from container_runtime.runtime import ContainerRuntime
-    from emulator.jobs.neighbours import LogGroups, ObjectStore, Publisher
+    from emulator.events.publisher import Publisher
     from emulator.jobs.records.store import JobStore
+    from emulator.moto_services.logs import LogGroups
+    from emulator.moto_services.s3 import ObjectStore
     from emulator.settings import Settings
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 MAX_TAGS = 50
 
@@ -62,10 +64,10 @@ class TrainingJobs:
             rule_stop_grace_seconds: what rules get to judge the steps saved by a training that was stopped.
         """
         self._store = store
-        self._journal = Journal(store, publisher)
+        self._ledger = Ledger(store, publisher)
         self._log_writer = LogWriter(log_groups_for)
         self._settings = settings
-        self._with = Collaborators(self._journal, runtime, object_store_for, self._log_writer, settings, endpoint_url)
+        self._with = Collaborators(self._ledger, runtime, object_store_for, self._log_writer, settings, endpoint_url)
         self._running = RunningJobs(self._with, rule_stop_grace_seconds)
 
     def create(self, region: str, request: Mapping[str, Any]) -> TrainingJob:
@@ -79,9 +81,7 @@ class TrainingJobs:
             ValidationException, ResourceInUse.
         """
         _check_name(request["TrainingJobName"])
-        job = new_training_job(
-            self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._journal.now_ms()
-        )
+        job = new_training_job(self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._ledger.now_ms())
         evaluations = [
             new_rule_evaluation(
                 job.account_id, region, job.name, position, configuration, uuid.uuid4().hex[:8], job.creation_ms
@@ -125,7 +125,7 @@ class TrainingJobs:
                 )
             return begin_stop(job, now_ms)
 
-        job = self._journal.change_training_job(region, name, begin)
+        job = self._ledger.change_training_job(region, name, begin)
         self._running.ask_stop(job)
         return job
 
@@ -164,7 +164,7 @@ class TrainingJobs:
                 )
             return begin_stopping(evaluation, now_ms)
 
-        evaluation = self._journal.change_rule_evaluation(region, name, begin)
+        evaluation = self._ledger.change_rule_evaluation(region, name, begin)
         return self._running.ask_stop_rule(evaluation)
 
     def add_tags(self, arn: str, tags: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
@@ -197,9 +197,9 @@ class TrainingJobs:
             ContainerRuntimeError: the engine does not answer.
         """
         left = find_left_over(self._store, self._with.runtime)
-        published = self._journal.publish_undelivered()
+        published = self._ledger.publish_undelivered()
         if published or left.jobs or left.lost_jobs:
-            log.info(
+            logger.info(
                 "Recovery: %d jobs taken up again, %d lost, %d events published again",
                 len(left.jobs),
                 len(left.lost_jobs),
@@ -208,7 +208,7 @@ class TrainingJobs:
         for lost in left.lost_jobs:
             self._lose(lost)
         for evaluation in left.lost_evaluations:
-            self._journal.change_rule_evaluation(evaluation.region, evaluation.name, _lose_evaluation)
+            self._ledger.change_rule_evaluation(evaluation.region, evaluation.name, _lose_evaluation)
         for evaluation, container_id in left.evaluations:
             job = self.get(evaluation.region, evaluation.training_job_name)
             self._running.take_up_rule(evaluation, job, container_id)
@@ -224,7 +224,7 @@ class TrainingJobs:
     def _lose(self, job: TrainingJob) -> None:
         reason = describe_lost_job(job)
         salvage_tensors(job, self._with)
-        self._journal.change_training_job(
+        self._ledger.change_training_job(
             job.region, job.name, lambda each, now_ms: each.transition("Failed", now_ms, failure_reason=reason)
         )
 

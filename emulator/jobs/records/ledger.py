@@ -1,4 +1,4 @@
-"""The one way a job changes: stored first together with its events, then announced."""
+"""The ledger: the one way a job changes, stored first together with its events, then announced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from emulator.jobs.records.state_changes import build_processing_job_event, buil
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from emulator.jobs.neighbours import Publisher
+    from emulator.events.publisher import Publisher
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.store import JobStore, StoreTransaction
     from emulator.jobs.records.training_job import TrainingJob
@@ -29,7 +29,7 @@ def read_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Journal:
+class Ledger:
     """Applies changes to the store and publishes an event for each change of a status.
 
     Thread safe. One lock spans the transaction and the hand-over to the publisher, so events go out in the order in

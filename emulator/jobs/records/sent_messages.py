@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from emulator.jobs.records.store import JobStore
     from emulator.moto_services.sns import PublishedMessage
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 EVENT_BRIDGE, SNS = "EventBridge", "SNS"
 
@@ -55,7 +55,7 @@ def record_message(store: JobStore, message: PublishedMessage) -> None:
     }
     store.add_sent(SNS, message.region, content, time.time_ns() // 1_000_000)
     to = ", ".join(" ".join(endpoint) for endpoint in message.endpoints) or "no subscriber"
-    log.info("SNS message to %s (%s): %s", message.destination, to, message.subject or message.message)
+    logger.info("SNS message to %s (%s): %s", message.destination, to, message.subject or message.message)
 
 
 def read_sent(path: Path, after: int = 0, limit: int = -1) -> list[SentMessage]:

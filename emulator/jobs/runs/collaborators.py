@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from container_runtime.runtime import ContainerRuntime
-    from emulator.jobs.neighbours import ObjectStore
-    from emulator.jobs.records.ledger import Journal
+    from emulator.jobs.records.ledger import Ledger
     from emulator.jobs.runs.logs import LogWriter
+    from emulator.moto_services.s3 import ObjectStore
     from emulator.settings import Settings
 
 
@@ -20,7 +20,7 @@ class Collaborators:
     """What every run of a job works with.
 
     Attributes:
-        journal: stores changes, then announces them.
+        ledger: stores changes, then announces them.
         runtime: the container back end.
         object_store_for: S3 of a region.
         log_writer: CloudWatch Logs.
@@ -28,7 +28,7 @@ class Collaborators:
         endpoint_url: where a container reaches the emulator.
     """
 
-    journal: Journal
+    ledger: Ledger
     runtime: ContainerRuntime
     object_store_for: Callable[[str], ObjectStore]
     log_writer: LogWriter

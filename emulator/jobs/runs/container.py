@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import ContainerRuntime, Exit, LogLine
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 # How a container is found again after a restart: by the store that knows its job, and by the job's ARN.
 STORE_LABEL = "smdebug-emulator.store"
@@ -109,7 +109,7 @@ class JobContainer:
         except ContainerNotFoundError:
             return
         except ContainerRuntimeError as error:
-            log.warning("The container of %s could not be stopped: %s", self._job_name, error)
+            logger.warning("The container of %s could not be stopped: %s", self._job_name, error)
 
 
 def remove_container(runtime: ContainerRuntime, container_id: str) -> None:
@@ -120,7 +120,7 @@ def remove_container(runtime: ContainerRuntime, container_id: str) -> None:
     except ContainerNotFoundError:
         return
     except ContainerRuntimeError as error:
-        log.warning("The container %s could not be removed: %s", container_id, error)
+        logger.warning("The container %s could not be removed: %s", container_id, error)
 
 
 def remove_network(runtime: ContainerRuntime, name: str) -> None:
@@ -128,4 +128,4 @@ def remove_network(runtime: ContainerRuntime, name: str) -> None:
     try:
         runtime.remove_network(name)
     except ContainerRuntimeError as error:
-        log.warning("The network %s could not be removed: %s", name, error)
+        logger.warning("The network %s could not be removed: %s", name, error)

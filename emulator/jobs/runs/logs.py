@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from container_runtime.runtime import ContainerRuntime, LogLine
-    from emulator.jobs.neighbours import LogGroups
+    from emulator.moto_services.logs import LogGroups
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 TRAINING_GROUP = "/aws/sagemaker/TrainingJobs"
 PROCESSING_GROUP = "/aws/sagemaker/ProcessingJobs"
@@ -90,7 +90,7 @@ class LogWriter:
         try:
             self._log_groups_for(region).put(group, stream, lines)
         except Exception:  # one job's log must not silence the others'
-            log.exception("%d lines of the log stream %s %s were lost", len(lines), group, stream)
+            logger.exception("%d lines of the log stream %s %s were lost", len(lines), group, stream)
 
 
 class LogFollower:
@@ -125,6 +125,6 @@ class LogFollower:
                 self._last_lines.append(line.text)
                 self._on_line(line)
         except ContainerRuntimeError as error:
-            log.warning("The log of container %s ends here: %s", self._container_id, error)
+            logger.warning("The log of container %s ends here: %s", self._container_id, error)
         except Exception:
-            log.exception("The log of container %s ends here", self._container_id)
+            logger.exception("The log of container %s ends here", self._container_id)

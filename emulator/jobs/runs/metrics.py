@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import LogLine
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 # A pattern that backtracks for ever must not hold up the log.
 _TIMEOUT_SECONDS = 0.05
@@ -42,7 +42,7 @@ class MetricReader:
             try:
                 found = pattern.search(line.text, timeout=_TIMEOUT_SECONDS)
             except TimeoutError:
-                log.warning("The regular expression of the metric %s takes too long: it is given up.", name)
+                logger.warning("The regular expression of the metric %s takes too long: it is given up.", name)
                 self._patterns.pop(name, None)  # the thread of another host may have been quicker
                 continue
             value = _read_number(found)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from emulator.jobs.records.store import JobStore
     from emulator.jobs.records.training_job import TrainingJob
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

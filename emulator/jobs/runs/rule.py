@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.runs.collaborators import Collaborators
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 # After StopTrainingJob a rule may still judge the steps that were saved: as long as smdebug's rules allow themselves
 # (rule_stop_grace_time_secs).
@@ -72,10 +72,10 @@ def run_rule_evaluation(run: RuleRun) -> None:
     except (ImageNotFoundError, ContainerStartError, RequestFailure) as error:
         run.record(Verdict("Error", f"ClientError: {error}"))
     except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
-        log.warning("Rule evaluation %s failed: %s", run.name, error)
+        logger.warning("Rule evaluation %s failed: %s", run.name, error)
         run.record(Verdict("Error", f"InternalServerError: {error}"))
     except Exception as error:
-        log.exception("Rule evaluation %s failed by a defect of the emulator", run.name)
+        logger.exception("Rule evaluation %s failed by a defect of the emulator", run.name)
         run.record(Verdict("Error", f"InternalServerError: {type(error).__name__}: {error}."))
     finally:
         run.clean_up()
@@ -136,7 +136,7 @@ class RuleRun:
         content = build_rule_configuration(
             self._evaluation,
             self._job,
-            find_other_jobs(self._with.journal.store, self._evaluation),
+            find_other_jobs(self._with.ledger.store, self._evaluation),
             output_path=path_in_container(self._output, "").rstrip("/"),
             verdict_path=path_in_container(self._mount, _VERDICT),
         )
@@ -149,9 +149,9 @@ class RuleRun:
         resolved = runtime.resolve_image(image)
         self._with.log_writer.ensure_stream(self.region, PROCESSING_GROUP, self._stream)
         if resolved.note:
-            self._write_line(LogLine(self._with.journal.now_ms(), f"smdebug-emulator: {resolved.note}"))
+            self._write_line(LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {resolved.note}"))
         for note in describe_limits(configuration):
-            self._write_line(LogLine(self._with.journal.now_ms(), f"smdebug-emulator: {note}"))
+            self._write_line(LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {note}"))
         settings = self._with.settings
         self._container_id = runtime.start(
             ContainerSpec(
@@ -165,7 +165,7 @@ class RuleRun:
                 },
                 mounts=(self._mount,) if is_below(self._mount, self._output) else (self._mount, self._output),
                 hostname=_HOST,
-                labels={STORE_LABEL: self._with.journal.store.id, JOB_LABEL: self._evaluation.arn},
+                labels={STORE_LABEL: self._with.ledger.store.id, JOB_LABEL: self._evaluation.arn},
                 memory_bytes=find_memory_bytes(configuration.get("InstanceType")),
             )
         )
@@ -174,7 +174,7 @@ class RuleRun:
         """Read its log and wait for its end."""
         assert self._container_id is not None
         if self._evaluation.start_ms is None:
-            self._evaluation = self._with.journal.change_rule_evaluation(
+            self._evaluation = self._with.ledger.change_rule_evaluation(
                 self.region, self.name, lambda each, now_ms: each.start(now_ms)
             )
         container = JobContainer(self._with.runtime, self._container_id, self.name, self._write_line)
@@ -210,7 +210,7 @@ class RuleRun:
                 return evaluation
             return evaluation.transition(verdict.status, now_ms, status_details=verdict.details)
 
-        self._with.journal.change_rule_evaluation(self.region, self.name, conclude)
+        self._with.ledger.change_rule_evaluation(self.region, self.name, conclude)
 
     def record_at_last(self, reason: str) -> None:
         """Store the first final status that there was, which could not be stored; an Error where it never can be."""
@@ -238,7 +238,7 @@ class RuleRun:
             FolderUpload(self._output.source, self._object_store, destination).sweep()
         except (RequestFailure, UploadError) as error:
             self._keep_folder = True
-            log.warning("The output of the rule evaluation %s is kept in %s: %s", self.name, self.folder, error)
+            logger.warning("The output of the rule evaluation %s is kept in %s: %s", self.name, self.folder, error)
 
     def clean_up(self) -> None:
         """Leave no container, no thread and no file."""
@@ -259,7 +259,7 @@ class RuleRun:
         return Verdict("Error", describe_exit_without_verdict(exit_status, last_lines))
 
     def _stop_at_deadline(self) -> None:
-        self._with.journal.change_rule_evaluation(self.region, self.name, begin_stopping)
+        self._with.ledger.change_rule_evaluation(self.region, self.name, begin_stopping)
         self.ask_stop(self._with.settings.stop_grace_seconds, self._deadline_details)
 
     def _write_line(self, line: LogLine) -> None:

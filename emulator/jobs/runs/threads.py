@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.runs.collaborators import Collaborators
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 # Who ends the emulator waits: jobs get this long between SIGTERM and SIGKILL then, not StopTrainingJob's grace.
 CLOSE_GRACE_SECONDS = 5.0
@@ -37,7 +37,7 @@ class RunningJobs:
 
     def __init__(self, collaborators: Collaborators, rule_stop_grace_seconds: float) -> None:
         self._with = collaborators
-        self._journal = collaborators.journal
+        self._ledger = collaborators.ledger
         self._rule_stop_grace_seconds = rule_stop_grace_seconds
         self._lock = RLock()
         self._closing = Event()
@@ -56,7 +56,7 @@ class RunningJobs:
         with self._lock:
             if self._closing.is_set():
                 raise InternalFailure("The emulator is shutting down and starts no more jobs.")
-            self._journal.create_training_job(job, evaluations, tags)
+            self._ledger.create_training_job(job, evaluations, tags)
             self.start_job(job)
 
     def start_job(self, job: TrainingJob, container_ids: Mapping[str, str] | None = None) -> None:
@@ -85,7 +85,7 @@ class RunningJobs:
         with self._lock:
             run = self._rule_runs.get((evaluation.region, evaluation.name))
             if run is None:
-                return self._journal.change_rule_evaluation(evaluation.region, evaluation.name, _stop_unstarted)
+                return self._ledger.change_rule_evaluation(evaluation.region, evaluation.name, _stop_unstarted)
             run.ask_stop(self._with.settings.stop_grace_seconds)
         return evaluation
 
@@ -95,10 +95,10 @@ class RunningJobs:
         with self._lock:
             self._closing.set()
             for run in self._runs.values():
-                self._journal.change_training_job(run.region, run.name, begin_stop)
+                self._ledger.change_training_job(run.region, run.name, begin_stop)
                 run.ask_stop(grace)
             for rule_run in self._rule_runs.values():
-                self._journal.change_rule_evaluation(rule_run.region, rule_run.name, begin_stopping)
+                self._ledger.change_rule_evaluation(rule_run.region, rule_run.name, begin_stopping)
                 rule_run.ask_stop(grace, "The emulator was shut down before the evaluation ended.")
             threads, self._threads = self._threads, []
         # Nothing starts a thread any more: ``create_job`` and ``_start_rules`` refuse.
@@ -109,9 +109,9 @@ class RunningJobs:
         try:
             run_training_job(run)
         except Exception as error:  # the store itself failed
-            log.exception("The state of the training job %s could not be stored", run.name)
+            logger.exception("The state of the training job %s could not be stored", run.name)
             reason = f"InternalServerError: The job's state could not be stored: {error}"
-            self._store_at_last(lambda: self._journal.change_training_job(run.region, run.name, fail_with(reason)))
+            self._store_at_last(lambda: self._ledger.change_training_job(run.region, run.name, fail_with(reason)))
         finally:
             with self._lock:
                 del self._runs[run.region, run.name]
@@ -122,7 +122,7 @@ class RunningJobs:
         with self._lock:
             if self._closing.is_set():
                 return
-            for evaluation in self._journal.store.list_rule_evaluations_of(job):
+            for evaluation in self._ledger.store.list_rule_evaluations_of(job):
                 running = (evaluation.region, evaluation.name) in self._rule_runs
                 if evaluation.status == "InProgress" and evaluation.start_ms is None and not running:
                     self._start_rule(RuleRun(evaluation, job, self._with))
@@ -135,7 +135,7 @@ class RunningJobs:
         try:
             run_rule_evaluation(run)
         except Exception as error:  # as in _drive
-            log.exception("The state of the rule evaluation %s could not be stored", run.name)
+            logger.exception("The state of the rule evaluation %s could not be stored", run.name)
             reason = f"InternalServerError: The evaluation's state could not be stored: {error}"
             self._store_at_last(lambda: run.record_at_last(reason))
         finally:
@@ -150,20 +150,20 @@ class RunningJobs:
             except (OSError, DatabaseError):
                 # What is wrong was said when it was refused first.
                 if self._closing.wait(_STORE_AGAIN_SECONDS):
-                    log.exception("It could not be stored until the emulator ended")
+                    logger.exception("It could not be stored until the emulator ended")
                     return
             else:
                 return
 
     def _end_rules(self, run: TrainingRun) -> None:
         """After the training's end: rules that never started stop, those that run finish what was saved."""
-        store = self._journal.store
+        store = self._ledger.store
         job = store.find_training_job(run.region, run.name)
         assert job is not None
         for evaluation in store.list_rule_evaluations_of(job):
             rule_run = self._rule_runs.get((evaluation.region, evaluation.name))
             if rule_run is None:
-                self._journal.change_rule_evaluation(evaluation.region, evaluation.name, _stop_unstarted)
+                self._ledger.change_rule_evaluation(evaluation.region, evaluation.name, _stop_unstarted)
             else:
                 self._limit_rule(rule_run, job, complete=job.status != "Stopped" and run.tensors_ended)
 

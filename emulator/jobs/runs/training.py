@@ -27,13 +27,13 @@ from emulator.jobs.uploads.live import JobUploads
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from emulator.jobs.neighbours import ObjectStore
     from emulator.jobs.records.training_job import SecondaryStatus, TrainingJob
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.host_containers import HostExit
     from emulator.jobs.staging.hosts import Host
+    from emulator.moto_services.s3 import ObjectStore
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _STAGES: tuple[SecondaryStatus, ...] = ("Starting", "Downloading", "Training", "Uploading")
 # How long killed containers may take to be gone before their tensors are gathered all the same.
@@ -116,7 +116,7 @@ class TrainingRun:
                 return job
             return job.transition(stage, now_ms)
 
-        self._job = self._with.journal.change_training_job(self.region, self.name, advance)
+        self._job = self._with.ledger.change_training_job(self.region, self.name, advance)
 
     def download(self) -> None:
         """Input channels and checkpoints, for each host."""
@@ -126,7 +126,7 @@ class TrainingRun:
         for host, opt_ml in self._opt_mls.items():
             self._with.log_writer.ensure_stream(self.region, TRAINING_GROUP, self._name_stream(host))
             for note in filter(None, (resolved.note, note_on_profiler(self._job))):
-                self._write_line(host, LogLine(self._with.journal.now_ms(), f"smdebug-emulator: {note}"))
+                self._write_line(host, LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {note}"))
             download_channels(request, object_store, opt_ml.input_data, self.check_stop, host, self._hosts)
             if request.get("CheckpointConfig"):
                 restore_checkpoints(self._job, opt_ml, object_store, self.check_stop)
@@ -160,7 +160,7 @@ class TrainingRun:
         """Wait until all containers have ended: by themselves, for one of them, by a stop, or when their time is up."""
         exits = self._containers.wait(self._remaining_seconds())
         if exits is None:
-            self._with.journal.change_training_job(self.region, self.name, _exceed_max_runtime)
+            self._with.ledger.change_training_job(self.region, self.name, _exceed_max_runtime)
             self._containers.ask_stop(self._with.settings.stop_grace_seconds)
             exits = self._containers.wait()
         assert exits is not None
@@ -192,11 +192,11 @@ class TrainingRun:
                 ended = job.transition("Failed", now_ms, failure_reason=reason)
             return replace(ended, model_artifacts=self._model_uri, final_metrics=self._metrics.final_metrics)
 
-        self._job = self._with.journal.change_training_job(self.region, self.name, conclude)
+        self._job = self._with.ledger.change_training_job(self.region, self.name, conclude)
 
     def end_stopped(self) -> None:
         """Store the end of a job that was stopped before its container ran."""
-        self._job = self._with.journal.change_training_job(
+        self._job = self._with.ledger.change_training_job(
             self.region, self.name, lambda job, now_ms: job.transition(_end_of_stop(job), now_ms)
         )
 
@@ -209,9 +209,9 @@ class TrainingRun:
                 self._containers.wait(_KILL_SECONDS)
                 self._uploads.finish()
         except (UploadError, ContainerRuntimeError, OSError) as error:
-            log.warning("Tensors of the failed training job %s: %s", self.name, error)
+            logger.warning("Tensors of the failed training job %s: %s", self.name, error)
             self._keep_folder = True
-        self._job = self._with.journal.change_training_job(self.region, self.name, fail_with(failure_reason))
+        self._job = self._with.ledger.change_training_job(self.region, self.name, fail_with(failure_reason))
 
     def clean_up(self) -> None:
         """Leave no container, no network, no thread and no file that is not needed."""
@@ -227,7 +227,7 @@ class TrainingRun:
         """One host needs no network of its own, and an engine has address ranges for some thirty networks only."""
         if len(self._hosts) > 1:
             names = [host.name for host in self._hosts]
-            labels = {STORE_LABEL: self._with.journal.store.id, JOB_LABEL: self._job.arn}
+            labels = {STORE_LABEL: self._with.ledger.store.id, JOB_LABEL: self._job.arn}
             network = self._with.runtime.create_network(name_network(self._job), names, labels)
             self._cluster = Cluster(self._hosts, network)
 
@@ -242,7 +242,7 @@ class TrainingRun:
 
     def _remaining_seconds(self) -> float:
         start_ms = self._job.container_start_ms
-        ran = 0.0 if start_ms is None else (self._with.journal.now_ms() - start_ms) / 1000
+        ran = 0.0 if start_ms is None else (self._with.ledger.now_ms() - start_ms) / 1000
         return max(0.0, self._job.max_runtime_seconds - ran)
 
     def _read_failure(self, ended: HostExit) -> ContainerFailure:

@@ -18,7 +18,7 @@ from emulator.jobs.uploads.folder import UploadError
 if TYPE_CHECKING:
     from emulator.jobs.runs.training import TrainingRun
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def run_training_job(run: TrainingRun) -> None:
@@ -49,10 +49,10 @@ def run_training_job(run: TrainingRun) -> None:
         kind = "ClientError" if isinstance(error.__cause__, NoSuchBucket) else "InternalServerError"
         run.fail(f"{kind}: {error} What the container left is kept in {run.folder}.", keep_folder=True)
     except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
-        log.warning("Training job %s failed: %s", run.name, error)
+        logger.warning("Training job %s failed: %s", run.name, error)
         run.fail(f"InternalServerError: {error}")
     except Exception as error:
-        log.exception("Training job %s failed by a defect of the emulator", run.name)
+        logger.exception("Training job %s failed by a defect of the emulator", run.name)
         run.fail(f"InternalServerError: {type(error).__name__}: {error}. The emulator's log has the traceback.")
     finally:
         run.clean_up()

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from emulator.jobs.neighbours import ObjectStore
     from emulator.jobs.staging.hosts import Host
-    from emulator.moto_services.s3 import S3Uri
+    from emulator.moto_services.s3 import ObjectStore, S3Uri
 
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 

@@ -70,7 +70,7 @@ def build_training_spec(
         mounts=(opt_ml.mount,),
         hostname=host.name,
         network=None if cluster.network is None else cluster.network.name,
-        labels={STORE_LABEL: collaborators.journal.store.id, JOB_LABEL: job.arn, HOST_LABEL: host.name},
+        labels={STORE_LABEL: collaborators.ledger.store.id, JOB_LABEL: job.arn, HOST_LABEL: host.name},
         memory_bytes=find_memory_bytes(host.instance_type),
         shm_bytes=_SHM_BYTES,
     )

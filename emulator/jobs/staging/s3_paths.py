@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from emulator.jobs.neighbours import ObjectStore
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
+    from emulator.moto_services.s3 import ObjectStore
 
 _MAX_NAME_BYTES = 255
 

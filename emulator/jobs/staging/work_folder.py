@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from emulator.settings import Settings
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def find_work_folder(settings: Settings, job_name: str, job_id: str) -> Path:
@@ -26,4 +26,4 @@ def remove_work_folder(folder: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        log.warning("The folder %s could not be removed: %s", folder, error)
+        logger.warning("The folder %s could not be removed: %s", folder, error)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from emulator.jobs.neighbours import ObjectStore
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.staging.opt_ml import OptMl
+    from emulator.moto_services.s3 import ObjectStore
 
 MAX_FAILURE_CHARACTERS = 1024
 # Weights hardly compress: the fastest level gives nearly the size of the slowest in a fraction of its time.

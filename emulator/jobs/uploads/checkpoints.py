@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from emulator.jobs.neighbours import ObjectStore
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.staging.opt_ml import OptMl
+    from emulator.moto_services.s3 import ObjectStore
 
 
 def restore_checkpoints(

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from emulator.jobs.neighbours import ObjectStore
-    from emulator.moto_services.s3 import S3Uri
+    from emulator.moto_services.s3 import ObjectStore, S3Uri
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
 SYNC_SECONDS = 1.0
@@ -201,5 +200,5 @@ class FolderSync:
         except (UploadError, OSError) as error:
             # The next sweep tries again, and the last one raises.
             if not self._failed:
-                log.warning("Sync of %s: %s", self._upload.folder, error)
+                logger.warning("Sync of %s: %s", self._upload.folder, error)
             self._failed = True

@@ -17,13 +17,12 @@ from emulator.jobs.uploads.tensors import TensorUpload, announce_end
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from emulator.jobs.neighbours import ObjectStore
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.staging.opt_ml import OptMl
-    from emulator.moto_services.s3 import S3Uri
+    from emulator.moto_services.s3 import ObjectStore, S3Uri
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class JobUploads:
@@ -112,6 +111,6 @@ def salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
         object_store = collaborators.object_store_for(job.region)
         JobUploads(job, opt_mls, object_store, settings.tensor_poll_seconds).finish()
     except (RequestFailure, UploadError) as error:
-        log.warning("What the lost training job %s saved is kept in %s: %s", job.name, folder, error)
+        logger.warning("What the lost training job %s saved is kept in %s: %s", job.name, folder, error)
         return
     remove_work_folder(folder)

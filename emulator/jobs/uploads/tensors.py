@@ -15,10 +15,9 @@ from emulator.jobs.uploads.folder import FileState, UploadError, join_key, put_f
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from emulator.jobs.neighbours import ObjectStore
-    from emulator.moto_services.s3 import S3Uri
+    from emulator.moto_services.s3 import ObjectStore, S3Uri
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 END_OF_JOB = "training_job_end.ts"
 _INDEX = "index"
@@ -142,7 +141,7 @@ class TensorUpload:
         except Exception as error:
             # The thread lives as long as the training: the next pass tries again, and the last one raises.
             if not self._failed:
-                log.warning("Tensors of %s, tried again: %s", self._job_name, error, exc_info=True)
+                logger.warning("Tensors of %s, tried again: %s", self._job_name, error, exc_info=True)
             self._failed = True
 
     def _look_at(self, relative: str, *, deep: bool) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from emulator.exceptions import ResourceInUse, StartupError, ValidationException
-from emulator.jobs.records.ledger import Journal
+from emulator.jobs.records.ledger import Ledger
 from emulator.jobs.records.listing import encode_token, parse_list_query
 from emulator.jobs.records.rule_evaluation import new_rule_evaluation
 from emulator.jobs.records.store import JobStore
@@ -168,7 +168,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_change_from_many_threads_is_made_once(store: JobStore) -> None:
     add(store, "one")
     publisher = RecordingPublisher(deliver=False)
-    journal = Journal(store, publisher)
+    ledger = Ledger(store, publisher)
     moved = []
 
     def move() -> None:
@@ -178,7 +178,7 @@ def test_change_from_many_threads_is_made_once(store: JobStore) -> None:
             moved.append(now_ms)
             return job.transition("Downloading", now_ms)
 
-        journal.change_training_job("us-east-1", "one", change)
+        ledger.change_training_job("us-east-1", "one", change)
 
     threads = [Thread(target=move) for _ in range(16)]
     for thread in threads:
@@ -211,10 +211,10 @@ def test_reader_sees_one_state_of_a_job_while_it_changes(store: JobStore) -> Non
 def test_event_stays_in_the_outbox_until_delivered(store: JobStore) -> None:
     add(store, "one")
     silent = RecordingPublisher(deliver=False)
-    Journal(store, silent).change_training_job("us-east-1", "one", lambda job, now: job.transition("Downloading", now))
+    Ledger(store, silent).change_training_job("us-east-1", "one", lambda job, now: job.transition("Downloading", now))
     (event,) = silent.events
     assert [row[0] for row in store.list_outbox()] == [event["id"]]
     after_restart = RecordingPublisher()
-    assert Journal(store, after_restart).publish_undelivered() == 1
+    assert Ledger(store, after_restart).publish_undelivered() == 1
     assert after_restart.events == [event]
     assert store.list_outbox() == []
