@@ -17,7 +17,7 @@ from emulator.state_folder import StateFolder
 if TYPE_CHECKING:
     from container_runtime.selection import Selection
     from emulator.gateway.gateway import Rooms
-    from emulator.jobs import TrainingJobs
+    from emulator.jobs import Jobs
     from emulator.jobs.records.store import JobStore
     from emulator.settings import Settings
 
@@ -110,11 +110,11 @@ class Emulator:
 
             # Jobs run, those of the last run included.
             from emulator.gateway.sagemaker import SageMaker
-            from emulator.jobs import TrainingJobs
+            from emulator.jobs import Jobs
             from emulator.moto_services.logs import LogGroups
             from emulator.moto_services.s3 import ObjectStore
 
-            jobs = TrainingJobs(
+            jobs = Jobs(
                 store,
                 runtime,
                 publisher,
@@ -180,7 +180,7 @@ def choose_runtime(settings: Settings) -> Selection:
         raise StartupError(str(error)) from error
 
 
-def recover_jobs(jobs: TrainingJobs, settings: Settings) -> None:
+def recover_jobs(jobs: Jobs, settings: Settings) -> None:
     """Take up the jobs of the last run.
 
     Raises:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
     from emulator.gateway.protocol import WireAnswer
+    from emulator.jobs import Jobs
     from emulator.operations import Handler
-    from emulator.operations.context import Jobs
 
 _TARGET_PREFIX = "SageMaker."
 

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
     Handler = Callable[[dict[str, Any], Context], dict[str, Any]]
 
-# The modules of this folder that are no operation.
-_OTHERS = frozenset({"context", "listing"})
-
 
 def find_operations() -> dict[str, Handler]:
     """Every operation of this folder by its name on the wire, e.g. ``CreateTrainingJob``.
@@ -24,7 +21,7 @@ def find_operations() -> dict[str, Handler]:
     Raises:
         ValueError: a file that does not hold the function it is named after.
     """
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _OTHERS)
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "context")
     return {_wire_name(name): _load(name) for name in names}
 
 

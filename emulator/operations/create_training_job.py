@@ -24,8 +24,8 @@ def create_training_job(request: Request, context: Context) -> Response:
     _check_instances(request)
     _check_rules(request)
     _check_channels(request)
-    job = context.jobs.create(context.region, request)
-    return {"TrainingJobArn": context.jobs.describe(job)["TrainingJobArn"]}
+    job = context.jobs.create_training_job(context.region, request)
+    return {"TrainingJobArn": context.jobs.describe_training_job(job)["TrainingJobArn"]}
 
 
 def _check_algorithm(request: Request) -> None:

@@ -14,4 +14,4 @@ def describe_training_job(request: Request, context: Context) -> Response:
     Raises:
         ValidationException: there is no such job.
     """
-    return context.jobs.describe(context.jobs.get(context.region, request["TrainingJobName"]))
+    return context.jobs.describe_training_job(context.jobs.get_training_job(context.region, request["TrainingJobName"]))

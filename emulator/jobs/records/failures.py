@@ -65,7 +65,7 @@ def describe_algorithm_error(failures: Sequence[ContainerFailure], host_count: i
 
 
 def _describe_failure(failure: ContainerFailure, room: int, *, name_host: bool) -> str:
-    """What one container says about its end, in at most ``room`` characters.
+    """Tell what one container says about its end, in at most ``room`` characters.
 
     The failure file wins where it says something, but lack of memory is said first.
     """
@@ -92,7 +92,7 @@ def _describe_failure(failure: ContainerFailure, room: int, *, name_host: bool) 
 
 
 def _fill_error_message(failure_text: str, last_lines: Sequence[str]) -> str:
-    """The failure file with the script's own error where the toolkit names none.
+    """Return the failure file with the script's own error where the toolkit names none.
 
     AWS's training images capture the script's error for this place; the toolkit by itself leaves it empty, and the
     reason would be in the log only.
@@ -105,7 +105,7 @@ def _fill_error_message(failure_text: str, last_lines: Sequence[str]) -> str:
 
 
 def _find_exception(lines: Sequence[str]) -> str | None:
-    """The line that names the exception of the last Python traceback, None where there is no traceback.
+    """Find the line that names the exception of the last Python traceback, None where there is no traceback.
 
     Not simply the last line: an engine passes standard output and standard error on in separate streams, so that what
     was printed before the traceback may come after it.

@@ -1,4 +1,4 @@
-"""The filters, order and pages of the List operations."""
+"""A page of a List operation: from the request's members to the statement that reads it, and the next page's token."""
 
 from __future__ import annotations
 
@@ -6,30 +6,44 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from sqlalchemy import func, select, tuple_
 
 from emulator.exceptions import ValidationException
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement, Connection, Row, Table
+
 SortBy = Literal["Name", "CreationTime", "Status"]
 DEFAULT_MAX_RESULTS = 10
-MAX_RESULTS = 100
 
-_TIMES = ("creation_time_after", "creation_time_before", "last_modified_time_after", "last_modified_time_before")
-_OTHERS = ("name_contains", "status_equals", "sort_by", "sort_order", "max_results", "next_token")
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Where a page starts: behind the entry with this sort value and name."""
-
-    sort_value: str | int
-    name: str
+_MEMBERS = frozenset(
+    {
+        "NameContains",
+        "StatusEquals",
+        "CreationTimeAfter",
+        "CreationTimeBefore",
+        "LastModifiedTimeAfter",
+        "LastModifiedTimeBefore",
+        "SortBy",
+        "SortOrder",
+        "MaxResults",
+        "NextToken",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """What to list. Times are epoch milliseconds; a bound is exclusive, as "after" and "before" say."""
+    """What to list. Times are epoch milliseconds; a bound is exclusive, as "after" and "before" say.
+
+    Attributes:
+        after: sort value and name of the entry behind which the page starts.
+    """
 
     name_contains: str | None = None
     status_equals: str | None = None
@@ -40,57 +54,81 @@ class ListQuery:
     sort_by: SortBy = "CreationTime"
     descending: bool = False
     max_results: int = DEFAULT_MAX_RESULTS
-    after: Page | None = None
+    after: tuple[str | int, str] | None = None
 
 
-def parse_list_query(filters: dict[str, Any]) -> ListQuery:
-    """Build the query from a List request's members in snake case.
+def parse_list_query(request: Mapping[str, Any]) -> ListQuery:
+    """Build the query from a List request's members, validated against the model; times are aware.
 
     Raises:
         ValidationException: a filter this service does not have, or a token that it did not give.
     """
-    unknown = sorted(set(filters) - set(_TIMES) - set(_OTHERS))
-    if unknown:
+    if unknown := sorted(set(request) - _MEMBERS):
         raise ValidationException(f"Listing cannot filter by {', '.join(unknown)} yet. Leave it out.")
-    times = {name: None if filters.get(name) is None else _to_ms(filters[name]) for name in _TIMES}
     return ListQuery(
-        name_contains=filters.get("name_contains"),
-        status_equals=filters.get("status_equals"),
-        creation_after_ms=times["creation_time_after"],
-        creation_before_ms=times["creation_time_before"],
-        last_modified_after_ms=times["last_modified_time_after"],
-        last_modified_before_ms=times["last_modified_time_before"],
-        sort_by=filters.get("sort_by") or "CreationTime",
-        descending=filters.get("sort_order") == "Descending",
-        max_results=min(int(filters.get("max_results") or DEFAULT_MAX_RESULTS), MAX_RESULTS),
-        after=parse_token(filters["next_token"]) if filters.get("next_token") else None,
+        name_contains=request.get("NameContains"),
+        status_equals=request.get("StatusEquals"),
+        creation_after_ms=_to_ms(request.get("CreationTimeAfter")),
+        creation_before_ms=_to_ms(request.get("CreationTimeBefore")),
+        last_modified_after_ms=_to_ms(request.get("LastModifiedTimeAfter")),
+        last_modified_before_ms=_to_ms(request.get("LastModifiedTimeBefore")),
+        sort_by=request.get("SortBy", "CreationTime"),
+        descending=request.get("SortOrder") == "Descending",
+        max_results=request.get("MaxResults", DEFAULT_MAX_RESULTS),
+        after=_parse_token(request["NextToken"]) if request.get("NextToken") else None,
     )
 
 
-def encode_token(page: Page) -> str:
-    """The opaque NextToken for ``page``."""
-    return base64.urlsafe_b64encode(json.dumps([page.sort_value, page.name]).encode()).decode()
+def select_page(
+    connection: Connection, table: Table, status: ColumnElement[str], region: str, query: ListQuery
+) -> tuple[Sequence[Row[Any]], str | None]:
+    """One page of ``table`` and the token of the next one; ``status`` is the column that a list filters by."""
+    columns: Mapping[SortBy, ColumnElement[Any]] = {
+        "Name": table.c.name,
+        "CreationTime": table.c.creation_ms,
+        "Status": status,
+    }
+    column = columns[query.sort_by]
+    statement = select(table, column.label("sort_value")).where(table.c.region == region)
+    if query.name_contains is not None:
+        # instr, not LIKE: the name's letters count as they are, and % and _ mean themselves.
+        statement = statement.where(func.instr(table.c.name, query.name_contains) > 0)
+    if query.status_equals is not None:
+        statement = statement.where(status == query.status_equals)
+    for time, after, before in (
+        (table.c.creation_ms, query.creation_after_ms, query.creation_before_ms),
+        (table.c.last_modified_ms, query.last_modified_after_ms, query.last_modified_before_ms),
+    ):
+        if after is not None:
+            statement = statement.where(time > after)
+        if before is not None:
+            statement = statement.where(time < before)
+    if query.after is not None:
+        key = tuple_(column, table.c.name)
+        statement = statement.where(key < query.after if query.descending else key > query.after)
+    order = (column.desc(), table.c.name.desc()) if query.descending else (column, table.c.name)
+    rows = connection.execute(statement.order_by(*order).limit(query.max_results + 1)).all()
+    if len(rows) <= query.max_results:
+        return rows, None
+    last = rows[query.max_results - 1]
+    return rows[: query.max_results], _encode_token(last.sort_value, last.name)
 
 
-def parse_token(token: str) -> Page:
-    """Read a NextToken back.
+def _encode_token(sort_value: str | int, name: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([sort_value, name]).encode()).decode()
 
-    Raises:
-        ValidationException: it is none of ours.
-    """
+
+def _parse_token(token: str) -> tuple[str | int, str]:
     try:
         decoded = json.loads(base64.urlsafe_b64decode(token.encode()))
     except (binascii.Error, ValueError):
         decoded = None
     match decoded:
         case [int() | str() as sort_value, str() as name]:
-            return Page(sort_value, name)
+            return sort_value, name
         case _:
             raise ValidationException("Invalid NextToken: pass on what the last page of this listing returned.")
 
 
-def _to_ms(moment: datetime | float) -> int:
-    if isinstance(moment, datetime):
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return round(aware.timestamp() * 1000)
-    return round(moment * 1000)
+def _to_ms(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1000)

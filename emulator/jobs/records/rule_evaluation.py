@@ -88,13 +88,13 @@ class RuleEvaluation:
         return not TRANSITIONS[self.status]
 
     def start(self, now_ms: int) -> RuleEvaluation:
-        """The same evaluation with its container running."""
+        """Return the evaluation with its container running."""
         return replace(self, start_ms=now_ms, last_modified_ms=now_ms)
 
     def transition(
         self, status: RuleEvaluationStatus, now_ms: int, *, status_details: str | None = None
     ) -> RuleEvaluation:
-        """The evaluation with a new status.
+        """Return the evaluation with a new status.
 
         Raises:
             UndeclaredTransitionError: the table has no such move.
@@ -108,6 +108,18 @@ class RuleEvaluation:
             last_modified_ms=now_ms,
             end_ms=None if TRANSITIONS[status] else now_ms,
         )
+
+    def begin_stop(self, now_ms: int) -> RuleEvaluation:
+        """Return the evaluation as Stopping, or as it is when it has ended or is stopping already."""
+        return self.transition("Stopping", now_ms) if self.status == "InProgress" else self
+
+    def end(self, status: RuleEvaluationStatus, now_ms: int, status_details: str | None) -> RuleEvaluation:
+        """Return the evaluation with its final status, or as it is when it has one."""
+        return self if self.ended else self.transition(status, now_ms, status_details=status_details)
+
+    def end_unstarted(self, now_ms: int) -> RuleEvaluation:
+        """Return the evaluation as Stopped, whose container will never start, or as it is when it has ended."""
+        return self.end("Stopped", now_ms, "The evaluation ended before its container started.")
 
 
 def build_processing_job_name(training_job_name: str, rule_configuration_name: str, suffix: str) -> str:
@@ -135,6 +147,6 @@ def new_rule_evaluation(
     suffix: str,
     now_ms: int,
 ) -> RuleEvaluation:
-    """An evaluation that waits for its training to start."""
+    """Build an evaluation that waits for its training to start."""
     name = build_processing_job_name(training_job_name, configuration["RuleConfigurationName"], suffix)
     return RuleEvaluation(account_id, region, name, training_job_name, position, configuration, now_ms, now_ms)

@@ -42,7 +42,7 @@ def build_training_job_event(
     event_id: str,
     now_ms: int,
 ) -> dict[str, Any]:
-    """The event of a change to ``job`` or to one of its rules' statuses."""
+    """Build the event of a change to ``job`` or to one of its rules' statuses."""
     detail = _with_millisecond_times(describe_training_job(job, evaluations))
     detail["Tags"] = {tag["Key"]: tag["Value"] for tag in tags}
     return _build_envelope(
@@ -58,7 +58,7 @@ def build_processing_job_event(
     event_id: str,
     now_ms: int,
 ) -> dict[str, Any]:
-    """The event of a change to the processing job that evaluates a rule of ``job``."""
+    """Build the event of a change to the processing job that evaluates a rule of ``job``."""
     detail = _with_millisecond_times(describe_processing_job(evaluation, job))
     detail["Tags"] = {tag["Key"]: tag["Value"] for tag in tags}
     return _build_envelope(
@@ -89,7 +89,7 @@ def _build_envelope(
 
 
 def _with_millisecond_times(description: dict[str, Any]) -> dict[str, Any]:
-    """A copy with the run state's times in epoch milliseconds, as whole numbers."""
+    """Copy it with the run state's times in epoch milliseconds, as whole numbers."""
     changed = dict(description)
     for key, value in description.items():
         if key in _TIMES:

@@ -13,13 +13,8 @@ from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from emulator.exceptions import ResourceInUse, StartupError
 from emulator.jobs.records import tables
-from emulator.jobs.records.rows import (
-    build_rule_evaluation_row,
-    build_training_job_row,
-    load_rule_evaluation,
-    load_training_jobs,
-    select_page,
-)
+from emulator.jobs.records.listing import select_page
+from emulator.jobs.records.rows import build_row, load_rule_evaluation, load_training_jobs
 from emulator.jobs.records.training_job import ENDED_STATUSES
 
 if TYPE_CHECKING:
@@ -28,7 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from emulator.jobs.records.listing import ListQuery, Page
+    from emulator.jobs.records.listing import ListQuery
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
 
@@ -111,33 +106,33 @@ class JobStore:
             yield StoreTransaction(connection)
 
     def find_training_job(self, region: str, name: str) -> TrainingJob | None:
-        """The job, or None."""
+        """Find the job, or None."""
         with self._reading() as transaction:
             return transaction.find_training_job(region, name)
 
     def find_rule_evaluation(self, region: str, name: str) -> RuleEvaluation | None:
-        """The rule evaluation that runs as the processing job ``name``, or None."""
+        """Find the rule evaluation that runs as the processing job ``name``, or None."""
         with self._reading() as transaction:
             return transaction.find_rule_evaluation(region, name)
 
     def list_rule_evaluations_of(self, job: TrainingJob) -> list[RuleEvaluation]:
-        """A job's rule evaluations in the order of its request."""
+        """List a job's rule evaluations in the order of its request."""
         with self._reading() as transaction:
             return transaction.list_rule_evaluations_of(job)
 
-    def list_training_jobs(self, region: str, query: ListQuery) -> tuple[list[TrainingJob], Page | None]:
-        """One page of jobs, and where the next one starts."""
+    def list_training_jobs(self, region: str, query: ListQuery) -> tuple[list[TrainingJob], str | None]:
+        """One page of jobs, and the token of the next one."""
         table = tables.training_jobs
         with self._engine.connect() as connection:
-            rows, page = select_page(connection, table, table.c.status, region, query)
-            return load_training_jobs(connection, rows), page
+            rows, next_token = select_page(connection, table, table.c.status, region, query)
+            return load_training_jobs(connection, rows), next_token
 
-    def list_processing_jobs(self, region: str, query: ListQuery) -> tuple[list[RuleEvaluation], Page | None]:
-        """One page of rule evaluations, and where the next one starts."""
+    def list_processing_jobs(self, region: str, query: ListQuery) -> tuple[list[RuleEvaluation], str | None]:
+        """One page of rule evaluations, and the token of the next one."""
         table = tables.rule_evaluations
         with self._engine.connect() as connection:
-            rows, page = select_page(connection, table, table.c.processing_job_status, region, query)
-            return [load_rule_evaluation(row) for row in rows], page
+            rows, next_token = select_page(connection, table, table.c.processing_job_status, region, query)
+            return [load_rule_evaluation(row) for row in rows], next_token
 
     def list_running_training_jobs(self) -> list[TrainingJob]:
         """Every job that has not ended, in all regions, oldest first."""
@@ -166,7 +161,7 @@ class JobStore:
             )
 
     def list_tags(self, arn: str) -> list[dict[str, str]]:
-        """A resource's tags, in the order they were first given."""
+        """List a resource's tags, in the order they were first given."""
         with self._reading() as transaction:
             return transaction.list_tags(arn)
 
@@ -194,19 +189,19 @@ class StoreTransaction:
         self._connection = connection
 
     def find_training_job(self, region: str, name: str) -> TrainingJob | None:
-        """The job, or None."""
+        """Find the job, or None."""
         table = tables.training_jobs
         rows = self._connection.execute(select(table).where(table.c.region == region, table.c.name == name)).all()
         return next(iter(load_training_jobs(self._connection, rows)), None)
 
     def find_rule_evaluation(self, region: str, name: str) -> RuleEvaluation | None:
-        """The rule evaluation, or None."""
+        """Find the rule evaluation, or None."""
         table = tables.rule_evaluations
         row = self._connection.execute(select(table).where(table.c.region == region, table.c.name == name)).first()
         return None if row is None else load_rule_evaluation(row)
 
     def list_rule_evaluations_of(self, job: TrainingJob) -> list[RuleEvaluation]:
-        """A job's rule evaluations in the order of its request."""
+        """List a job's rule evaluations in the order of its request."""
         table = tables.rule_evaluations
         statement = (
             select(table)
@@ -224,7 +219,7 @@ class StoreTransaction:
             ResourceInUse: its name is taken.
         """
         try:
-            self._connection.execute(insert(tables.training_jobs).values(**build_training_job_row(job)))
+            self._connection.execute(insert(tables.training_jobs), build_row(tables.training_jobs, job))
         except IntegrityError:
             raise ResourceInUse(
                 "Training job names must be unique within an AWS account and region, and a training job with this "
@@ -232,16 +227,14 @@ class StoreTransaction:
             ) from None
         self._save_transitions(job)
         for evaluation in evaluations:
-            self._connection.execute(insert(tables.rule_evaluations).values(**build_rule_evaluation_row(evaluation)))
+            self._connection.execute(insert(tables.rule_evaluations), build_row(tables.rule_evaluations, evaluation))
         self.set_tags(job.arn, tags)
 
     def save_training_job(self, job: TrainingJob) -> None:
         """Store a job's new state."""
         table = tables.training_jobs
         self._connection.execute(
-            update(table)
-            .where(table.c.region == job.region, table.c.name == job.name)
-            .values(**build_training_job_row(job))
+            update(table).where(table.c.region == job.region, table.c.name == job.name).values(build_row(table, job))
         )
         self._save_transitions(job)
         metrics = tables.final_metrics
@@ -280,7 +273,7 @@ class StoreTransaction:
         self._connection.execute(
             update(table)
             .where(table.c.region == evaluation.region, table.c.name == evaluation.name)
-            .values(**build_rule_evaluation_row(evaluation))
+            .values(build_row(table, evaluation))
         )
 
     def add_event(self, event_id: str, region: str, event: Mapping[str, Any]) -> None:
@@ -298,7 +291,7 @@ class StoreTransaction:
             self._connection.execute(delete(table).where(table.c.sequence <= sequence - KEPT_MESSAGES))
 
     def list_tags(self, arn: str) -> list[dict[str, str]]:
-        """A resource's tags."""
+        """List a resource's tags."""
         table = tables.tags
         rows = self._connection.execute(select(table).where(table.c.arn == arn).order_by(table.c.position))
         return [{"Key": row.key, "Value": row.value} for row in rows]

@@ -170,7 +170,7 @@ class TrainingJob:
         failure_reason: str | None = None,
         stop_cause: StopCause | None = None,
     ) -> TrainingJob:
-        """The job one stage further.
+        """Return the job one stage further.
 
         Raises:
             UndeclaredTransitionError: the table has no such move.
@@ -192,6 +192,20 @@ class TrainingJob:
             stop_cause=stop_cause or self.stop_cause,
         )
 
+    def begin_stop(self, now_ms: int, cause: StopCause = "StopTrainingJob") -> TrainingJob:
+        """Return the job as Stopping, or as it is when it has ended or is stopping already."""
+        if self.ended or self.status == "Stopping":
+            return self
+        return self.transition("Stopping", now_ms, stop_cause=cause)
+
+    def end_stop(self, now_ms: int) -> TrainingJob:
+        """Return the job that was Stopping at its end, which is named after what stopped it."""
+        return self.transition("Stopped" if self.stop_cause != "MaxRuntimeExceeded" else self.stop_cause, now_ms)
+
+    def fail(self, now_ms: int, failure_reason: str) -> TrainingJob:
+        """Return the job as Failed, or as it is when it has ended."""
+        return self if self.ended else self.transition("Failed", now_ms, failure_reason=failure_reason)
+
     def _start_of(self, secondary: SecondaryStatus) -> int | None:
         return next((entry.start_ms for entry in self.transitions if entry.status == secondary), None)
 
@@ -202,6 +216,6 @@ def build_training_job_arn(account_id: str, region: str, name: str) -> str:
 
 
 def new_training_job(account_id: str, region: str, job_id: str, request: Mapping[str, Any], now_ms: int) -> TrainingJob:
-    """A job at the first moment of its life."""
+    """Build a job at the first moment of its life."""
     first = SecondaryStatusTransition("Starting", now_ms, None, STATUS_MESSAGES["Starting"])
     return TrainingJob(account_id, region, request["TrainingJobName"], job_id, request, now_ms, now_ms, (first,))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from container_runtime.runtime import ContainerRuntime
     from emulator.jobs.records.ledger import Ledger
     from emulator.jobs.runs.logs import LogWriter
+    from emulator.jobs.runs.threads import RunThreads
     from emulator.moto_services.s3 import ObjectStore
     from emulator.settings import Settings
 
@@ -21,16 +22,20 @@ class Collaborators:
 
     Attributes:
         ledger: stores changes, then announces them.
+        threads: drive the runs.
         runtime: the container back end.
         object_store_for: S3 of a region.
         log_writer: CloudWatch Logs.
         settings: the emulator's.
         endpoint_url: where a container reaches the emulator.
+        rule_stop_grace_seconds: what rules get to judge the steps saved by a training that was stopped.
     """
 
     ledger: Ledger
+    threads: RunThreads
     runtime: ContainerRuntime
     object_store_for: Callable[[str], ObjectStore]
     log_writer: LogWriter
     settings: Settings
     endpoint_url: str
+    rule_stop_grace_seconds: float

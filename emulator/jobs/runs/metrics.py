@@ -67,7 +67,7 @@ def _compile(name: str, pattern: str) -> Any:
 
 
 def _read_number(found: Any) -> float | None:
-    """The first group as a finite number: what JSON cannot hold is no metric."""
+    """Read the first group as a finite number: what JSON cannot hold is no metric."""
     if found is None or not found.re.groups or found.group(1) is None:
         return None
     try:

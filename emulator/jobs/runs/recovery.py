@@ -1,4 +1,4 @@
-"""After a restart: which containers belong to jobs that have not ended, and what becomes of the rest."""
+"""After a restart: jobs whose containers still run are taken up again, the others end, and nothing else is left."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_container, remove_network
+from emulator.jobs.runs.rule import RuleRun
+from emulator.jobs.runs.training import TrainingRun
 from emulator.jobs.staging.hosts import list_hosts
+from emulator.jobs.staging.opt_ml import find_work_folder, locate_opt_ml, remove_work_folder
+from emulator.jobs.uploads.folder import UploadError
+from emulator.jobs.uploads.live import LiveUploads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,29 +22,61 @@ if TYPE_CHECKING:
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.store import JobStore
     from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.runs.collaborators import Collaborators
 
 logger = logging.getLogger(__name__)
 
 
+def recover(collaborators: Collaborators) -> None:
+    """Take up what the last process left; call it once, before the first request.
+
+    Raises:
+        ContainerRuntimeError: the engine does not answer.
+    """
+    ledger, threads = collaborators.ledger, collaborators.threads
+    left = find_left_over(ledger.store, collaborators.runtime)
+    published = ledger.publish_undelivered()
+    if published or left.jobs or left.lost_jobs:
+        logger.info(
+            "Recovery: %d jobs taken up again, %d lost, %d events published again",
+            len(left.jobs),
+            len(left.lost_jobs),
+            published,
+        )
+    for job in left.lost_jobs:
+        _lose_job(job, collaborators)
+    for evaluation in left.lost_evaluations:
+        _lose_evaluation(evaluation, collaborators)
+    for evaluation, container_id in left.evaluations:
+        training_job = ledger.store.find_training_job(evaluation.region, evaluation.training_job_name)
+        assert training_job is not None
+        run = RuleRun(evaluation, training_job, collaborators, container_id)
+        if training_job.ended:
+            run.limit(training_job, complete=training_job.status == "Completed")
+        threads.start(run)
+    # After the rules that run: a job taken up again starts those that do not.
+    for job, container_ids in left.jobs:
+        threads.start(TrainingRun(job, collaborators, container_ids))
+
+
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class LeftOver:
     """What the last process left.
 
     Attributes:
         jobs: those to take up again, each with its containers' ids by host.
         evaluations: those to take up again, each with its container's id.
-        lost_jobs, lost_evaluations: those of which a container was never started or is gone.
-        waiting_evaluations: those whose training has not come to start them, in a job that is taken up again.
+        lost_jobs, lost_evaluations: those of which a container was never started or is gone. An evaluation that waits
+            for a training that is taken up again is not lost.
     """
 
     jobs: Sequence[tuple[TrainingJob, Mapping[str, str]]]
     lost_jobs: Sequence[TrainingJob]
     evaluations: Sequence[tuple[RuleEvaluation, str]]
     lost_evaluations: Sequence[RuleEvaluation]
-    waiting_evaluations: Sequence[RuleEvaluation]
 
 
-def find_left_over(store: JobStore, runtime: ContainerRuntime) -> Recovered:
+def find_left_over(store: JobStore, runtime: ContainerRuntime) -> LeftOver:
     """Match the store's unended jobs with the runtime's containers, and remove what belongs to no job that goes on.
 
     Those are containers and networks of jobs that have ended, and of jobs that lack the container of a host.
@@ -59,32 +97,12 @@ def find_left_over(store: JobStore, runtime: ContainerRuntime) -> Recovered:
     for network in runtime.find_networks({STORE_LABEL: store.id}):
         if network.labels[JOB_LABEL] not in wanted:
             remove_network(runtime, network.name)
-    waiting = [each for each in evaluations if each.arn not in containers and _still_waits(each, names)]
-    return Recovered(
+    return LeftOver(
         jobs=taken_up,
         lost_jobs=[job for job, _ in jobs if (job.region, job.name) not in names],
         evaluations=[(each, containers[each.arn].id) for each in evaluations if each.arn in containers],
-        lost_evaluations=[each for each in evaluations if each.arn not in containers and each not in waiting],
-        waiting_evaluations=waiting,
+        lost_evaluations=[each for each in evaluations if each.arn not in containers and not _still_waits(each, names)],
     )
-
-
-def describe_lost_job(job: TrainingJob) -> str:
-    """FailureReason of a job of which a container is not there any more."""
-    several = len(list_hosts(job.request)) > 1
-    containers = "its training containers were" if several else "its training container was"
-    if job.container_start_ms is None:
-        happened = f"before {containers} started"
-    else:
-        happened = f"and {containers} {'not all there' if several else 'gone'} when it came back"
-    return f"InternalServerError: The emulator was ended during {job.secondary_status}, {happened}. Send the job again."
-
-
-def describe_lost_evaluation(evaluation: RuleEvaluation) -> str:
-    """StatusDetails of an evaluation whose container is not there any more."""
-    if evaluation.start_ms is None:
-        return "InternalServerError: The emulator was ended before the rule's container was started."
-    return "InternalServerError: The emulator was ended, and the rule's container was gone when it came back."
 
 
 def _still_waits(evaluation: RuleEvaluation, taken_up: set[tuple[str, str]]) -> bool:
@@ -93,3 +111,43 @@ def _still_waits(evaluation: RuleEvaluation, taken_up: set[tuple[str, str]]) -> 
 
 def _find_hosts(job: TrainingJob, containers: Sequence[Container]) -> dict[str, str]:
     return {each.labels[HOST_LABEL]: each.id for each in containers if each.labels[JOB_LABEL] == job.arn}
+
+
+def _lose_job(job: TrainingJob, collaborators: Collaborators) -> None:
+    """End a job of which a container is not there any more, what it saved in S3."""
+    several = len(list_hosts(job.request)) > 1
+    containers = "its training containers were" if several else "its training container was"
+    if job.container_start_ms is None:
+        happened = f"before {containers} started"
+    else:
+        happened = f"and {containers} {'not all there' if several else 'gone'} when it came back"
+    reason = f"The emulator was ended during {job.secondary_status}, {happened}. Send the job again."
+    _salvage_tensors(job, collaborators)
+    collaborators.ledger.change_training_job(
+        job.region, job.name, lambda each, now_ms: each.fail(now_ms, f"InternalServerError: {reason}")
+    )
+
+
+def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
+    """Upload what a lost job's containers have saved, say that no more comes, and remove the job's folder."""
+    settings = collaborators.settings
+    folder = find_work_folder(settings, job.name, job.id)
+    try:
+        opt_mls = [locate_opt_ml(folder / host.name, job.request) for host in list_hosts(job.request)]
+        object_store = collaborators.object_store_for(job.region)
+        LiveUploads(job, opt_mls, object_store, settings.tensor_poll_seconds).finish()
+    except (RequestFailure, UploadError) as error:
+        logger.warning("What the lost training job %s saved is kept in %s: %s", job.name, folder, error)
+        return
+    remove_work_folder(folder)
+
+
+def _lose_evaluation(evaluation: RuleEvaluation, collaborators: Collaborators) -> None:
+    """End an evaluation whose container is not there any more."""
+    happened = " before the rule's container was started."
+    if evaluation.start_ms is not None:
+        happened = ", and the rule's container was gone when it came back."
+    details = f"InternalServerError: The emulator was ended{happened}"
+    collaborators.ledger.change_rule_evaluation(
+        evaluation.region, evaluation.name, lambda each, now_ms: each.end("Error", now_ms, details)
+    )

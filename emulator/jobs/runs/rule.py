@@ -1,10 +1,11 @@
-"""A rule evaluation's life, top to bottom: one processing job beside the training it watches."""
+"""The life of a rule evaluation, to be read from top to bottom: one processing job beside the training it watches."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, cast
@@ -18,7 +19,7 @@ from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL, JobContainer, r
 from emulator.jobs.runs.logs import PROCESSING_GROUP, build_stream_name
 from emulator.jobs.staging.container_files import read_small_file
 from emulator.jobs.staging.instance_types import find_memory_bytes
-from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment
+from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment, find_work_folder, remove_work_folder
 from emulator.jobs.staging.rule_configuration import (
     build_rule_configuration,
     check_local_path,
@@ -28,10 +29,11 @@ from emulator.jobs.staging.rule_configuration import (
     locate_output,
 )
 from emulator.jobs.staging.s3_paths import build_rule_output_uri, require_bucket
-from emulator.jobs.staging.work_folder import find_work_folder, remove_work_folder
 from emulator.jobs.uploads.folder import FolderUpload, UploadError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from container_runtime.runtime import Exit
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.runs.collaborators import Collaborators
@@ -60,29 +62,8 @@ class Verdict:
     details: str | None
 
 
-def run_rule_evaluation(run: RuleRun) -> None:
-    """Drive one rule evaluation from where it is to its end. Never raises; the training goes on whatever happens."""
-    try:
-        if not run.taken_up:
-            run.prepare()
-            run.start_container()
-        run.follow_container()
-        run.record(run.wait_for_verdict())
-        run.upload_output()
-    except (ImageNotFoundError, ContainerStartError, RequestFailure) as error:
-        run.record(Verdict("Error", f"ClientError: {error}"))
-    except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
-        logger.warning("Rule evaluation %s failed: %s", run.name, error)
-        run.record(Verdict("Error", f"InternalServerError: {error}"))
-    except Exception as error:
-        logger.exception("Rule evaluation %s failed by a defect of the emulator", run.name)
-        run.record(Verdict("Error", f"InternalServerError: {type(error).__name__}: {error}."))
-    finally:
-        run.clean_up()
-
-
 class RuleRun:
-    """What the stages of one evaluation share, and what other threads may ask of it."""
+    """The run of one rule evaluation. Its own thread calls ``live``; others may ask it to stop or limit its time."""
 
     def __init__(
         self,
@@ -92,13 +73,13 @@ class RuleRun:
         container_id: str | None = None,
     ) -> None:
         """Prepare a run; ``container_id`` names the container that it had before a restart."""
-        self.region, self.name = evaluation.region, evaluation.name
-        self.folder = find_work_folder(collaborators.settings, evaluation.name, job.id)
-        self.taken_up = container_id is not None
+        self.arn, self.name = evaluation.arn, evaluation.name
         self._evaluation = evaluation
         self._job = job
         self._with = collaborators
+        self._folder = find_work_folder(collaborators.settings, evaluation.name, job.id)
         self._object_store = collaborators.object_store_for(evaluation.region)
+        self._taken_up = container_id is not None
         self._container_id = container_id
         self._container: JobContainer | None = None
         self._lock = Lock()
@@ -109,25 +90,43 @@ class RuleRun:
         self._deadline_details = ""
         self._keep_folder = False
         self._reached: Verdict | None = None
-        self._mount = Mount(self.folder / "ml", TARGET)
+        self._mount = Mount(self._folder / "ml", TARGET)
         # As the container sees the folder of the rule's files.
-        self._output = locate_output(self._mount, self.folder / "rule-output", evaluation)
+        self._output = locate_output(self._mount, self._folder / "rule-output", evaluation)
         self._stream = build_stream_name(evaluation.name, _HOST, evaluation.creation_ms)
 
-    def ask_stop(self, grace_seconds: float, details: str | None = None) -> None:
-        """Stop the evaluation; returns at once. Any thread may call it, more than once."""
-        with self._lock:
-            self._stop_grace = grace_seconds
-            self._stop_details = details or self._stop_details
-            if self._container is not None:
-                self._container.ask_stop(grace_seconds)
+    def live(self) -> None:
+        """Drive the evaluation from where it is to its end; the training goes on whatever happens."""
+        with self._failing_alone():
+            if not self._taken_up:
+                self._prepare()
+                self._start_container()
+            self._follow_container()
+            self._record(self._wait_for_verdict())
+            self._upload_output()
 
-    def limit(self, seconds: float, details: str) -> None:
-        """Give the evaluation that much longer, as its tensors have ended; then it is stopped, with these details."""
-        self._deadline_details = details
-        self._deadline = time.monotonic() + seconds
+    @contextmanager
+    def _failing_alone(self) -> Iterator[None]:
+        """Whatever goes wrong in the stages ends this evaluation as Error and nothing else."""
+        try:
+            try:
+                yield
+            except (ImageNotFoundError, ContainerStartError, RequestFailure) as error:
+                self._record(Verdict("Error", f"ClientError: {error}"))
+            except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
+                logger.warning("Rule evaluation %s failed: %s", self.name, error)
+                self._record(Verdict("Error", f"InternalServerError: {error}"))
+            except Exception as error:
+                logger.exception("Rule evaluation %s failed by a defect of the emulator", self.name)
+                self._record(Verdict("Error", f"InternalServerError: {type(error).__name__}: {error}."))
+            finally:
+                self._clean_up()
+        except Exception as error:  # the store itself failed
+            logger.exception("The state of the rule evaluation %s could not be stored", self.name)
+            lost = Verdict("Error", f"InternalServerError: The evaluation's state could not be stored: {error}")
+            self._with.threads.store_at_last(lambda: self._record_at_last(lost))
 
-    def prepare(self) -> None:
+    def _prepare(self) -> None:
         """Write the rule's configuration into its /opt/ml."""
         check_local_path(self._evaluation)
         for folder in (self._mount.source / "config", self._mount.source / "output", self._output.source):
@@ -142,12 +141,12 @@ class RuleRun:
         )
         (self._mount.source / _CONFIGURATION).write_text(json.dumps(content, indent=1))
 
-    def start_container(self) -> None:
+    def _start_container(self) -> None:
         """Start the rule's container."""
         runtime, configuration = self._with.runtime, self._evaluation.configuration
         image = configuration["RuleEvaluatorImage"]
         resolved = runtime.resolve_image(image)
-        self._with.log_writer.ensure_stream(self.region, PROCESSING_GROUP, self._stream)
+        self._with.log_writer.ensure_stream(self._evaluation.region, PROCESSING_GROUP, self._stream)
         if resolved.note:
             self._write_line(LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {resolved.note}"))
         for note in describe_limits(configuration):
@@ -160,7 +159,7 @@ class RuleRun:
                 environment={
                     "PROCESSING_JOB_NAME": self.name,
                     "PROCESSING_JOB_ARN": self._evaluation.arn,
-                    **build_aws_environment(self.region, settings, self._with.endpoint_url),
+                    **build_aws_environment(self._evaluation.region, settings, self._with.endpoint_url),
                     "SMDEBUG_RULE_CONFIG_PATH": runtime.path_in_container(self._mount, _CONFIGURATION),
                 },
                 mounts=(self._mount,) if is_below(self._mount, self._output) else (self._mount, self._output),
@@ -170,13 +169,11 @@ class RuleRun:
             )
         )
 
-    def follow_container(self) -> None:
+    def _follow_container(self) -> None:
         """Read its log and wait for its end."""
         assert self._container_id is not None
         if self._evaluation.start_ms is None:
-            self._evaluation = self._with.ledger.change_rule_evaluation(
-                self.region, self.name, lambda each, now_ms: each.start(now_ms)
-            )
+            self._change(RuleEvaluation.start)
         container = JobContainer(self._with.runtime, self._container_id, self.name, self._write_line)
         with self._lock:
             self._container = container
@@ -186,7 +183,7 @@ class RuleRun:
             elif self._evaluation.status == "Stopping":
                 container.ask_stop(self._with.settings.stop_grace_seconds)
 
-    def wait_for_verdict(self) -> Verdict:
+    def _wait_for_verdict(self) -> Verdict:
         """Wait for the verdict file, or for a container that ends without one."""
         container = self._container
         assert container is not None
@@ -199,28 +196,30 @@ class RuleRun:
                 return self._judge_exit(exit_status, container.read_to_end())
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self._deadline = None
-                self._stop_at_deadline()
+                self._begin_stop(self._with.settings.stop_grace_seconds, self._deadline_details)
 
-    def record(self, verdict: Verdict) -> None:
+    def _read_verdict(self) -> Verdict | None:
+        content = read_small_file(self._mount.source / _VERDICT, _MAX_VERDICT_BYTES)
+        return None if content is None else parse_verdict(content)
+
+    def _judge_exit(self, exit_status: Exit, last_lines: list[str]) -> Verdict:
+        if self._stop_grace is not None or self._evaluation.status == "Stopping":
+            return Verdict("Stopped", self._stop_details)
+        return Verdict("Error", describe_exit_without_verdict(exit_status, last_lines))
+
+    def _record(self, verdict: Verdict) -> None:
         """Store the evaluation's final status, unless it has one."""
         self._reached = self._reached or verdict
+        self._change(lambda evaluation, now_ms: evaluation.end(verdict.status, now_ms, verdict.details))
 
-        def conclude(evaluation: RuleEvaluation, now_ms: int) -> RuleEvaluation:
-            if evaluation.ended:
-                return evaluation
-            return evaluation.transition(verdict.status, now_ms, status_details=verdict.details)
-
-        self._with.ledger.change_rule_evaluation(self.region, self.name, conclude)
-
-    def record_at_last(self, reason: str) -> None:
-        """Store the first final status that there was, which could not be stored; an Error where it never can be."""
-        lost = Verdict("Error", reason)
+    def _record_at_last(self, lost: Verdict) -> None:
+        """Store the first final status that there was, which could not be stored; ``lost`` where it never can be."""
         try:
-            self.record(self._reached or lost)
+            self._record(self._reached or lost)
         except Exception:  # noqa: BLE001 - why was said when it was tried first
-            self.record(lost)
+            self._record(lost)
 
-    def upload_output(self) -> None:
+    def _upload_output(self) -> None:
         """Wait for the container's end, then upload what the rule wrote.
 
         The status is final by then: a failure here is said in the log and changes nothing.
@@ -238,37 +237,51 @@ class RuleRun:
             FolderUpload(self._output.source, self._object_store, destination).sweep()
         except (RequestFailure, UploadError) as error:
             self._keep_folder = True
-            logger.warning("The output of the rule evaluation %s is kept in %s: %s", self.name, self.folder, error)
+            logger.warning("The output of the rule evaluation %s is kept in %s: %s", self.name, self._folder, error)
 
-    def clean_up(self) -> None:
+    def _clean_up(self) -> None:
         """Leave no container, no thread and no file."""
         if self._container is not None:
             self._container.close()
         elif self._container_id is not None:
             remove_container(self._with.runtime, self._container_id)
         if not self._keep_folder:
-            remove_work_folder(self.folder)
+            remove_work_folder(self._folder)
 
-    def _read_verdict(self) -> Verdict | None:
-        content = read_small_file(self._mount.source / _VERDICT, _MAX_VERDICT_BYTES)
-        return None if content is None else parse_verdict(content)
+    def ask_stop(self, grace_seconds: float, details: str | None = None) -> None:
+        """Stop the evaluation; returns at once. Any thread may call it, more than once."""
+        with self._lock:
+            self._stop_grace = grace_seconds
+            self._stop_details = details or self._stop_details
+            if self._container is not None:
+                self._container.ask_stop(grace_seconds)
 
-    def _judge_exit(self, exit_status: Exit, last_lines: list[str]) -> Verdict:
-        if self._stop_grace is not None or self._evaluation.status == "Stopping":
-            return Verdict("Stopped", self._stop_details)
-        return Verdict("Error", describe_exit_without_verdict(exit_status, last_lines))
+    def shut_down(self, grace_seconds: float) -> None:
+        """Store that the evaluation is stopping and ask it to, because the emulator ends."""
+        self._begin_stop(grace_seconds, "The emulator was shut down before the evaluation ended.")
 
-    def _stop_at_deadline(self) -> None:
-        self._with.ledger.change_rule_evaluation(self.region, self.name, begin_stopping)
-        self.ask_stop(self._with.settings.stop_grace_seconds, self._deadline_details)
+    def limit(self, job: TrainingJob, *, complete: bool) -> None:
+        """Give the evaluation its last time, as its training has ended: short where not every step was saved.
+
+        Where ``complete``, it gets as long as the training had, for a rule that never ends.
+        """
+        seconds = job.max_runtime_seconds if complete else self._with.rule_stop_grace_seconds
+        self._deadline_details = (
+            f"The rule still ran {seconds} s (MaxRuntimeInSeconds) after the training job had ended."
+            if complete
+            else "The training job ended before every step was evaluated."
+        )
+        self._deadline = time.monotonic() + seconds
+
+    def _begin_stop(self, grace_seconds: float, details: str) -> None:
+        self._with.ledger.change_rule_evaluation(self._evaluation.region, self.name, RuleEvaluation.begin_stop)
+        self.ask_stop(grace_seconds, details)
+
+    def _change(self, change: Callable[[RuleEvaluation, int], RuleEvaluation]) -> None:
+        self._evaluation = self._with.ledger.change_rule_evaluation(self._evaluation.region, self.name, change)
 
     def _write_line(self, line: LogLine) -> None:
-        self._with.log_writer.append(self.region, PROCESSING_GROUP, self._stream, line)
-
-
-def begin_stopping(evaluation: RuleEvaluation, now_ms: int) -> RuleEvaluation:
-    """The evaluation as Stopping, or as it is when it has ended or is stopping already."""
-    return evaluation.transition("Stopping", now_ms) if evaluation.status == "InProgress" else evaluation
+        self._with.log_writer.append(self._evaluation.region, PROCESSING_GROUP, self._stream, line)
 
 
 def parse_verdict(content: bytes) -> Verdict:

@@ -1,33 +1,52 @@
-"""The stages of a training job's life, one method each, and what they share."""
+"""The life of a training job, to be read from top to bottom: its stages in their order, then the end of its rules."""
 
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from container_runtime.runtime import ContainerRuntimeError, LogLine
-from emulator.jobs.records.failures import ContainerFailure, StopAsked, describe_algorithm_error
-from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL, remove_network
+from container_runtime.runtime import (
+    ContainerRuntimeError,
+    ContainerStartError,
+    ImageNotFoundError,
+    LogLine,
+    NetworkExhaustedError,
+)
+from container_runtime.spec import ContainerSpec
+from emulator.exceptions import NoSuchBucket, ObjectStoreError
+from emulator.jobs.records.failures import ContainerFailure, RequestFailure, StopAsked, describe_algorithm_error
+from emulator.jobs.records.rule_evaluation import RuleEvaluation
+from emulator.jobs.records.training_job import TrainingJob
+from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
 from emulator.jobs.runs.host_containers import HostContainers
 from emulator.jobs.runs.logs import TRAINING_GROUP, build_stream_name
 from emulator.jobs.runs.metrics import MetricReader
-from emulator.jobs.staging.channels import download_channels
-from emulator.jobs.staging.container_spec import build_training_spec, check_supported, name_network, note_on_profiler
+from emulator.jobs.runs.rule import RuleRun
+from emulator.jobs.staging.channels import check_channels, download_channels
 from emulator.jobs.staging.hosts import Cluster, list_hosts
-from emulator.jobs.staging.opt_ml import OptMl, locate_opt_ml, stage_opt_ml
+from emulator.jobs.staging.instance_types import GIB, find_memory_bytes
+from emulator.jobs.staging.opt_ml import (
+    OptMl,
+    build_environment,
+    find_work_folder,
+    locate_opt_ml,
+    remove_work_folder,
+    stage_opt_ml,
+)
 from emulator.jobs.staging.s3_paths import require_bucket
-from emulator.jobs.staging.work_folder import find_work_folder, remove_work_folder
 from emulator.jobs.uploads.artifacts import read_failure, upload_model, upload_output_data
 from emulator.jobs.uploads.checkpoints import restore_checkpoints
 from emulator.jobs.uploads.folder import UploadError
-from emulator.jobs.uploads.live import JobUploads
+from emulator.jobs.uploads.live import LiveUploads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from emulator.jobs.records.training_job import SecondaryStatus, TrainingJob
+    from emulator.jobs.records.training_job import SecondaryStatus
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.host_containers import HostExit
     from emulator.jobs.staging.hosts import Host
@@ -36,69 +55,100 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STAGES: tuple[SecondaryStatus, ...] = ("Starting", "Downloading", "Training", "Uploading")
+# A training container's /dev/shm: data loaders pass batches through it, and Docker's 64 MiB are soon full.
+_SHM_BYTES = 2 * GIB
 # How long killed containers may take to be gone before their tensors are gathered all the same.
 _KILL_SECONDS = 10.0
 
 
 class TrainingRun:
-    """What the stages of one job share, and what other threads may ask of it."""
+    """The run of one training job. Its own thread calls ``live``; other threads may ask it to stop."""
 
     def __init__(
-        self,
-        job: TrainingJob,
-        collaborators: Collaborators,
-        start_rules: Callable[[TrainingJob], None],
-        container_ids: Mapping[str, str] | None = None,
+        self, job: TrainingJob, collaborators: Collaborators, container_ids: Mapping[str, str] | None = None
     ) -> None:
         """Prepare a run.
 
         Args:
             job: as stored.
-            collaborators: the other rooms.
-            start_rules: called once the training containers run; returns at once.
+            collaborators: what it works with.
             container_ids: of the containers that the job had before a restart, by host.
         """
-        self.region, self.name = job.region, job.name
-        self.folder = find_work_folder(collaborators.settings, job.name, job.id)
-        self.taken_up = container_ids is not None
+        self.arn, self.name = job.arn, job.name
         self._job = job
         self._with = collaborators
+        self._folder = find_work_folder(collaborators.settings, job.name, job.id)
         self._object_store: ObjectStore = collaborators.object_store_for(job.region)
-        self._start_rules = start_rules
         self._hosts = list_hosts(job.request)
         self._cluster = Cluster(self._hosts)
+        # The same after a restart.
+        self._network_name = f"smdebug-{job.name}-{job.id}"
+        self._taken_up = container_ids is not None
         self._containers = HostContainers(collaborators.runtime, job.name, container_ids or {})
         self._following = False
         self._lock = Lock()
         # Taken up again on its way out, a job is stopped again.
         self._stop_grace = collaborators.settings.stop_grace_seconds if job.status == "Stopping" else None
-        self._uploads: JobUploads | None = None
-        self._keep_folder = False
-        self._metrics = MetricReader(())
         self._opt_mls: dict[Host, OptMl] = {}
+        self._metrics = MetricReader(())
+        self._uploads: LiveUploads | None = None
         self._model_uri: str | None = None
+        self._keep_folder = False
 
-    def ask_stop(self, grace_seconds: float) -> None:
-        """Stop what runs; returns at once. Any thread may call it, more than once."""
-        with self._lock:
-            self._stop_grace = grace_seconds
-            if self._following:
-                self._containers.ask_stop(grace_seconds)
+    def live(self) -> None:
+        """Drive the job from where it is to its end: the stages of AWS's table in their order, then its rules' end."""
+        try:
+            with self._failing_alone():
+                if not self._taken_up:
+                    self._prepare()
+                    self._enter("Downloading")
+                    self._download()
+                    self._start_containers()
+                self._enter("Training")
+                self._follow_containers()
+                self._start_rules()
+                exits = self._wait_for_exits()
+                self._enter("Uploading")
+                self._upload_results(exits)
+                self._end(exits)
+        finally:
+            self._end_rules()
 
-    @property
-    def tensors_ended(self) -> bool:
-        """Whether S3 says that no more tensors come: rules can end by themselves."""
-        return self._uploads is not None and self._uploads.tensors_ended
+    @contextmanager
+    def _failing_alone(self) -> Iterator[None]:
+        """Whatever goes wrong in the stages ends this job as Failed and nothing else; nothing of it runs afterwards."""
+        try:
+            try:
+                yield
+            except StopAsked:
+                self._change(TrainingJob.end_stop)
+            except (RequestFailure, ImageNotFoundError, ContainerStartError) as error:
+                self._fail(f"ClientError: {error}")
+            except NetworkExhaustedError as error:
+                self._fail(f"CapacityError: {error}")
+            except UploadError as error:
+                kind = "ClientError" if isinstance(error.__cause__, NoSuchBucket) else "InternalServerError"
+                self._keep_folder = True
+                self._fail(f"{kind}: {error} What the container left is kept in {self._folder}.")
+            except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
+                logger.warning("Training job %s failed: %s", self.name, error)
+                self._fail(f"InternalServerError: {error}")
+            except Exception as error:
+                logger.exception("Training job %s failed by a defect of the emulator", self.name)
+                self._fail(
+                    f"InternalServerError: {type(error).__name__}: {error}. The emulator's log has the traceback."
+                )
+            finally:
+                self._clean_up()
+        except Exception as error:  # the store itself failed
+            logger.exception("The state of the training job %s could not be stored", self.name)
+            reason = f"InternalServerError: The job's state could not be stored: {error}"
+            self._with.threads.store_at_last(lambda: self._change(lambda job, now_ms: job.fail(now_ms, reason)))
 
-    def check_stop(self) -> None:
-        """Raise StopAsked if the job is to stop and no container runs yet."""
-        if self._stop_grace is not None:
-            raise StopAsked
-
-    def prepare(self) -> None:
+    def _prepare(self) -> None:
         """Refuse what cannot run, connect the hosts, write /opt/ml of each."""
         request = self._job.request
-        check_supported(self._job)
+        check_channels(request)
         self._locate()
         for member in ("OutputDataConfig", "DebugHookConfig", "TensorBoardOutputConfig"):
             if request.get(member):
@@ -107,7 +157,18 @@ class TrainingRun:
         for host, opt_ml in self._opt_mls.items():
             stage_opt_ml(opt_ml, self._job, self._cluster, host, self._with.runtime.path_in_container)
 
-    def enter(self, stage: SecondaryStatus) -> None:
+    def _locate(self) -> None:
+        self._opt_mls = {host: locate_opt_ml(self._folder / host.name, self._job.request) for host in self._hosts}
+        self._metrics = MetricReader(self._job.request["AlgorithmSpecification"].get("MetricDefinitions") or ())
+
+    def _connect_hosts(self) -> None:
+        """One host needs no network of its own, and an engine has address ranges for some thirty networks only."""
+        if len(self._hosts) > 1:
+            names = [host.name for host in self._hosts]
+            network = self._with.runtime.create_network(self._network_name, names, self._build_labels())
+            self._cluster = Cluster(self._hosts, network)
+
+    def _enter(self, stage: SecondaryStatus) -> None:
         """Store the next stage; a job that is Stopping stays that, one taken up again may be there already."""
 
         def advance(job: TrainingJob, now_ms: int) -> TrainingJob:
@@ -116,31 +177,54 @@ class TrainingRun:
                 return job
             return job.transition(stage, now_ms)
 
-        self._job = self._with.ledger.change_training_job(self.region, self.name, advance)
+        self._change(advance)
 
-    def download(self) -> None:
+    def _download(self) -> None:
         """Input channels and checkpoints, for each host."""
-        self.check_stop()
-        resolved = self._with.runtime.resolve_image(self._job.request["AlgorithmSpecification"]["TrainingImage"])
+        self._check_stop()
         request, object_store = self._job.request, self._object_store
+        resolved = self._with.runtime.resolve_image(request["AlgorithmSpecification"]["TrainingImage"])
         for host, opt_ml in self._opt_mls.items():
-            self._with.log_writer.ensure_stream(self.region, TRAINING_GROUP, self._name_stream(host))
-            for note in filter(None, (resolved.note, note_on_profiler(self._job))):
+            self._with.log_writer.ensure_stream(self._job.region, TRAINING_GROUP, self._name_stream(host))
+            for note in filter(None, (resolved.note, _note_on_profiler(self._job))):
                 self._write_line(host, LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {note}"))
-            download_channels(request, object_store, opt_ml.input_data, self.check_stop, host, self._hosts)
+            download_channels(request, object_store, opt_ml.input_data, self._check_stop, host, self._hosts)
             if request.get("CheckpointConfig"):
-                restore_checkpoints(self._job, opt_ml, object_store, self.check_stop)
+                restore_checkpoints(self._job, opt_ml, object_store, self._check_stop)
         self._uploads = self._build_uploads()
 
-    def start_containers(self) -> None:
-        """Start the training container of each host."""
+    def _start_containers(self) -> None:
+        """Start the container of each host: ``IMAGE train``, or the entry point and arguments that the request has."""
+        algorithm = self._job.request["AlgorithmSpecification"]
+        entrypoint = algorithm.get("ContainerEntrypoint")
         for host, opt_ml in self._opt_mls.items():
-            self.check_stop()
-            self._containers.start(host, build_training_spec(self._job, opt_ml, self._cluster, host, self._with))
+            self._check_stop()
+            spec = ContainerSpec(
+                name=f"smdebug-{self.name}-{self._job.id}-{host.name}",
+                image=algorithm["TrainingImage"],
+                command=tuple(algorithm.get("ContainerArguments") or (() if entrypoint else ("train",))),
+                entrypoint=tuple(entrypoint) if entrypoint else None,
+                environment=build_environment(
+                    opt_ml,
+                    self._job,
+                    self._cluster,
+                    host,
+                    self._with.settings,
+                    self._with.endpoint_url,
+                    self._with.runtime.path_in_container,
+                ),
+                mounts=(opt_ml.mount,),
+                hostname=host.name,
+                network=None if self._cluster.network is None else self._cluster.network.name,
+                labels=self._build_labels() | {HOST_LABEL: host.name},
+                memory_bytes=find_memory_bytes(host.instance_type),
+                shm_bytes=_SHM_BYTES,
+            )
+            self._containers.start(host, spec)
 
-    def follow_containers(self) -> None:
+    def _follow_containers(self) -> None:
         """Begin to upload what they save, read their logs and wait for their ends."""
-        if self.taken_up:
+        if self._taken_up:
             self._locate()
         with self._lock:
             self._containers.follow(self._hosts, self._read_line)
@@ -151,16 +235,26 @@ class TrainingRun:
             self._uploads = self._build_uploads()
         self._uploads.start()
 
-    def start_rules(self) -> None:
-        """Start the rule evaluations beside the training."""
-        if self._stop_grace is None:
-            self._start_rules(self._job)
+    def _build_uploads(self) -> LiveUploads:
+        poll_seconds = self._with.settings.tensor_poll_seconds
+        return LiveUploads(self._job, list(self._opt_mls.values()), self._object_store, poll_seconds)
 
-    def wait_for_exits(self) -> Sequence[HostExit]:
+    def _start_rules(self) -> None:
+        """Start each rule evaluation that waits for this training; one that is to stop starts none."""
+        threads = self._with.threads
+        with threads.lock:
+            if self._stop_grace is not None:
+                return
+            for evaluation in self._with.ledger.store.list_rule_evaluations_of(self._job):
+                waits = evaluation.status == "InProgress" and evaluation.start_ms is None
+                if waits and threads.find(evaluation.arn) is None:
+                    threads.start(RuleRun(evaluation, self._job, self._with))
+
+    def _wait_for_exits(self) -> Sequence[HostExit]:
         """Wait until all containers have ended: by themselves, for one of them, by a stop, or when their time is up."""
         exits = self._containers.wait(self._remaining_seconds())
         if exits is None:
-            self._with.ledger.change_training_job(self.region, self.name, _exceed_max_runtime)
+            self._change(partial(TrainingJob.begin_stop, cause="MaxRuntimeExceeded"))
             self._containers.ask_stop(self._with.settings.stop_grace_seconds)
             exits = self._containers.wait()
         assert exits is not None
@@ -169,85 +263,96 @@ class TrainingRun:
         self._with.log_writer.flush()
         return exits
 
-    def upload_results(self, exits: Sequence[HostExit]) -> None:
-        """The last tensors, then the artifacts: a model only of a training that succeeded or was stopped."""
+    def _remaining_seconds(self) -> float:
+        start_ms = self._job.container_start_ms
+        ran = 0.0 if start_ms is None else (self._with.ledger.now_ms() - start_ms) / 1000
+        return max(0.0, self._job.max_runtime_seconds - ran)
+
+    def _upload_results(self, exits: Sequence[HostExit]) -> None:
+        """Upload the last tensors, then the artifacts: a model only of a training that succeeded or was stopped."""
         assert self._uploads is not None
         self._uploads.finish()
         opt_mls = list(self._opt_mls.values())
-        upload_output_data(self._job, opt_mls, self._object_store, self.folder)
+        upload_output_data(self._job, opt_mls, self._object_store, self._folder)
         if not any(each.failed for each in exits) or self._job.status == "Stopping":
-            self._model_uri = upload_model(self._job, opt_mls, self._object_store, self.folder)
+            self._model_uri = upload_model(self._job, opt_mls, self._object_store, self._folder)
 
-    def end(self, exits: Sequence[HostExit]) -> None:
+    def _end(self, exits: Sequence[HostExit]) -> None:
         """Store how the job ended."""
         failures = [self._read_failure(each) for each in exits if each.failed]
 
         def conclude(job: TrainingJob, now_ms: int) -> TrainingJob:
             if job.status == "Stopping":
-                ended = job.transition(_end_of_stop(job), now_ms)
-            elif not failures:
-                ended = job.transition("Completed", now_ms)
+                ended = job.end_stop(now_ms)
+            elif failures:
+                ended = job.fail(now_ms, describe_algorithm_error(failures, len(self._hosts)))
             else:
-                reason = describe_algorithm_error(failures, len(self._hosts))
-                ended = job.transition("Failed", now_ms, failure_reason=reason)
+                ended = job.transition("Completed", now_ms)
             return replace(ended, model_artifacts=self._model_uri, final_metrics=self._metrics.final_metrics)
 
-        self._job = self._with.ledger.change_training_job(self.region, self.name, conclude)
+        self._change(conclude)
 
-    def end_stopped(self) -> None:
-        """Store the end of a job that was stopped before its container ran."""
-        self._job = self._with.ledger.change_training_job(
-            self.region, self.name, lambda job, now_ms: job.transition(_end_of_stop(job), now_ms)
-        )
+    def _read_failure(self, ended: HostExit) -> ContainerFailure:
+        last_lines = self._containers.read_to_end(ended.host)
+        return ContainerFailure(ended.host.name, ended.exit, read_failure(self._opt_mls[ended.host]), last_lines)
 
-    def fail(self, failure_reason: str, *, keep_folder: bool = False) -> None:
-        """Store that the job failed, its tensors so far kept."""
-        self._keep_folder = keep_folder
+    def _fail(self, failure_reason: str) -> None:
+        """Store that the job failed, its tensors so far in S3 unless it was S3 that failed."""
         try:
-            if self._following and self._uploads is not None and not keep_folder:
+            if self._following and self._uploads is not None and not self._keep_folder:
                 self._containers.ask_stop(0.0)
                 self._containers.wait(_KILL_SECONDS)
                 self._uploads.finish()
         except (UploadError, ContainerRuntimeError, OSError) as error:
             logger.warning("Tensors of the failed training job %s: %s", self.name, error)
             self._keep_folder = True
-        self._job = self._with.ledger.change_training_job(self.region, self.name, fail_with(failure_reason))
+        self._change(lambda job, now_ms: job.fail(now_ms, failure_reason))
 
-    def clean_up(self) -> None:
+    def _clean_up(self) -> None:
         """Leave no container, no network, no thread and no file that is not needed."""
         self._containers.close()
         if len(self._hosts) > 1:
-            remove_network(self._with.runtime, name_network(self._job))
+            remove_network(self._with.runtime, self._network_name)
         if self._uploads is not None:
             self._uploads.stop()
         if not self._keep_folder:
-            remove_work_folder(self.folder)
+            remove_work_folder(self._folder)
 
-    def _connect_hosts(self) -> None:
-        """One host needs no network of its own, and an engine has address ranges for some thirty networks only."""
-        if len(self._hosts) > 1:
-            names = [host.name for host in self._hosts]
-            labels = {STORE_LABEL: self._with.ledger.store.id, JOB_LABEL: self._job.arn}
-            network = self._with.runtime.create_network(name_network(self._job), names, labels)
-            self._cluster = Cluster(self._hosts, network)
+    def _end_rules(self) -> None:
+        """After the training's end: rules that never started stop, those that run finish what was saved."""
+        ledger, threads = self._with.ledger, self._with.threads
+        with threads.lock:
+            job = ledger.store.find_training_job(self._job.region, self.name)
+            assert job is not None
+            complete = job.status != "Stopped" and self._uploads is not None and self._uploads.tensors_ended
+            for evaluation in ledger.store.list_rule_evaluations_of(job):
+                if isinstance(rule := threads.find(evaluation.arn), RuleRun):
+                    rule.limit(job, complete=complete)
+                else:
+                    ledger.change_rule_evaluation(evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
 
-    def _locate(self) -> None:
-        self._opt_mls = {host: locate_opt_ml(self.folder / host.name, self._job.request) for host in self._hosts}
-        self._metrics = MetricReader(self._job.request["AlgorithmSpecification"].get("MetricDefinitions") or ())
+    def ask_stop(self, grace_seconds: float) -> None:
+        """Stop what runs; returns at once. Any thread may call it, more than once."""
+        with self._lock:
+            self._stop_grace = grace_seconds
+            if self._following:
+                self._containers.ask_stop(grace_seconds)
 
-    def _build_uploads(self) -> JobUploads:
-        poll_seconds = self._with.settings.tensor_poll_seconds
-        opt_mls = list(self._opt_mls.values())
-        return JobUploads(self._job, opt_mls, self._object_store, poll_seconds)
+    def shut_down(self, grace_seconds: float) -> None:
+        """Store that the job is stopping and ask it to, because the emulator ends."""
+        self._with.ledger.change_training_job(self._job.region, self.name, TrainingJob.begin_stop)
+        self.ask_stop(grace_seconds)
 
-    def _remaining_seconds(self) -> float:
-        start_ms = self._job.container_start_ms
-        ran = 0.0 if start_ms is None else (self._with.ledger.now_ms() - start_ms) / 1000
-        return max(0.0, self._job.max_runtime_seconds - ran)
+    def _check_stop(self) -> None:
+        """Raise StopAsked if the job is to stop and no container runs yet."""
+        if self._stop_grace is not None:
+            raise StopAsked
 
-    def _read_failure(self, ended: HostExit) -> ContainerFailure:
-        last_lines = self._containers.read_to_end(ended.host)
-        return ContainerFailure(ended.host.name, ended.exit, read_failure(self._opt_mls[ended.host]), last_lines)
+    def _change(self, change: Callable[[TrainingJob, int], TrainingJob]) -> None:
+        self._job = self._with.ledger.change_training_job(self._job.region, self.name, change)
+
+    def _build_labels(self) -> dict[str, str]:
+        return {STORE_LABEL: self._with.ledger.store.id, JOB_LABEL: self.arn}
 
     def _name_stream(self, host: Host) -> str:
         return build_stream_name(self.name, host.name, self._job.training_start_ms or self._job.creation_ms)
@@ -257,19 +362,13 @@ class TrainingRun:
         self._metrics.read(line)
 
     def _write_line(self, host: Host, line: LogLine) -> None:
-        self._with.log_writer.append(self.region, TRAINING_GROUP, self._name_stream(host), line)
+        self._with.log_writer.append(self._job.region, TRAINING_GROUP, self._name_stream(host), line)
 
 
-def _exceed_max_runtime(job: TrainingJob, now_ms: int) -> TrainingJob:
-    if job.status == "Stopping":
-        return job
-    return job.transition("Stopping", now_ms, stop_cause="MaxRuntimeExceeded")
-
-
-def _end_of_stop(job: TrainingJob) -> SecondaryStatus:
-    return "MaxRuntimeExceeded" if job.stop_cause == "MaxRuntimeExceeded" else "Stopped"
-
-
-def fail_with(failure_reason: str) -> Callable[[TrainingJob, int], TrainingJob]:
-    """The change of a job that has not ended to Failed."""
-    return lambda job, now_ms: job if job.ended else job.transition("Failed", now_ms, failure_reason=failure_reason)
+def _note_on_profiler(job: TrainingJob) -> str | None:
+    """Say what a job has to know that asks for profiler rules; None when it does not."""
+    rules = job.request.get("ProfilerRuleConfigurations")
+    if not rules:
+        return None
+    names = ", ".join(rule["RuleConfigurationName"] for rule in rules)
+    return f"The profiler is not emulated: its rules ({names}) are not evaluated. DebugRuleConfigurations are."

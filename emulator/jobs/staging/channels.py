@@ -28,6 +28,8 @@ def check_channels(request: Mapping[str, Any]) -> None:
         RequestFailure: Pipe mode, a source that is not S3, a channel twice or with a name that is no file name.
     """
     default_mode = request["AlgorithmSpecification"]["TrainingInputMode"]
+    if default_mode == "Pipe":
+        raise RequestFailure("TrainingInputMode is Pipe, which is not supported yet. Use File.")
     names: set[str] = set()
     for channel in request.get("InputDataConfig") or ():
         name = channel["ChannelName"]
@@ -122,7 +124,7 @@ def _list_prefix(object_store: ObjectStore, location: S3Uri, uri: str) -> Iterat
 
 
 def _cut_prefix(key: str, prefix: str) -> str:
-    """What follows the folder that ``prefix`` names; a prefix that ends within a name keeps the whole name."""
+    """Return what follows the folder that ``prefix`` names; a prefix that ends within a name keeps the whole name."""
     if prefix.endswith("/") or not prefix:
         return key[len(prefix) :]
     if key.startswith(prefix + "/"):

@@ -50,12 +50,12 @@ class Cluster:
     network: Network | None = None
 
     def find_address(self, host: Host) -> str:
-        """What the others reach ``host`` by: its name, or where names of hosts do not resolve its IP address."""
+        """Find what the others reach ``host`` by: its name, or where names of hosts do not resolve its IP address."""
         return host.name if self.network is None else self.network.addresses[host.name]
 
 
 def list_hosts(request: Mapping[str, Any]) -> tuple[Host, ...]:
-    """The hosts that ResourceConfig asks for, group after group."""
+    """List the hosts that ResourceConfig asks for, group after group."""
     resources = request.get("ResourceConfig") or {}
     groups = resources.get("InstanceGroups") or [
         {
@@ -72,7 +72,7 @@ def list_hosts(request: Mapping[str, Any]) -> tuple[Host, ...]:
 
 
 def list_receivers(channel: Mapping[str, Any], hosts: Sequence[Host]) -> list[Host]:
-    """The hosts that get a channel: those of the groups that it names, or all."""
+    """List the hosts that get a channel: those of the groups that it names, or all."""
     groups = (channel["DataSource"].get("S3DataSource") or {}).get("InstanceGroupNames")
     return [host for host in hosts if not groups or host.group in groups]
 
@@ -100,7 +100,7 @@ def describe_resources(cluster: Cluster, current: Host) -> dict[str, Any]:
 
 
 def build_rendezvous_environment(cluster: Cluster, current: Host, request: Mapping[str, Any]) -> dict[str, str]:
-    """What AWS's framework containers set so that the hosts' processes find each other.
+    """Build what AWS's framework containers set so that the hosts' processes find each other.
 
     A host that is alone meets itself, as scripts for any number of hosts do: at the loopback address, for the names of
     hosts do not resolve in every back end.

@@ -23,7 +23,7 @@ _INSTANCE_TYPE = re.compile(r"ml\.(?P<family>[a-z0-9-]+)\.(?P<size>[a-z0-9]+)")
 
 
 def find_memory_bytes(instance_type: str | None) -> int | None:
-    """The instance's memory, or None for a family this table does not know."""
+    """Find the instance's memory, or None for a family this table does not know."""
     found = _INSTANCE_TYPE.fullmatch(instance_type or "")
     if found is None:
         return None

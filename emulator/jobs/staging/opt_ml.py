@@ -1,9 +1,11 @@
-"""The /opt/ml folder of one host's training container: its layout, its configuration files, its environment."""
+"""A job's folder on this machine and /opt/ml of each host in it: layout, files, and the container's environment."""
 
 from __future__ import annotations
 
 import json
+import logging
 import posixpath
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.staging.hosts import Cluster, Host
     from emulator.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 TARGET = "/opt/ml"
 
@@ -36,6 +40,21 @@ _FOLDERS = (
     CHECKPOINTS,
     "code",
 )
+
+
+def find_work_folder(settings: Settings, job_name: str, job_id: str) -> Path:
+    """Where the files of a training or processing job are; its name was checked when it was made."""
+    return settings.state_dir.absolute() / "jobs" / f"{job_name}-{job_id}"
+
+
+def remove_work_folder(folder: Path) -> None:
+    """Delete a folder; what cannot be deleted is said and left."""
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        logger.warning("The folder %s could not be removed: %s", folder, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +98,7 @@ class OptMl:
 
 
 def locate_opt_ml(root: Path, request: Mapping[str, Any]) -> OptMl:
-    """The layout that ``request`` asks for.
+    """Read the layout that ``request`` asks for.
 
     Raises:
         RequestFailure: a LocalPath lies outside /opt/ml.
@@ -159,7 +178,7 @@ def build_environment(
     endpoint_url: str,
     path_in_container: Callable[[Mount, str], str],
 ) -> dict[str, str]:
-    """The container's environment: the request's, then what the service sets and no request may change."""
+    """Build the container's environment: the request's, then what the service sets and no request may change."""
 
     def configuration(name: str) -> str:
         return path_in_container(opt_ml.mount, f"{_CONFIGURATION}/{name}")
@@ -177,7 +196,7 @@ def build_environment(
 
 
 def build_aws_environment(region: str, settings: Settings, endpoint_url: str) -> dict[str, str]:
-    """What an AWS client inside a container reads to reach the emulator and nothing else."""
+    """Build what an AWS client inside a container reads to reach the emulator and nothing else."""
     return {
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,

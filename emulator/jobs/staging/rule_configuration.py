@@ -72,7 +72,7 @@ def check_local_path(evaluation: RuleEvaluation) -> None:
 
 
 def locate_output(opt_ml: Mount, elsewhere: Path, evaluation: RuleEvaluation) -> Mount:
-    """The folder of the rule's files, seen in its container at the configuration's LocalPath.
+    """Locate the folder of the rule's files, seen in its container at the configuration's LocalPath.
 
     Args:
         opt_ml: the container's /opt/ml; a LocalPath below it is a folder in there.
@@ -97,7 +97,7 @@ def _read_local_path(evaluation: RuleEvaluation) -> PurePosixPath:
 
 
 def describe_limits(configuration: Mapping[str, Any]) -> Iterator[str]:
-    """What of a rule's instance is not as it was asked for, a sentence each, for its log."""
+    """Tell what of a rule's instance is not as it was asked for, a sentence each, for its log."""
     instance_type = configuration.get("InstanceType")
     if instance_type and find_memory_bytes(instance_type) is None:
         yield f"How much memory {instance_type} has is not known here: the container's is not limited."

@@ -72,7 +72,7 @@ def build_rule_output_uri(job: TrainingJob, evaluation: RuleEvaluation) -> str:
 
 
 def resolve_relative_key(folder: Path, relative: str) -> Path:
-    """The path of a key's rest below ``folder``.
+    """Build the path of a key's rest below ``folder``.
 
     Raises:
         RequestFailure: ``relative`` is absolute, climbs out with ``..`` or cannot be a path here.

@@ -45,7 +45,7 @@ def upload_output_data(
 
 
 def read_failure(opt_ml: OptMl) -> str:
-    """The first 1,024 characters of /opt/ml/output/failure, or nothing."""
+    """Read the first 1,024 characters of /opt/ml/output/failure, or nothing."""
     # UTF-8 takes up to four bytes for a character.
     content = read_small_file(opt_ml.failure, MAX_FAILURE_CHARACTERS * 4) or b""
     return content.decode(errors="replace")[:MAX_FAILURE_CHARACTERS]

@@ -43,7 +43,7 @@ def restore_checkpoints(
 
 
 def build_checkpoint_upload(job: TrainingJob, opt_ml: OptMl, object_store: ObjectStore) -> FolderUpload:
-    """The upload of one host's checkpoints to CheckpointConfig.S3Uri, without those that came from there.
+    """Build the upload of one host's checkpoints to CheckpointConfig.S3Uri, without those that came from there.
 
     Raises:
         RequestFailure: the bucket is missing.

@@ -1,31 +1,23 @@
-"""Everything a job's training containers write that goes to S3 while they run: tensors, TensorBoard, checkpoints."""
+"""What goes to S3 while the containers of a training run: their tensors, TensorBoard files and checkpoints."""
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
-from emulator.jobs.records.failures import RequestFailure
-from emulator.jobs.staging.hosts import list_hosts
-from emulator.jobs.staging.opt_ml import locate_opt_ml
 from emulator.jobs.staging.s3_paths import build_tensorboard_uri, build_tensors_uri, require_bucket
-from emulator.jobs.staging.work_folder import find_work_folder, remove_work_folder
 from emulator.jobs.uploads.checkpoints import build_checkpoint_upload
-from emulator.jobs.uploads.folder import FolderSync, FolderUpload, UploadError
+from emulator.jobs.uploads.folder import FolderSync, FolderUpload
 from emulator.jobs.uploads.tensors import TensorUpload, announce_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from emulator.jobs.records.training_job import TrainingJob
-    from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.staging.opt_ml import OptMl
     from emulator.moto_services.s3 import ObjectStore, S3Uri
 
-logger = logging.getLogger(__name__)
 
-
-class JobUploads:
+class LiveUploads:
     """The uploads of one job: those of each of its hosts, all to the same places."""
 
     def __init__(
@@ -100,17 +92,3 @@ class JobUploads:
     @property
     def _all(self) -> Sequence[TensorUpload | FolderSync]:
         return [*self._syncs, *self._tensors]
-
-
-def salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
-    """Upload what a lost job's containers have saved, say that no more comes, and remove the job's folder."""
-    settings = collaborators.settings
-    folder = find_work_folder(settings, job.name, job.id)
-    try:
-        opt_mls = [locate_opt_ml(folder / host.name, job.request) for host in list_hosts(job.request)]
-        object_store = collaborators.object_store_for(job.region)
-        JobUploads(job, opt_mls, object_store, settings.tensor_poll_seconds).finish()
-    except (RequestFailure, UploadError) as error:
-        logger.warning("What the lost training job %s saved is kept in %s: %s", job.name, folder, error)
-        return
-    remove_work_folder(folder)

@@ -32,11 +32,11 @@ class MemoryJobs:
 
     def __init__(self) -> None:
         self.jobs: dict[tuple[str, str], dict[str, Any]] = {}
-        self.filters: dict[str, Any] = {}
+        self.listed: dict[str, Any] = {}
         self.tags: dict[str, list[dict[str, str]]] = {}
         self.stopped: list[str] = []
 
-    def create(self, region: str, request: dict[str, Any]) -> dict[str, Any]:
+    def create_training_job(self, region: str, request: dict[str, Any]) -> dict[str, Any]:
         name = request["TrainingJobName"]
         if name == "job-that-breaks":
             raise RuntimeError("the store is on fire")
@@ -48,27 +48,27 @@ class MemoryJobs:
         self.tags[arn] = list(request.get("Tags", []))
         return job
 
-    def get(self, region: str, name: str) -> dict[str, Any]:
+    def get_training_job(self, region: str, name: str) -> dict[str, Any]:
         if (region, name) not in self.jobs:
             raise ValidationException(NOT_FOUND)
         return self.jobs[region, name]
 
-    def list(self, region: str, **filters: Any) -> tuple[list[dict[str, Any]], str | None]:
-        self.filters = filters
+    def list_training_jobs(self, region: str, request: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
+        self.listed = request
         return [job for (where, _), job in self.jobs.items() if where == region], "more"
 
-    def stop(self, region: str, name: str) -> dict[str, Any]:
+    def stop_training_job(self, region: str, name: str) -> dict[str, Any]:
         self.stopped.append(name)
-        return self.get(region, name)
+        return self.get_training_job(region, name)
 
-    def describe(self, job: dict[str, Any]) -> dict[str, Any]:
+    def describe_training_job(self, job: dict[str, Any]) -> dict[str, Any]:
         return {**job, "Internal": "never sent", "FailureReason": None}
 
-    get_processing_job = get
-    stop_processing_job = stop
+    get_processing_job = get_training_job
+    stop_processing_job = stop_training_job
 
-    def list_processing_jobs(self, region: str, **filters: Any) -> tuple[list[dict[str, Any]], str | None]:
-        self.filters = filters
+    def list_processing_jobs(self, region: str, request: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
+        self.listed = request
         return [{"ProcessingJobName": "p", "ProcessingJobArn": "arn", "ProcessingJobStatus": "InProgress"}], None
 
     def describe_processing_job(self, job: dict[str, Any]) -> dict[str, Any]:

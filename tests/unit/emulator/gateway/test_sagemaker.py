@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from emulator.gateway.sagemaker import SageMaker
+from emulator.jobs.records.listing import parse_list_query
 from tests.unit.emulator.gateway.test_protocol import REQUEST
 
 if TYPE_CHECKING:
@@ -68,13 +69,12 @@ def test_lists_pass_their_filters_on(gateway: Gateway, sagemaker: Any) -> None:
     answer = sagemaker.list_training_jobs(
         NameContains="job", StatusEquals="InProgress", CreationTimeAfter=after, SortBy="Name", NextToken="t"
     )
-    assert gateway.jobs.filters == {
-        "name_contains": "job",
-        "status_equals": "InProgress",
-        "creation_time_after": after,
-        "sort_by": "Name",
-        "next_token": "t",
-        "max_results": 10,
+    assert gateway.jobs.listed == {
+        "NameContains": "job",
+        "StatusEquals": "InProgress",
+        "CreationTimeAfter": after,
+        "SortBy": "Name",
+        "NextToken": "t",
     }
     assert answer["NextToken"] == "more"
     assert answer["TrainingJobSummaries"][0]["TrainingJobName"] == "job-1"
@@ -84,7 +84,7 @@ def test_lists_pass_their_filters_on(gateway: Gateway, sagemaker: Any) -> None:
 @pytest.mark.parametrize(("given", "seen"), [({}, 10), ({"MaxResults": 100}, 100), ({"MaxResults": 1}, 1)])
 def test_page_sizes(gateway: Gateway, sagemaker: Any, given: dict[str, int], seen: int) -> None:
     assert "NextToken" not in sagemaker.list_processing_jobs(**given)
-    assert gateway.jobs.filters["max_results"] == seen
+    assert parse_list_query(gateway.jobs.listed).max_results == seen
 
 
 def test_a_page_of_more_than_100_is_refused(sagemaker: Any) -> None:

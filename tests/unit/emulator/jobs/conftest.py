@@ -15,7 +15,7 @@ import pytest
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
-from emulator.jobs import TrainingJobs
+from emulator.jobs import Jobs
 from emulator.jobs.records.store import JobStore
 from emulator.moto_services.logs import LogGroups
 from emulator.moto_services.s3 import ObjectStore
@@ -73,7 +73,7 @@ class RecordingPublisher:
 class Room:
     """The room under test and what it works with."""
 
-    jobs: TrainingJobs
+    jobs: Jobs
     store: JobStore
     runtime: LocalProcesses
     publisher: RecordingPublisher
@@ -110,10 +110,10 @@ class Room:
         } | members
 
     def describe(self, name: str = "job") -> dict[str, Any]:
-        return self.jobs.describe(self.jobs.get(REGION, name))
+        return self.jobs.describe_training_job(self.jobs.get_training_job(REGION, name))
 
     def run(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.jobs.create(REGION, request)
+        self.jobs.create_training_job(REGION, request)
         return self.wait(request["TrainingJobName"])
 
     def wait(self, name: str = "job") -> dict[str, Any]:
@@ -170,7 +170,7 @@ def open_room(
     store = JobStore(tmp_path / "state" / "jobs.sqlite")
     runtime = LocalProcesses(tmp_path / "processes", ImageCatalogue(images))
     publisher = publisher or RecordingPublisher()
-    jobs = TrainingJobs(
+    jobs = Jobs(
         store,
         runtime,
         publisher,

@@ -7,7 +7,6 @@ import pytest
 
 import emulator.operations
 from emulator.operations import find_operations
-from emulator.operations.listing import build_page, read_filters
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,12 +44,3 @@ def test_a_new_file_is_a_new_operation(tmp_path: Path, monkeypatch: pytest.Monke
     operations = find_operations()
     monkeypatch.delitem(sys.modules, "emulator.operations.fly_home")
     assert list(operations) == ["FlyHome"]
-
-
-def test_filters_are_the_members_in_snake_case() -> None:
-    assert read_filters({"NameContains": "x", "MaxResults": 3}) == {"name_contains": "x", "max_results": 3}
-    assert read_filters({}) == {"max_results": 10}
-
-
-def test_a_page() -> None:
-    assert build_page("Summaries", [{}], None) == {"Summaries": [{}], "NextToken": None}

@@ -14,7 +14,7 @@ import pytest
 
 from emulator.exceptions import ResourceInUse, StartupError, ValidationException
 from emulator.jobs.records.ledger import Ledger
-from emulator.jobs.records.listing import encode_token, parse_list_query
+from emulator.jobs.records.listing import ListQuery, parse_list_query
 from emulator.jobs.records.rule_evaluation import new_rule_evaluation
 from emulator.jobs.records.store import JobStore
 from emulator.jobs.records.training_job import new_training_job
@@ -91,14 +91,13 @@ def test_pages_follow_each_other_without_gap_or_repetition(store: JobStore) -> N
     for number in range(7):
         add(store, f"job{number}", now_ms=1_000 + number // 3)
     seen: list[str] = []
-    token = None
+    request: dict[str, Any] = {"MaxResults": 2, "SortOrder": "Descending"}
     while True:
-        filters: dict[str, Any] = {"max_results": 2, "sort_order": "Descending", "next_token": token}
-        jobs, page = store.list_training_jobs("us-east-1", parse_list_query(filters))
+        jobs, token = store.list_training_jobs("us-east-1", parse_list_query(request))
         seen += [job.name for job in jobs]
-        if page is None:
+        if token is None:
             break
-        token = encode_token(page)
+        request["NextToken"] = token
     assert seen == [f"job{number}" for number in reversed(range(7))]
 
 
@@ -108,20 +107,29 @@ def test_filters(store: JobStore) -> None:
     with store.transaction() as transaction:
         transaction.save_training_job(add(store, "gamma", now_ms=3_000).transition("Failed", 9_000))
 
-    def names(**filters: Any) -> list[str]:
-        return [job.name for job in store.list_training_jobs("us-east-1", parse_list_query(filters))[0]]
+    def names(**members: Any) -> list[str]:
+        return [job.name for job in store.list_training_jobs("us-east-1", parse_list_query(members))[0]]
 
-    assert names(name_contains="a%") == ["beta%"]
-    assert names(status_equals="Failed") == ["gamma"]
-    assert names(creation_time_after=datetime.fromtimestamp(1, tz=UTC)) == ["beta%", "gamma"]
-    assert names(creation_time_before=2) == ["alpha"]
-    assert names(last_modified_time_after=8) == ["gamma"]
-    assert names(sort_by="Status") == ["gamma", "alpha", "beta%"]
-    assert names(sort_by="Name", sort_order="Descending") == ["gamma", "beta%", "alpha"]
-    with pytest.raises(ValidationException, match="warm_pool_status_equals"):
-        names(warm_pool_status_equals="Available")
+    def second(number: int) -> datetime:
+        return datetime.fromtimestamp(number, tz=UTC)
+
+    assert names(NameContains="a%") == ["beta%"]
+    assert names(StatusEquals="Failed") == ["gamma"]
+    assert names(CreationTimeAfter=second(1)) == ["beta%", "gamma"]
+    assert names(CreationTimeBefore=second(2)) == ["alpha"]
+    assert names(LastModifiedTimeAfter=second(8)) == ["gamma"]
+    assert names(LastModifiedTimeBefore=second(2)) == ["alpha"]
+    assert names(SortBy="Status") == ["gamma", "alpha", "beta%"]
+    assert names(SortBy="Name", SortOrder="Descending") == ["gamma", "beta%", "alpha"]
+    with pytest.raises(ValidationException, match="WarmPoolStatusEquals"):
+        names(WarmPoolStatusEquals="Available")
     with pytest.raises(ValidationException, match="NextToken"):
-        names(next_token="bm90IG91cnM=")
+        names(NextToken="bm90IG91cnM=")
+
+
+def test_a_query_is_what_the_request_says_and_defaults() -> None:
+    assert parse_list_query({"NameContains": "x", "MaxResults": 3}) == ListQuery(name_contains="x", max_results=3)
+    assert parse_list_query({}) == ListQuery(max_results=10, sort_by="CreationTime")
 
 
 def test_second_emulator_on_one_store_is_refused(store: JobStore, tmp_path: Path) -> None:
@@ -156,7 +164,7 @@ inside.add_event("lost", "us-east-1", {{}})
 os.kill(os.getpid(), signal.SIGKILL)
 """
     ended = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}, check=False
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[5])}, check=False
     )
     assert ended.returncode == -signal.SIGKILL
     store = JobStore(tmp_path / "jobs.sqlite")

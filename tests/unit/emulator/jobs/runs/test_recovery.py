@@ -16,7 +16,7 @@ from tests.unit.emulator.jobs.conftest import REGION, RecordingPublisher, open_r
 if TYPE_CHECKING:
     from tests.unit.emulator.jobs.conftest import Room
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 
 # Runs an emulator's job room until a condition of its own state holds, then dies as by kill -9.
 KILLED = """
@@ -27,7 +27,7 @@ with open_room(pathlib.Path({tmp!r}), RecordingPublisher(deliver=False)) as room
     {before}
     request = room.request(script={script!r}, DebugHookConfig=room.hook(), **{members})
     request["DebugRuleConfigurations"] = [room.rule(n, b) for n, b in {rules}]
-    room.jobs.create(REGION, request)
+    room.jobs.create_training_job(REGION, request)
     wait_until(lambda: {condition})
     print(room.bucket, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -108,7 +108,7 @@ def test_job_that_was_stopping_is_stopped(tmp_path: Path) -> None:
     script = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n(ml / 'ready').touch()\ntime.sleep(600)"
     condition = (
         "list((room.settings.state_dir / 'jobs').glob('*/algo-1/ready')) and "
-        "room.describe()['SecondaryStatus'] in ('Training', 'Stopping') and room.jobs.stop(REGION, 'job')"
+        "room.describe()['SecondaryStatus'] in ('Training', 'Stopping') and room.jobs.stop_training_job(REGION, 'job')"
     )
     bucket = run_and_kill(tmp_path, script, condition=condition)
     with recover(tmp_path, bucket) as room:

@@ -81,7 +81,7 @@ def test_each_rule_ends_with_its_verdict(room: Room) -> None:
         "VerdictPath",
     }
 
-    jobs, _ = room.jobs.list_processing_jobs(REGION, sort_by="Name", status_equals="Completed")
+    jobs, _ = room.jobs.list_processing_jobs(REGION, {"SortBy": "Name", "StatusEquals": "Completed"})
     assert sorted(job.rule_configuration_name for job in jobs) == ["Fires", "Passes"]
     described = room.jobs.describe_processing_job(next(job for job in jobs if job.rule_configuration_name == "Fires"))
     assert described["ProcessingJobStatus"] == "Completed"
@@ -138,7 +138,7 @@ def test_rule_that_fires_is_announced_while_training_runs(room: Room) -> None:
         DebugHookConfig=room.hook(),
         DebugRuleConfigurations=[room.rule("Fires", "fire"), room.rule("Waits", "wait")],
     )
-    room.jobs.create(REGION, request)
+    room.jobs.create_training_job(REGION, request)
     wait_until(lambda: rule_statuses(room.describe())["Fires"] == "IssuesFound", room.describe)
     assert room.describe()["SecondaryStatus"] == "Training"
 
@@ -154,7 +154,7 @@ def test_rule_that_fires_is_announced_while_training_runs(room: Room) -> None:
     wait_until(lambda: len(announcements()) == 2)
     assert announcements() == ["SageMaker Training Job State Change", "SageMaker Processing Job State Change"]
 
-    room.jobs.stop(REGION, "job")
+    room.jobs.stop_training_job(REGION, "job")
     done = room.wait()
     assert done["TrainingJobStatus"] == "Stopped"
     assert rule_statuses(done) == {"Fires": "IssuesFound", "Waits": "Stopped"}
@@ -215,7 +215,7 @@ def test_where_a_rule_leaves_its_files_in_a_container(tmp_path: Path) -> None:
 def test_what_of_a_rules_instance_is_not_as_asked_is_in_its_log(room: Room) -> None:
     rule = room.rule("R", "pass", InstanceType="ml.x9.large", VolumeSizeInGB=7)
     room.run(room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[rule]))
-    (job,), _ = room.jobs.list_processing_jobs(REGION)
+    (job,), _ = room.jobs.list_processing_jobs(REGION, {})
 
     def log() -> list[str]:
         return room.log("/aws/sagemaker/ProcessingJobs", job.name)
@@ -246,8 +246,8 @@ def test_a_rule_that_never_ends_is_stopped_and_holds_up_no_training(room: Room) 
 def test_stopping_a_processing_job_leaves_the_training_alone(room: Room) -> None:
     script = "\nwhile not (ml / 'go').exists(): time.sleep(0.01)"
     request = room.request(script=script, DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("R", "wait")])
-    room.jobs.create(REGION, request)
-    (job,), _ = room.jobs.list_processing_jobs(REGION)
+    room.jobs.create_training_job(REGION, request)
+    (job,), _ = room.jobs.list_processing_jobs(REGION, {})
     wait_until(lambda: room.jobs.get_processing_job(REGION, job.name).start_ms is not None)
     assert room.jobs.stop_processing_job(REGION, job.name).status == "Stopping"
     wait_until(lambda: room.jobs.get_processing_job(REGION, job.name).ended)

@@ -106,7 +106,7 @@ while not (ml / "go").exists():
 save("events/000000000010/000000000010_worker_0.tfevents", "event")
 save("index/000000000/000000000010_worker_0.json", "index")
 """
-    room.jobs.create(REGION, room.request(script=script, DebugHookConfig=room.hook()))
+    room.jobs.create_training_job(REGION, room.request(script=script, DebugHookConfig=room.hook()))
     prefix = "tensors/job/debug-output/"
     wait_until(lambda: f"{prefix}index/000000000/000000000000_worker_0.json" in room.stored(), room.describe)
     assert room.describe()["SecondaryStatus"] == "Training"
@@ -154,25 +154,25 @@ signal.signal(signal.SIGTERM, stop)
 print("ready", flush=True)
 time.sleep(600)
 """
-    room.jobs.create(REGION, room.request(script=script))
+    room.jobs.create_training_job(REGION, room.request(script=script))
     wait_until_ready(room)
-    assert room.jobs.stop(REGION, "job").status == "Stopping"
-    room.jobs.stop(REGION, "job")
+    assert room.jobs.stop_training_job(REGION, "job").status == "Stopping"
+    room.jobs.stop_training_job(REGION, "job")
     done = room.wait()
     assert (done["TrainingJobStatus"], done["SecondaryStatus"]) == ("Stopped", "Stopped")
     assert stages(done) == ["Starting", "Downloading", "Training", "Stopping", "Stopped"]
     assert unpack(room, "out/job/output/model.tar.gz") == {"last.txt": b"saved in time"}
     with pytest.raises(ValidationException) as refused:
-        room.jobs.stop(REGION, "job")
+        room.jobs.stop_training_job(REGION, "job")
     assert refused.value.message == "The request was rejected because the training job is in status Stopped."
 
 
 def test_script_that_ignores_sigterm_is_killed_after_the_grace(room: Room) -> None:
     script = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(600)"
-    room.jobs.create(REGION, room.request(script=script))
+    room.jobs.create_training_job(REGION, room.request(script=script))
     wait_until_ready(room)
     start = time.monotonic()
-    room.jobs.stop(REGION, "job")
+    room.jobs.stop_training_job(REGION, "job")
     assert room.wait()["TrainingJobStatus"] == "Stopped"
     assert time.monotonic() - start >= 1.9
 
@@ -224,7 +224,9 @@ def test_bucket_that_goes_away_fails_the_job_and_keeps_its_files(room: Room) -> 
     script = "(ml / 'output/tensors/x').write_text('x')\nwhile not (ml / 'go').exists(): time.sleep(0.01)"
     other = room.bucket + "-t"
     room.s3.create_bucket(other)
-    room.jobs.create(REGION, room.request(script=script, DebugHookConfig={"S3OutputPath": f"s3://{other}"}))
+    room.jobs.create_training_job(
+        REGION, room.request(script=script, DebugHookConfig={"S3OutputPath": f"s3://{other}"})
+    )
     wait_until(lambda: [each.key for each in room.s3.list(other, "")] == ["job/debug-output/x"])
     room.s3.delete(other, "job/debug-output/x")
     room.s3._backend().delete_bucket(other)
@@ -249,7 +251,7 @@ while not (ml / "go").exists(): time.sleep(0.01)
 (c / "last.bin").write_bytes(b"last")
 """
     request = room.request(script=script, CheckpointConfig={"S3Uri": f"s3://{room.bucket}/ckpt"})
-    room.jobs.create(REGION, request)
+    room.jobs.create_training_job(REGION, request)
     wait_until(lambda: "ckpt/epoch-2/w.bin" in room.stored(), room.describe)
     (folder,) = (room.settings.state_dir / "jobs").iterdir()
     (folder / "algo-1" / "go").touch()
@@ -279,14 +281,19 @@ def test_profiler_rules_are_said_not_to_be_evaluated(room: Room) -> None:
 
 
 def test_name_taken_unknown_job_and_bad_name(room: Room) -> None:
-    job = room.jobs.create(REGION, room.request())
+    job = room.jobs.create_training_job(REGION, room.request())
     with pytest.raises(ResourceInUse, match=rf"already exists \({job.arn}\)"):
-        room.jobs.create(REGION, room.request())
-    for call in (room.jobs.get, room.jobs.stop, room.jobs.get_processing_job, room.jobs.stop_processing_job):
+        room.jobs.create_training_job(REGION, room.request())
+    for call in (
+        room.jobs.get_training_job,
+        room.jobs.stop_training_job,
+        room.jobs.get_processing_job,
+        room.jobs.stop_processing_job,
+    ):
         with pytest.raises(ValidationException, match=r"^Requested resource not found\.$"):
             call(REGION, "nobody")
     with pytest.raises(ValidationException, match="trainingJobName"):
-        room.jobs.create(REGION, room.request("../x"))
+        room.jobs.create_training_job(REGION, room.request("../x"))
     with pytest.raises(ResourceNotFound, match="arn:x"):
         room.jobs.add_tags("arn:x", [])
 
@@ -294,9 +301,10 @@ def test_name_taken_unknown_job_and_bad_name(room: Room) -> None:
 def test_listing_goes_through_pages(room: Room) -> None:
     for name in ("a1", "a2", "b1"):
         room.run(room.request(name, script=""))
-    jobs, token = room.jobs.list(REGION, name_contains="a", max_results=1, sort_by="Name")
+    first = {"NameContains": "a", "MaxResults": 1, "SortBy": "Name"}
+    jobs, token = room.jobs.list_training_jobs(REGION, first)
     assert [job.name for job in jobs] == ["a1"]
-    jobs, token = room.jobs.list(REGION, name_contains="a", max_results=1, sort_by="Name", next_token=token)
+    jobs, token = room.jobs.list_training_jobs(REGION, first | {"NextToken": token})
     assert ([job.name for job in jobs], token) == (["a2"], None)
 
 
@@ -311,7 +319,7 @@ def test_defect_in_one_job_fails_it_and_no_other(room: Room, monkeypatch: pytest
         real(request, *arguments)
 
     monkeypatch.setattr(training, "download_channels", break_one)
-    room.jobs.create(REGION, room.request("sick"))
+    room.jobs.create_training_job(REGION, room.request("sick"))
     assert room.run(room.request("healthy"))["TrainingJobStatus"] == "Completed"
     assert room.wait("sick")["FailureReason"] == (
         "InternalServerError: ZeroDivisionError: a defect. The emulator's log has the traceback."
@@ -322,7 +330,7 @@ def test_close_stops_running_jobs_and_their_rules(room: Room) -> None:
     request = room.request(
         script="time.sleep(600)", DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("R", "wait")]
     )
-    room.jobs.create(REGION, request)
+    room.jobs.create_training_job(REGION, request)
     wait_until(lambda: len(room.runtime.find({})) == 2)
     room.jobs.close()
     done = room.describe()
