@@ -2,11 +2,12 @@
 SHELL := /bin/bash -o pipefail
 PYTHON ?= python3
 BIN := .venv/bin
-# Wheels that are built here because their index holds only sources.
+# AWS's training toolkit, built without its C extension: the tests run it in .venv, and need no compiler for it.
 WHEELS := .cache/wheels/built
+BUILD_TOOLKIT := "from container_runtime.images.wheelhouse import *; build_training_toolkit(Path('$(WHEELS)'))"
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --find-links $(WHEELS)
 PYTEST_ARGS ?=
-TO_RUN := --no-build-isolation --editable '.[emulator,training]'
+TO_RUN := --no-build-isolation --editable '.[emulator]'
 TO_TEST := --no-build-isolation --editable '.[emulator,training,tensorflow,xgboost,dev]'
 
 # Pip's own words go to .venv/install.log; the terminal sees a count, and the log's end if something went wrong.
@@ -23,14 +24,13 @@ help: ## say what can be made
 .venv/.runs: pyproject.toml constraints.txt
 	@echo "Setting up .venv with what the emulator and its training scripts need (the first time: a minute or two) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@mkdir -p $(WHEELS)
-	@$(call pip_install,hatchling editables setuptools wheel)
-	@$(BIN)/python -m container_runtime.images.wheelhouse training-toolkit --into $(WHEELS) >> .venv/install.log
+	@$(call pip_install,hatchling editables)
 	@$(call pip_install,$(TO_RUN))
 	@touch $@
 
 .venv/.tests: .venv/.runs
 	@echo "Adding what the tests need ..."
+	@$(BIN)/python -c $(BUILD_TOOLKIT) >> .venv/install.log
 	@$(call pip_install,$(TO_TEST))
 	@touch $@
 
@@ -56,15 +56,15 @@ arrows: .venv/.tests
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 images: .venv/.runs ## build the Docker images whose inputs changed
-	@$(BIN)/python -m container_runtime.docker.image_build
+	@$(BIN)/smdebug-emulator images build --runtime docker
 
 .PHONY: images-if-engine
 images-if-engine: .venv/.runs
-	@if $(BIN)/python -m container_runtime.docker.daemon status --quiet; then $(MAKE) --no-print-directory images; \
+	@if $(BIN)/smdebug-emulator engine status --quiet; then $(MAKE) --no-print-directory images; \
 	else echo "No Docker engine answers: local processes are used in place of containers (make engine starts one)."; fi
 
 engine: .venv/.runs ## start a Docker engine on this machine (root, Debian)
-	@$(BIN)/python -m container_runtime.docker.daemon start
+	@$(BIN)/smdebug-emulator engine start
 
 bench: .venv/.tests ## measure and print every figure of benchmarks/README.md
 	@$(MAKE) --no-print-directory images-if-engine

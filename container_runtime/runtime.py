@@ -1,6 +1,15 @@
-"""The interface that every container back end keeps, and the errors it may raise.
+"""The interface that every container back end keeps, and the errors of this package.
 
 ``tests/contract/test_container_runtime.py`` runs one suite against every implementation.
+
+    ContainerRuntimeError           a back end could not do what was asked
+    ├── EngineUnavailableError      the engine does not answer
+    ├── ImageNotFoundError          no image answers to the name
+    ├── ContainerNotFoundError      no container has the id
+    ├── ContainerStartError         the image is there, the container did not start
+    ├── NetworkExhaustedError       no address range is left
+    ├── WheelhouseError             pip could not fetch or build a wheel
+    └── EnvironmentBuildError       an image's virtual environment could not be made
 """
 
 from __future__ import annotations
@@ -36,6 +45,14 @@ class ContainerStartError(ContainerRuntimeError):
 
 class NetworkExhaustedError(ContainerRuntimeError):
     """The back end has no address range left for one more network."""
+
+
+class WheelhouseError(ContainerRuntimeError):
+    """pip could not fetch or build a wheel; the text holds pip's last lines."""
+
+
+class EnvironmentBuildError(ContainerRuntimeError):
+    """An image's virtual environment could not be made; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)

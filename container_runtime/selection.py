@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import ContainerRuntime
 
+_BUILD = "smdebug-emulator images build"
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -45,7 +47,8 @@ def select_runtime(choice: Literal["auto", "docker", "process"], state_dir: Path
     if choice == "process":
         return Selection(_make_local(state_dir), "Containers run as local processes, as asked for.")
     # Imported here: with --runtime process nobody waits for the Docker client, or needs it.
-    from container_runtime.docker.engine import DockerEngine, missing_images
+    from container_runtime.docker.engine import DockerEngine
+    from container_runtime.docker.local_images import missing_images
 
     try:
         missing = missing_images(ImageCatalogue())
@@ -54,9 +57,9 @@ def select_runtime(choice: Literal["auto", "docker", "process"], state_dir: Path
             raise
         return Selection(_make_local(state_dir), "No Docker engine answers: containers run as local processes.")
     if missing and choice == "docker":
-        raise ImageNotFoundError(f"The engine has no image {', '.join(missing)}: run `make images` first.")
+        raise ImageNotFoundError(f"The engine has no image {', '.join(missing)}: run {_BUILD} first.")
     if missing:
-        reason = "A Docker engine answers, but images are missing (make images): containers run as local processes."
+        reason = f"A Docker engine answers, but images are missing ({_BUILD}): containers run as local processes."
         return Selection(_make_local(state_dir), reason)
     why = "as asked for" if choice == "docker" else "an engine answers and has the images"
     return Selection(DockerEngine(name_instance(state_dir)), f"Containers run on Docker: {why}.")

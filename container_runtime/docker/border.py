@@ -42,6 +42,11 @@ def connect() -> docker.APIClient:
         return docker.from_env(timeout=int(REQUEST_SECONDS), max_pool_size=64).api
 
 
+def build_url(api: docker.APIClient, path: str) -> str:
+    """Address of a part of the engine's API that the client has no method for, or one that does too much."""
+    return f"{api.base_url}/v{api.api_version}{path}"
+
+
 def raise_for_status(response: Any) -> None:
     """Raise the client's own error for an answer that is one, as its methods do."""
     try:
@@ -83,5 +88,6 @@ def translated(doing: str, *, start: bool = False) -> Iterator[None]:
         OSError,
     ) as exc:
         raise EngineUnavailableError(
-            f"Cannot {doing}: no Docker engine answers ({exc}). Start one (make engine), or use --runtime process."
+            f"Cannot {doing}: no Docker engine answers ({exc}). Start one (smdebug-emulator engine start), or use "
+            "--runtime process."
         ) from exc

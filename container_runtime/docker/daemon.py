@@ -1,17 +1,16 @@
-"""Makes sure that a Docker engine answers: ``python -m container_runtime.docker.daemon start|status``."""
+"""Makes sure that a Docker engine answers: says which does, or installs and starts one."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+from container_runtime.docker.border import connect
+from container_runtime.runtime import EngineUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,9 +23,6 @@ _POLL_SECONDS = 0.2
 
 def describe_engine() -> str | None:
     """Version and address of the engine that answers, or None when none does."""
-    # Imported late: the Docker client takes longer to import than the rest of the emulator's command line.
-    from container_runtime.docker.border import connect
-
     try:
         api = connect()
     except EngineUnavailableError:
@@ -106,27 +102,3 @@ def _run_daemon(say: Callable[[str], None]) -> str:
     state = "does not answer" if daemon.poll() is None else f"ended with exit code {daemon.returncode}"
     last = "\n".join(_LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
     raise EngineUnavailableError(f"dockerd {state}; the end of {_LOG}:\n{last}")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line; ``status`` has exit code 1 when no engine answers."""
-    parser = argparse.ArgumentParser(prog="python -m container_runtime.docker.daemon", description=__doc__)
-    parser.add_argument("command", choices=("start", "status"))
-    parser.add_argument("--quiet", action="store_true", help="say nothing, the exit code is the answer")
-    parsed = parser.parse_args(arguments)
-
-    def say(text: str) -> None:
-        if not parsed.quiet:
-            print(f"engine: {text}", flush=True)  # noqa: T201 - what this command is for
-
-    try:
-        found = start_engine(say) if parsed.command == "start" else describe_engine()
-    except ContainerRuntimeError as exc:
-        print(f"engine: {exc}", file=sys.stderr)  # noqa: T201
-        return 1
-    say(found or "no Docker engine answers")
-    return 0 if found else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

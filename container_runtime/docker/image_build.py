@@ -1,4 +1,4 @@
-"""Builds the images of ``rules_images/``: ``python -m container_runtime.docker.image_build [--list] [NAME ...]``.
+"""Builds the images of ``rules_images/`` on a Docker engine.
 
 Each image stands on a base that holds its requirements and nothing of ours, so that a change of smdebug rebuilds two
 thin layers. Base and image carry a label with a key made of all that goes in; what has the right key is not built.
@@ -6,41 +6,36 @@ thin layers. Base and image carry a label with a key made of all that goes in; w
 
 from __future__ import annotations
 
-import argparse
-import fcntl
 import json
-import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import docker
 import docker.errors
 
 from container_runtime.docker.border import connect
+from container_runtime.docker.image_content import hash_parts, key_of_contents, read_files, write_context
 from container_runtime.docker.image_origin import ensure_origin
+from container_runtime.file_lock import hold_lock
 from container_runtime.images.catalogue import (
-    DEFINITIONS_FOLDER,
     IMAGE_LABEL,
     KEY_LABEL,
     NAMESPACE,
     ImageCatalogue,
     local_name,
 )
-from container_runtime.images.content import hash_parts, key_of_project, read_files, unpack_smdebug, write_context
+from container_runtime.images.installation import ROOT, collect_smdebug, locate_cache
 from container_runtime.images.wheelhouse import fetch_wheels, key_of_requirements
 from container_runtime.runtime import ContainerRuntimeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from container_runtime.images.catalogue import ImageDefinition
 
-CHECKOUT = DEFINITIONS_FOLDER.parent
 _SITE_PACKAGES = "/opt/venv/lib/python3.11/site-packages"
 _ORIGIN = f"{NAMESPACE}/origin:bookworm"
 
@@ -65,15 +60,15 @@ class Build:
         return local_name(self.definition)
 
 
-def plan_builds(catalogue: ImageCatalogue, checkout: Path = CHECKOUT) -> list[Build]:
-    """Work out name and key of every image from the files of the checkout."""
-    project_key = key_of_project(checkout)
+def plan_builds(catalogue: ImageCatalogue, root: Path = ROOT) -> list[Build]:
+    """Name and key of every image, from its definition and the files of smdebug below ``root``."""
+    smdebug_key = key_of_contents(collect_smdebug(root))
     builds = []
     for definition in catalogue:
         base_key = hash_parts(read_files(catalogue.base_folder), key_of_requirements(definition.requirements))
         parts = [base_key, repr((definition.entrypoint, sorted(definition.environment.items())))]
         parts += [repr(sorted(definition.links.items()))] if definition.links else []
-        parts += [project_key] if definition.with_smdebug else []
+        parts += [smdebug_key] if definition.with_smdebug else []
         key = hash_parts(read_files(definition.folder, {"image.toml"}), *parts)
         builds.append(Build(definition, f"{NAMESPACE}/base:{base_key}", key))
     return builds
@@ -85,38 +80,41 @@ def find_stale(api: docker.APIClient, builds: Iterable[Build]) -> list[Build]:
 
 
 def build_images(
-    names: Iterable[str] = (), report: Callable[[str, str], None] | None = None, checkout: Path = CHECKOUT
+    names: Iterable[str] = (),
+    report: Callable[[str, str], None] = lambda _name, _text: None,
+    root: Path = ROOT,
+    cache: Path | None = None,
 ) -> list[str]:
     """Build the named images (all when none are named) that are not up to date; return the names of those built.
 
     Safe to call from two processes at once: the second waits, then finds the work done.
 
     Args:
-        names: image names as ``--list`` shows them.
+        names: as the definitions say them.
         report: called with an image's name and what happens to it now.
-        checkout: where ``rules_images/``, ``smdebug/`` and ``pyproject.toml`` are.
+        root: where ``rules_images/`` and ``smdebug/`` are.
+        cache: where wheels are kept; this installation's own cache when not given.
 
     Raises:
         ContainerRuntimeError: an unknown name, or a build failed; the text holds its last lines.
         EngineUnavailableError: no engine answers.
     """
-    say = report or (lambda _name, _text: None)
-    catalogue = ImageCatalogue(checkout / "rules_images")
-    builds = _select(plan_builds(catalogue, checkout), names)
+    catalogue = ImageCatalogue(root / "rules_images")
+    builds = _select(plan_builds(catalogue, root), names)
     api = connect()
     try:
         stale = find_stale(api, builds)
         if not stale:
             return []
-        cache = checkout / ".cache"
-        with _only_builder(cache, lambda: say("all", "waiting for another build of this checkout")):
+        cache = cache or locate_cache()
+        with hold_lock(cache / "images.lock", lambda: report("all", "waiting for another build")):
             stale = find_stale(api, builds)
-            _build_bases(api, catalogue, stale, cache, say)
+            _build_bases(api, catalogue, stale, cache, report)
             for build in stale:
-                say(build.definition.name, "installing smdebug" if build.definition.with_smdebug else "finishing")
-                _build_image(api, build, checkout)
-                say(build.definition.name, "built")
-            _remove_old(api, plan_builds(catalogue, checkout))
+                report(build.definition.name, "installing smdebug" if build.definition.with_smdebug else "finishing")
+                _build_image(api, build, root)
+                report(build.definition.name, "built")
+            _remove_old(api, plan_builds(catalogue, root))
     finally:
         api.close()
     return [build.definition.name for build in stale]
@@ -137,21 +135,21 @@ def _build_bases(
     catalogue: ImageCatalogue,
     builds: Sequence[Build],
     cache: Path,
-    say: Callable[[str, str], None],
+    report: Callable[[str, str], None],
 ) -> None:
     missing = {build.base: build.definition for build in builds if not api.images(build.base)}
     if not missing:
         return
     with ThreadPoolExecutor(max_workers=2, thread_name_prefix="image-build") as pool:
         # Debian's packages and Python's come from different servers: fetch them side by side.
-        origin = pool.submit(ensure_origin, api, _ORIGIN, lambda text: say("base", text))
+        origin = pool.submit(ensure_origin, api, _ORIGIN, lambda text: report("base", text))
         fetched = {}
         for base, definition in missing.items():
-            say(definition.name, "fetching wheels")
+            report(definition.name, "fetching wheels")
             fetched[base] = pool.submit(fetch_wheels, definition.requirements, cache)
         for base, definition in missing.items():
             wheels = fetched[base].result()
-            say(definition.name, "installing its requirements")
+            report(definition.name, "installing its requirements")
             with tempfile.TemporaryFile() as context:
                 write_context(context, {"wheels": wheels, "Dockerfile": catalogue.base_folder / "Dockerfile"})
                 _run_build(
@@ -163,7 +161,7 @@ def _build_bases(
                 )
 
 
-def _build_image(api: docker.APIClient, build: Build, checkout: Path) -> None:
+def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
     definition = build.definition
     # image.toml is the one place where these are written, for both back ends.
     settings = [f"ENV {name}={json.dumps(value)}" for name, value in definition.environment.items()]
@@ -174,11 +172,10 @@ def _build_image(api: docker.APIClient, build: Build, checkout: Path) -> None:
         settings.append(f"ENTRYPOINT {json.dumps(definition.entrypoint)}")
     dockerfile = (definition.folder / "Dockerfile").read_text(encoding="utf-8") + "\n".join(settings) + "\n"
     contents: dict[str, Path | bytes] = {"Dockerfile": dockerfile.encode()}
-    # A program of the image's own lies beside its Dockerfile, in a folder.
-    contents |= {path.name: path for path in definition.folder.iterdir() if path.is_dir()}
-    with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryFile() as context:
-        if definition.with_smdebug:
-            contents["smdebug"] = unpack_smdebug(checkout, Path(temporary))
+    contents |= {path.name: path for path in definition.programs}
+    if definition.with_smdebug:
+        contents |= {f"smdebug/{name}": content for name, content in collect_smdebug(root).items()}
+    with tempfile.TemporaryFile() as context:
         write_context(context, contents)
         _run_build(
             api,
@@ -236,81 +233,12 @@ def _remove_image(api: docker.APIClient, name: str) -> None:
             raise ContainerRuntimeError(f"The old image {name} cannot be removed: {exc.explanation}") from exc
 
 
+def find_size(api: docker.APIClient, name: str) -> int | None:
+    """Bytes of an image, or None where the engine does not have it."""
+    found: list[dict[str, Any]] = api.images(name)
+    return int(found[0]["Size"]) if found else None
+
+
 def _key_of_image(api: docker.APIClient, name: str) -> str | None:
     found: list[dict[str, Any]] = api.images(name)
     return (found[0]["Labels"] or {}).get(KEY_LABEL) if found else None
-
-
-@contextmanager
-def _only_builder(cache: Path, say_waiting: Callable[[], None]) -> Iterator[None]:
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "images.lock").open("wb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say_waiting()
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _print_list(builds: Sequence[Build]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    api = connect()
-    table = Table("image", "answers to", "state", "size")
-    try:
-        for build in builds:
-            found: list[dict[str, Any]] = api.images(build.name)
-            current = bool(found) and _key_of_image(api, build.name) == build.key
-            state = "up to date" if current else "to be rebuilt" if found else "not built"
-            size = f"{found[0]['Size'] / 1e6:.0f} MB" if found else ""
-            table.add_row(build.definition.name, ", ".join(build.definition.repositories), state, size)
-    finally:
-        api.close()
-    Console().print(table)
-
-
-def _build_with_progress(names: Sequence[str]) -> None:
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    started = time.monotonic()
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), transient=True) as progress:
-        tasks: dict[str, Any] = {}
-
-        def report(name: str, text: str) -> None:
-            if name not in tasks:
-                tasks[name] = progress.add_task("", total=None)
-            progress.update(tasks[name], description=f"{name}: {text}")
-            # Above the moving lines; where nothing moves (a log file) these are all that is seen.
-            progress.console.print(f"{time.monotonic() - started:6.1f} s  {name}: {text}", highlight=False)
-
-        built = build_images(names, report)
-    seconds = time.monotonic() - started
-    progress.console.print(
-        f"Images are ready after {seconds:.1f} s; built: {', '.join(built) or 'none, all are up to date'}.",
-        highlight=False,
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m container_runtime.docker.image_build", description="Build the images of rules_images/."
-    )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="image to build; all when none is named")
-    parser.add_argument("--list", action="store_true", help="show the images and whether they are up to date")
-    parsed = parser.parse_args(arguments)
-    try:
-        if parsed.list:
-            _print_list(plan_builds(ImageCatalogue()))
-        else:
-            _build_with_progress(parsed.names)
-    except ContainerRuntimeError as exc:
-        print(exc, file=sys.stderr)  # noqa: T201 - the one place where an error of the command is shown
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

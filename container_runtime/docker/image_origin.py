@@ -17,6 +17,7 @@ import docker.errors
 import requests.exceptions
 import urllib3.exceptions
 
+from container_runtime.docker.border import build_url
 from container_runtime.docker.daemon import install_packages
 from container_runtime.runtime import ContainerRuntimeError
 
@@ -78,7 +79,7 @@ def _pull(api: docker.APIClient) -> str | None:
     try:
         # Lines come all the time while a registry answers: a long silence means that none can be reached.
         response = api.post(
-            f"{api.base_url}/v{api.api_version}/images/create",
+            build_url(api, "/images/create"),
             params={"fromImage": repository, "tag": tag},
             stream=True,
             timeout=_PULL_SILENCE_SECONDS,

@@ -1,16 +1,80 @@
-"""How the engine's log stream becomes lines."""
+"""A container's log: how the engine is asked for it, and how its stream becomes lines."""
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from container_runtime.runtime import MAX_LINE_BYTES, LogLine
+import docker
+import docker.errors
+
+from container_runtime.docker.border import REQUEST_SECONDS, build_url, raise_for_status, translated
+from container_runtime.runtime import MAX_LINE_BYTES, ContainerNotFoundError, LogLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _FRAME_HEADER_BYTES = 8
+_OVERLAP_FRAMES = 256
+
+
+def follow_log(api: docker.APIClient, container_id: str, wait: Callable[[], object]) -> Iterator[LogLine]:
+    """Yield a container's lines from the first one on, until it has ended.
+
+    Args:
+        api: client of the engine.
+        container_id: of the container.
+        wait: returns when the container has ended.
+
+    Raises:
+        ContainerNotFoundError: at once, not at the first line.
+        EngineUnavailableError: the engine went away.
+    """
+    with translated(f"read the log of container {container_id}"):
+        response = _request_log(api, container_id, follow=1)
+    return _read_lines(api, container_id, response, wait)
+
+
+def _request_log(api: docker.APIClient, container_id: str, **parameters: Any) -> Any:
+    # APIClient.logs() would mix the pieces of long lines of the two streams, and inspects the container first.
+    response = api.get(
+        build_url(api, f"/containers/{container_id}/logs"),
+        params={"stdout": 1, "stderr": 1, "timestamps": 1, **parameters},
+        stream=True,
+        timeout=(REQUEST_SECONDS, None),
+    )
+    raise_for_status(response)
+    return response
+
+
+def _read_lines(
+    api: docker.APIClient, container_id: str, response: Any, wait: Callable[[], object]
+) -> Iterator[LogLine]:
+    with translated(f"read the log of container {container_id}"):
+        yield from assemble_lines(_read_all_frames(api, container_id, response, wait))
+
+
+def _read_all_frames(
+    api: docker.APIClient, container_id: str, response: Any, wait: Callable[[], object]
+) -> Iterator[tuple[int, bytes]]:
+    recent: deque[tuple[int, bytes]] = deque(maxlen=_OVERLAP_FRAMES)
+    with response:
+        for frame in read_frames(response.raw):
+            recent.append(frame)
+            yield frame
+    # An engine may end a followed log before a container's very last words are in it. Once the container counts
+    # as ended they are: read on from a little earlier, and leave out what was seen (its time stamps are unique).
+    # The two streams' messages may stand out of order by a few, so "earlier" has a margin on both sides.
+    seen = set(recent)
+    margin = {"since": parse_timestamp(recent[_OVERLAP_FRAMES // 2][1])} if len(recent) == _OVERLAP_FRAMES else {}
+    try:
+        wait()
+        rest = _request_log(api, container_id, follow=0, **margin)
+    except (ContainerNotFoundError, docker.errors.NotFound):
+        return  # removed while it was read
+    with rest:
+        yield from (frame for frame in read_frames(rest.raw) if frame not in seen)
 
 
 def read_frames(raw: Any) -> Iterator[tuple[int, bytes]]:

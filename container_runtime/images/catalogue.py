@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from container_runtime.images.installation import DEFINITIONS_FOLDER
 from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, ResolvedImage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 NAMESPACE = "smdebug-emulator"
 """Our Docker images are named ``<namespace>/<image name>:latest``."""
@@ -25,8 +26,6 @@ KEY_LABEL = "smdebug-emulator.key"
 
 IMAGE_LABEL = "smdebug-emulator.image"
 """On our images: its name."""
-
-DEFINITIONS_FOLDER = Path(__file__).resolve().parents[2] / "rules_images"
 
 _VERSION_TAG = re.compile(r"\d")
 
@@ -70,6 +69,8 @@ class ImageDefinition:
         name: its own repository name; the Docker image is ``<namespace>/<name>``.
         folder: where Dockerfile and image.toml are.
         repositories: the repository names it answers to, ``name`` included.
+        place: where Python finds what is in ``folder``, below a site-packages; e.g. ``rules_images/lambda``.
+        python: the only version of Python that its requirements have wheels for, e.g. ``3.11``; None when others do.
         version: tag of the framework release it holds, or None when any version means the same.
         requirements: what pip installs in it.
         with_smdebug: whether our smdebug package is installed in it.
@@ -82,12 +83,19 @@ class ImageDefinition:
     name: str
     folder: Path
     repositories: tuple[str, ...]
+    place: str = ""
+    python: str | None = None
     version: str | None = None
     requirements: tuple[str, ...] = ()
     with_smdebug: bool = False
     entrypoint: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def programs(self) -> list[Path]:
+        """The folders of the image's own programs, beside its image.toml."""
+        return sorted(path for path in self.folder.iterdir() if path.is_dir() and path.name != "__pycache__")
 
 
 def note_on_version(definition: ImageDefinition, requested: ImageName) -> str | None:
@@ -118,15 +126,13 @@ class ImageCatalogue:
         self.folder = folder
         self._by_repository: dict[str, ImageDefinition] = {}
         for path in sorted(folder.rglob("image.toml")):
-            definition = _read_definition(path)
+            definition = _read_definition(path, folder)
             for repository in definition.repositories:
                 other = self._by_repository.setdefault(repository, definition)
                 if other is not definition:
                     raise ContainerRuntimeError(f"{path}: {repository!r} is already answered by {other.folder}.")
         if not self._by_repository:
-            raise ContainerRuntimeError(
-                f"{folder} holds no image.toml: run the emulator from its checkout, where rules_images/ is."
-            )
+            raise ContainerRuntimeError(f"{folder} holds no image.toml: install smdebug-emulator again.")
 
     def __iter__(self) -> Iterator[ImageDefinition]:
         seen = {definition.name: definition for definition in self._by_repository.values()}
@@ -170,7 +176,7 @@ def local_name(definition: ImageDefinition, namespace: str = NAMESPACE) -> str:
     return f"{namespace}/{definition.name}:latest"
 
 
-def _read_definition(path: Path) -> ImageDefinition:
+def _read_definition(path: Path, root: Path) -> ImageDefinition:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as exc:
@@ -178,6 +184,7 @@ def _read_definition(path: Path) -> ImageDefinition:
     known = {
         "name": str,
         "repositories": list,
+        "python": str,
         "version": str,
         "requirements": list,
         "with_smdebug": bool,
@@ -196,6 +203,8 @@ def _read_definition(path: Path) -> ImageDefinition:
         name=table["name"],
         folder=path.parent,
         repositories=tuple(dict.fromkeys((table["name"], *table.get("repositories", ())))),
+        place=f"{root.name}/{path.parent.relative_to(root)}",
+        python=table.get("python"),
         version=table.get("version"),
         requirements=tuple(table.get("requirements", ())),
         with_smdebug=table.get("with_smdebug", False),

@@ -1,13 +1,11 @@
 """Fetches wheels on the host, where pip is configured and a network may be reached, for builds that have neither.
 
-``python -m container_runtime.images.wheelhouse training-toolkit --into DIR`` writes the wheel of AWS's training
-toolkit, which is published as source with a C extension: it is built here without that extension, so no compiler is
-needed. The extension only matters to jobs that are spread over machines with MPI.
+AWS's training toolkit is published as source with a C extension: its wheel is built here without that extension, so no
+compiler is needed. The extension only matters to jobs that are spread over machines with MPI.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import platform
 import shutil
@@ -18,13 +16,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from container_runtime.runtime import ContainerRuntimeError
+from container_runtime.runtime import WheelhouseError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-PYTHON_VERSION = "3.11"
-"""Of the interpreter in our images, which need not be the host's."""
+IMAGE_PYTHON = "3.11"
+"""Version of the interpreter in our images, which need not be the host's."""
 
 TRAINING_TOOLKIT = "sagemaker-training==5.1.4"
 _PUBLISHED_AS_SOURCE = {TRAINING_TOOLKIT: ("inotify_simple==1.2.1",)}
@@ -55,27 +53,28 @@ def call(*_):
 '''
 
 
-class WheelhouseError(ContainerRuntimeError):
-    """pip could not fetch or build a wheel; the text holds pip's last lines."""
-
-
-def key_of_requirements(requirements: Iterable[str]) -> str:
-    """Short text that is the same for the same requirements on the same platform."""
+def key_of_requirements(requirements: Iterable[str], python: str = IMAGE_PYTHON) -> str:
+    """Short text that is the same for the same requirements on the same platform and version of Python."""
     text = "\n".join(
-        [PYTHON_VERSION, platform.machine(), _SETUP_WITHOUT_EXTENSION, _MODULE_FOR_EXTENSION, *sorted(requirements)]
+        [python, platform.machine(), _SETUP_WITHOUT_EXTENSION, _MODULE_FOR_EXTENSION, *sorted(requirements)]
     )
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def fetch_wheels(requirements: Sequence[str], cache: Path) -> Path:
+def fetch_wheels(requirements: Sequence[str], cache: Path, python: str = IMAGE_PYTHON) -> Path:
     """Return a folder with a wheel for every requirement, what they require, pip, and ``requirements.txt``.
 
     Fetched once: the folder's name is made of the requirements.
 
+    Args:
+        requirements: as pip takes them.
+        cache: holds the folder.
+        python: version that the wheels are for, e.g. ``3.11``.
+
     Raises:
         WheelhouseError: pip failed.
     """
-    folder = cache / "wheels" / key_of_requirements(requirements)
+    folder = cache / "wheels" / key_of_requirements(requirements, python)
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +90,7 @@ def fetch_wheels(requirements: Sequence[str], cache: Path) -> Path:
         _run_pip(
             "download",
             *("--dest", str(partial), "--find-links", str(partial), "--only-binary", ":all:"),
-            *("--python-version", PYTHON_VERSION, "--implementation", "cp", *platforms),
+            *("--python-version", python, "--implementation", "cp", *platforms),
             *(*requirements, "pip"),
         )
         (partial / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
@@ -121,17 +120,6 @@ def build_training_toolkit(into: Path) -> Path:
         return Path(shutil.copy2(built, into))
 
 
-def build_project_wheel(source: Path, into: Path) -> Path:
-    """Build the wheel of the project in ``source`` and return its path.
-
-    Raises:
-        WheelhouseError: pip failed.
-    """
-    into.mkdir(parents=True, exist_ok=True)
-    _run_pip("wheel", "--no-deps", "--wheel-dir", str(into), str(source))
-    return next(into.glob("*.whl"))
-
-
 def _unpack_source(requirement: str, into: Path) -> Path:
     # Metadata is not asked for (no build isolation, no dependencies): only the archive is wanted.
     _run_pip("download", "--no-deps", "--no-binary", ":all:", "--dest", str(into), requirement)
@@ -148,22 +136,3 @@ def _run_pip(*arguments: str) -> None:
     if done.returncode:
         last = "\n".join(done.stderr.strip().splitlines()[-8:])
         raise WheelhouseError(f"`pip {' '.join(arguments[:1])}` failed for {arguments[-1]}:\n{last}")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(prog="python -m container_runtime.images.wheelhouse", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    toolkit = commands.add_parser("training-toolkit", help="build a pure wheel of the training toolkit")
-    toolkit.add_argument("--into", type=Path, required=True, help="folder for the wheel")
-    parsed = parser.parse_args(arguments)
-    try:
-        print(build_training_toolkit(parsed.into))  # noqa: T201 - the answer of the command
-    except WheelhouseError as exc:
-        print(exc, file=sys.stderr)  # noqa: T201
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

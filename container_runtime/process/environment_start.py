@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.installation import ROOT
 from container_runtime.process.environments import build_environment
 from container_runtime.runtime import ContainerRuntimeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_ROOT = Path(__file__).resolve().parents[2]
 # What configures pip for whoever started the emulator, handed over in one variable that the container's command does
 # not get.
 _BUILDER_ENVIRONMENT = "SMDEBUG_EMULATOR_BUILDER_ENVIRONMENT"
@@ -39,7 +39,7 @@ def wrap_start(
 ) -> tuple[list[str], dict[str, str]]:
     """Command and environment of a process that builds the image's environment first and then becomes ``argv``."""
     # The process runs in a folder of the container's, with nothing of this process's own path.
-    code = f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from {__name__} import main; main()"
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from {__name__} import main; main()"
     for_pip = {name: value for name, value in os.environ.items() if _FOR_PIP.fullmatch(name)}
     command = [sys.executable, "-I", "-c", code, str(definitions), image, str(cache), *argv]
     return command, {**environment, _BUILDER_ENVIRONMENT: json.dumps(for_pip)}

@@ -1,14 +1,11 @@
 """Virtual environments for images whose requirements the emulator's own interpreter does not meet.
 
-``python -m container_runtime.process.environments [--list] [NAME ...]`` builds them ahead; otherwise the first
-container of an image builds its own when it starts (``environment_start.py``). A Docker image has its environment
-inside.
+The first container of an image builds its own when it starts (``environment_start.py``), unless it was built ahead. A
+Docker image has its environment inside.
 """
 
 from __future__ import annotations
 
-import argparse
-import fcntl
 import hashlib
 import importlib.metadata
 import platform
@@ -17,32 +14,26 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from container_runtime.images.catalogue import DEFINITIONS_FOLDER, ImageCatalogue
-from container_runtime.images.wheelhouse import PYTHON_VERSION, fetch_wheels, key_of_requirements
-from container_runtime.runtime import ContainerRuntimeError
+from container_runtime.file_lock import hold_lock
+from container_runtime.images.installation import ROOT, collect_smdebug, locate_cache
+from container_runtime.images.wheelhouse import fetch_wheels, key_of_requirements
+from container_runtime.runtime import EnvironmentBuildError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from container_runtime.images.catalogue import ImageDefinition
 
-CHECKOUT = DEFINITIONS_FOLDER.parent
-CACHE = CHECKOUT / ".cache"
-_FORM = "1"
+_FORM = "2"
 """To be raised when environments are made in another way."""
 
 _COMPLETE = "complete"
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:==(?P<pinned>[\w.]+))?")
-
-
-class EnvironmentBuildError(ContainerRuntimeError):
-    """An environment could not be made; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +92,20 @@ def _is_met(requirement: str) -> bool:
     return found["pinned"] is None or installed.partition("+")[0] == found["pinned"]
 
 
-def locate_environment(definition: ImageDefinition, cache: Path = CACHE) -> OwnEnvironment:
+def locate_environment(definition: ImageDefinition, cache: Path | None = None) -> OwnEnvironment:
     """Where the environment of an image is, or will be."""
-    parts = [_FORM, key_of_requirements(definition.requirements), platform.python_implementation(), str(CHECKOUT)]
-    parts += [str(definition.with_smdebug), *(f"{link}={target}" for link, target in sorted(definition.links.items()))]
+    requirements_key = key_of_requirements(definition.requirements, _choose_version(definition))
+    parts = [_FORM, requirements_key, platform.python_implementation(), str(ROOT), str(definition.with_smdebug)]
+    parts += [
+        *(f"{link}={target}" for link, target in sorted(definition.links.items())),
+        *map(str, definition.programs),
+    ]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-    return OwnEnvironment(cache / "venvs" / f"{definition.name}-{key}")
+    return OwnEnvironment((cache or locate_cache()) / "venvs" / f"{definition.name}-{key}")
 
 
 def build_environment(
-    definition: ImageDefinition, cache: Path = CACHE, say: Callable[[str], None] = lambda _text: None
+    definition: ImageDefinition, cache: Path | None = None, say: Callable[[str], None] = lambda _text: None
 ) -> OwnEnvironment:
     """Return the environment of an image, built if it is not there yet.
 
@@ -118,17 +113,19 @@ def build_environment(
 
     Args:
         definition: of the image.
-        cache: where environments and wheels are kept.
+        cache: where environments and wheels are kept; this installation's own cache when not given.
         say: told what goes on.
 
     Raises:
         ContainerRuntimeError: pip cannot fetch or install what it needs, or the cache cannot be written.
     """
+    cache = cache or locate_cache()
     environment = locate_environment(definition, cache)
+    lock = environment.folder.with_name(f"{environment.folder.name}.lock")
     if environment.is_complete:
         return environment
     try:
-        with _only_builder(environment, say):
+        with hold_lock(lock, lambda: say("another process builds this image's environment: waiting for it")):
             if not environment.is_complete:
                 _build(environment, definition, cache, say)
     except OSError as exc:
@@ -140,10 +137,10 @@ def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path
     started = time.monotonic()
     shutil.rmtree(environment.folder, ignore_errors=True)
     say(f"building the environment of {definition.name}, once: fetching {', '.join(definition.requirements)}")
-    wheels = fetch_wheels(definition.requirements, cache)
+    wheels = fetch_wheels(definition.requirements, cache, _choose_version(definition))
     say("installing them")
     # A virtual environment cannot be moved: it is built where it stays, and the last file says that it is whole.
-    _run([_find_interpreter(), "-m", "venv", "--without-pip", str(environment.folder)])
+    _run([_find_interpreter(_choose_version(definition)), "-m", "venv", "--without-pip", str(environment.folder)])
     # pip runs from its own wheel; none needs to be there before.
     pip = next(wheels.glob("pip-*.whl")) / "pip"
     _run(
@@ -160,10 +157,16 @@ def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path
 
 def _link(environment: OwnEnvironment, definition: ImageDefinition) -> None:
     site_packages = environment.site_packages
-    if definition.with_smdebug:
-        # The checkout's, as for the emulator's own interpreter: a change of it needs no new environment.
-        (site_packages / "smdebug").symlink_to(CHECKOUT / "smdebug")
-        (site_packages / "smdebug_autoload.pth").symlink_to(CHECKOUT / "smdebug" / "autoload.pth")
+    # Linked, not copied: a change of a checkout needs no new environment.
+    contents = collect_smdebug() if definition.with_smdebug else {}
+    contents |= {f"{definition.place}/{program.name}": program for program in definition.programs}
+    for name, content in contents.items():
+        path = site_packages / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.symlink_to(content)
     for link, pattern in definition.links.items():
         target = next(iter(sorted(site_packages.glob(pattern))), None)
         if target is None:
@@ -172,15 +175,20 @@ def _link(environment: OwnEnvironment, definition: ImageDefinition) -> None:
         (site_packages / link).symlink_to(target)
 
 
-def _find_interpreter() -> str:
-    """This interpreter if it is of the version that the wheels are for, else the machine's one of that version."""
-    if sys.version_info[:2] == tuple(int(part) for part in PYTHON_VERSION.split(".")):
+def _choose_version(definition: ImageDefinition) -> str:
+    """Version of Python for an image's environment: this interpreter's, unless its wheels are for one only."""
+    return definition.python or f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _find_interpreter(version: str) -> str:
+    """This interpreter if it is of the version, else the machine's one."""
+    if sys.version_info[:2] == tuple(int(part) for part in version.split(".")):
         return sys.executable
-    found = shutil.which(f"python{PYTHON_VERSION}")
+    found = shutil.which(f"python{version}")
     if found is None:
         raise EnvironmentBuildError(
-            f"This image needs Python {PYTHON_VERSION}, and python{PYTHON_VERSION} is not on PATH: install it, or run "
-            "the emulator with --runtime docker."
+            f"This image needs Python {version}, and python{version} is not on PATH: install it, or run the emulator "
+            "with --runtime docker."
         )
     return found
 
@@ -190,44 +198,3 @@ def _run(command: Sequence[str]) -> None:
     if done.returncode:
         last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-8:])
         raise EnvironmentBuildError(f"`{' '.join(command[:4])} …` failed:\n{last}")
-
-
-@contextmanager
-def _only_builder(environment: OwnEnvironment, say: Callable[[str], None]) -> Iterator[None]:
-    environment.folder.parent.mkdir(parents=True, exist_ok=True)
-    with environment.folder.with_name(f"{environment.folder.name}.lock").open("wb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("another process builds this image's environment: waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m container_runtime.process.environments",
-        description="Build the environments of images that need one of their own in the process back end.",
-    )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="image to build for; all when none is named")
-    parser.add_argument("--list", action="store_true", help="show the environments and whether they are built")
-    parsed = parser.parse_args(arguments)
-    definitions = {definition.name: definition for definition in ImageCatalogue() if needs_environment(definition)}
-    if unknown := set(parsed.names) - definitions.keys():
-        parser.error(f"no such environment: {', '.join(sorted(unknown))}; there are {', '.join(sorted(definitions))}")
-    try:
-        for name in parsed.names or definitions:
-            environment = locate_environment(definitions[name], CACHE)
-            if not parsed.list:
-                build_environment(definitions[name], CACHE, say=lambda text: print(text, flush=True))  # noqa: T201
-            state = "built" if environment.is_complete else "not built"
-            print(f"{name}: {state}, {environment.folder}")  # noqa: T201
-    except ContainerRuntimeError as exc:
-        print(exc, file=sys.stderr)  # noqa: T201
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.installation import locate_cache
 from container_runtime.process.environment_start import find_program, wrap_start
-from container_runtime.process.environments import CACHE, locate_environment, needs_environment
+from container_runtime.process.environments import locate_environment, needs_environment
 from container_runtime.process.loopback_network import LoopbackNetworks
 from container_runtime.process.supervised import (
     SupervisorWatch,
@@ -67,7 +68,7 @@ class LocalProcesses:
     Args:
         state_folder: where the containers' folders are kept; made when missing. One folder, one back end.
         catalogue: the images that it can run; those of ``rules_images/`` when not given.
-        cache: where environments of images that need one of their own are kept.
+        cache: where environments of images that need one of their own are kept; this installation's when not given.
 
     Raises:
         ContainerRuntimeError: the state folder cannot be written.
@@ -76,9 +77,9 @@ class LocalProcesses:
     name = "process"
     host_address = "127.0.0.1"
 
-    def __init__(self, state_folder: Path, catalogue: ImageCatalogue | None = None, cache: Path = CACHE) -> None:
+    def __init__(self, state_folder: Path, catalogue: ImageCatalogue | None = None, cache: Path | None = None) -> None:
         self._folder = state_folder
-        self._cache = cache
+        self._cache = cache or locate_cache()
         self._catalogue = catalogue or ImageCatalogue()
         self._networks = LoopbackNetworks(state_folder.with_name(f"{state_folder.name}-networks"))
         # Only these may be waited for: any other number may by now belong to somebody else's child.
@@ -242,7 +243,8 @@ class LocalProcesses:
             known = ", ".join(self._catalogue.repositories)
             raise ImageNotFoundError(
                 f"No image {image!r}: without Docker only these repository names can run: {known}. "
-                "Start a Docker engine (make engine) and the emulator with --runtime docker for any other image."
+                "For any other image start a Docker engine (smdebug-emulator engine start) and the emulator with "
+                "--runtime docker."
             )
         return found
 
@@ -260,8 +262,7 @@ class LocalProcesses:
         if program is None:
             raise ContainerStartError(
                 f"Container {spec.name} ({spec.image}): {argv[0]!r} is no executable file on "
-                f"PATH={environment['PATH']}. If the toolkit that brings it is missing, install the extra `training` "
-                "into this environment."
+                f"PATH={environment['PATH']}."
             )
         return [program, *argv[1:]], environment
 

@@ -6,13 +6,12 @@ and the processes of two hosts may listen on the same port if they bind it on th
 
 from __future__ import annotations
 
-import fcntl
 import json
 import secrets
 import socket
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from container_runtime.file_lock import hold_lock
 from container_runtime.runtime import (
     MAX_NETWORK_HOSTS,
     ContainerRuntimeError,
@@ -22,7 +21,7 @@ from container_runtime.runtime import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
 _INTERFACE = "lo"
@@ -53,7 +52,8 @@ class LoopbackNetworks:
         """
         if len(hosts) > MAX_NETWORK_HOSTS:
             raise ContainerRuntimeError(f"The network {name} cannot hold {len(hosts)} hosts: {MAX_NETWORK_HOSTS} fit.")
-        with self._locked():
+        # Two threads, or an emulator and the one that comes after it, do not draw the same range.
+        with hold_lock(self._folder / "lock"):
             if self._path(name).exists():
                 raise ContainerRuntimeError(f"Network name {name!r} is taken; remove that network first.")
             taken = [json.loads(path.read_text(encoding="utf-8")) for path in self._folder.glob("*.json")]
@@ -86,14 +86,6 @@ class LoopbackNetworks:
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.json"
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Two threads, or an emulator and the one that comes after it, do not draw the same range."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self._folder / "lock").open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
 
 def _draw_range(taken: set[str]) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from emulator.cli.engine import engine
 from emulator.cli.events import events
+from emulator.cli.images import images
 from emulator.cli.other_programs import env, rules
 from emulator.cli.service import start, status, stop
 from emulator.cli.stop_handler import stop_handler
@@ -24,5 +26,5 @@ def main() -> None:
     """  # noqa: D301 - click wants the character itself
 
 
-for command in (start, env, stop, status, events, rules, stop_handler):
+for command in (start, env, stop, status, events, rules, stop_handler, images, engine):
     main.add_command(command)

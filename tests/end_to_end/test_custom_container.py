@@ -14,10 +14,11 @@ import pytest
 
 from container_runtime.docker.image_build import plan_builds
 from container_runtime.images.catalogue import ImageCatalogue
-from container_runtime.images.wheelhouse import build_project_wheel, fetch_wheels
+from container_runtime.images.wheelhouse import fetch_wheels
 from examples.frameworks.pytorch.job import BUCKET, build_request, stage_sources
 from tests.end_to_end.conftest import read_log, wait_until, wait_until_ended
 from tests.end_to_end.test_pytorch import Job
+from tests.wheel import build_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,15 +42,9 @@ def custom_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Built as the example's README says, on the requirements of our PyTorch image, which has no smdebug."""
     context = tmp_path_factory.mktemp("custom") / "context"
     shutil.copytree(EXAMPLE, context, ignore=shutil.ignore_patterns("wheels", "__pycache__"))
-    # Of the checkout only what is packaged: building leaves files beside its source.
-    source = context.with_name("source")
-    source.mkdir()
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy2(CHECKOUT / name, source)
-    for name in ("smdebug", "emulator", "container_runtime", "sdk_compat", "rules_images"):
-        shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     wheels = context / "wheels"
-    build_project_wheel(source, wheels)
+    wheels.mkdir()
+    shutil.copy2(build_wheel(context.with_name("built")), wheels)
     fetched = fetch_wheels(["numpy>=2.4,<3", "crc32c>=2.7"], CHECKOUT / ".cache")
     for wheel in fetched.glob("*.whl"):
         shutil.copy2(wheel, wheels)

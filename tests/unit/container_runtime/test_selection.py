@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from container_runtime.docker import engine
-from container_runtime.docker.daemon import main as engine_main
+from container_runtime.docker import local_images
 from container_runtime.docker.daemon import start_engine
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, ImageNotFoundError
 from container_runtime.selection import name_instance, select_runtime
@@ -20,7 +19,7 @@ def no_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def no_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "missing_images", lambda _catalogue: ["lambda"])
+    monkeypatch.setattr(local_images, "missing_images", lambda _catalogue: ["lambda"])
 
 
 def test_process_is_chosen_when_asked_for(tmp_path: Path) -> None:
@@ -38,7 +37,7 @@ def test_auto_without_an_engine(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_engine")
 def test_docker_without_an_engine_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(EngineUnavailableError, match="make engine"):
+    with pytest.raises(EngineUnavailableError, match="smdebug-emulator engine start"):
         select_runtime("docker", tmp_path)
 
 
@@ -46,12 +45,12 @@ def test_docker_without_an_engine_says_what_to_do(tmp_path: Path) -> None:
 def test_auto_without_images(tmp_path: Path) -> None:
     selection = select_runtime("auto", tmp_path)
     assert selection.runtime.name == "process"
-    assert "make images" in selection.reason
+    assert "smdebug-emulator images build" in selection.reason
 
 
 @pytest.mark.usefixtures("no_images")
 def test_docker_without_images_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ImageNotFoundError, match=r"lambda.*make images"):
+    with pytest.raises(ImageNotFoundError, match=r"lambda.*smdebug-emulator images build"):
         select_runtime("docker", tmp_path)
 
 
@@ -81,13 +80,3 @@ def test_engine_of_somebody_else_is_not_started() -> None:
     with pytest.raises(EngineUnavailableError, match=r"DOCKER_HOST=.*no-engine"):
         start_engine(said.append)
     assert said == []
-
-
-@pytest.mark.usefixtures("no_engine")
-def test_engine_command_without_an_engine(capsys: pytest.CaptureFixture[str]) -> None:
-    assert engine_main(["status"]) == 1
-    assert capsys.readouterr().out == "engine: no Docker engine answers\n"
-    assert engine_main(["status", "--quiet"]) == 1
-    assert engine_main(["start"]) == 1
-    output = capsys.readouterr()
-    assert (output.out, "DOCKER_HOST" in output.err) == ("", True)

@@ -130,5 +130,5 @@ def test_two_that_answer_to_one_name(tmp_path: Path) -> None:
 
 
 def test_no_definition_at_all(tmp_path: Path) -> None:
-    with pytest.raises(ContainerRuntimeError, match="checkout"):
+    with pytest.raises(ContainerRuntimeError, match=r"no image\.toml: install smdebug-emulator again"):
         ImageCatalogue(tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib.metadata
 import json
 import re
@@ -17,19 +16,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from container_runtime.file_lock import hold_lock
 from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
+from container_runtime.images.installation import ROOT
 from container_runtime.images.wheelhouse import key_of_requirements
-from container_runtime.process import environments
 from container_runtime.process.environment_start import wrap_start
 from container_runtime.process.environments import (
-    CHECKOUT,
-    EnvironmentBuildError,
     build_environment,
     locate_environment,
-    main,
     needs_environment,
 )
 from container_runtime.process.local_processes import LocalProcesses
+from container_runtime.runtime import EnvironmentBuildError
 from container_runtime.spec import ContainerSpec
 
 if TYPE_CHECKING:
@@ -155,8 +153,9 @@ def test_it_has_our_smdebug_and_its_pth_file_but_nothing_else_of_ours(definition
     built = build_environment(definition, cache)
     found = ask(built.python, "from importlib.util import find_spec as f; print(f('smdebug').origin, f('emulator'))")
     assert found == f"{built.site_packages / 'smdebug' / '__init__.py'} None"
-    assert (built.site_packages / "smdebug").resolve() == CHECKOUT / "smdebug"
-    assert (built.site_packages / "smdebug_autoload.pth").read_text() == (CHECKOUT / "smdebug/autoload.pth").read_text()
+    assert (built.site_packages / "smdebug").resolve() == ROOT / "smdebug"
+    assert (built.site_packages / "smdebug_autoload.pth").read_text() == (ROOT / "smdebug/autoload.pth").read_text()
+    assert ask(built.python, "import importlib.metadata as m; print(m.version('smdebug'))") == "1.0.34+emulator"
     plain = build_environment(replace(definition, name="plain", with_smdebug=False, links={}), cache)
     assert not (plain.site_packages / "smdebug").exists()
 
@@ -186,8 +185,7 @@ def test_a_second_builder_waits_and_finds_the_work_done(definition: ImageDefinit
     environment = locate_environment(definition, cache)
     environment.folder.mkdir(parents=True)
     said: list[str] = []
-    with Path(f"{environment.folder}.lock").open("wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with hold_lock(Path(f"{environment.folder}.lock")):
         second = threading.Thread(target=build_environment, args=(definition, cache, said.append))
         second.start()
         deadline = time.monotonic() + 60
@@ -218,10 +216,26 @@ def test_a_cache_that_cannot_be_written(definition: ImageDefinition, tmp_path: P
         build_environment(definition, tmp_path / "file")
 
 
-def test_another_python_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environments, "PYTHON_VERSION", "3.99")
+def test_an_image_may_need_another_python(definition: ImageDefinition, cache: Path) -> None:
+    other = replace(definition, python="3.99")
+    assert locate_environment(other, cache) != locate_environment(definition, cache)
+    wheels = cache / "wheels" / key_of_requirements(REQUIREMENTS, "3.99")
+    wheels.mkdir()
     with pytest.raises(EnvironmentBuildError, match=r"python3\.99 is not on PATH"):
-        environments._find_interpreter()
+        build_environment(other, cache)
+
+
+def test_a_program_of_the_image_runs_in_its_environment(tmp_path: Path, cache: Path) -> None:
+    """As the XGBoost image's own algorithm does, which has a name below rules_images."""
+    program = tmp_path / "images" / "training" / "own" / "program"
+    program.mkdir(parents=True)
+    (program / "__main__.py").write_text("print('it runs')")
+    (program.parent / "image.toml").write_text(IMAGE_TOML)
+    (found,) = ImageCatalogue(tmp_path / "images")
+    built = build_environment(found, cache)
+    command = [built.python, "-m", "images.training.own.program"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/", env={})
+    assert ran.stdout == "it runs\n"
 
 
 def test_container_builds_its_environment_and_runs_in_it(
@@ -304,20 +318,6 @@ def test_container_that_cannot_start(
     assert exit_status.code == code
     text = " ".join(line.text for line in runtime.logs(container))
     assert re.search(said, text), text
-
-
-def test_command_line(
-    catalogue: ImageCatalogue, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(environments, "ImageCatalogue", lambda: catalogue)
-    monkeypatch.setattr(environments, "CACHE", cache)
-    assert main(["--list"]) == 0
-    assert "tiny-training: not built" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["other"])
-    assert "no such environment: other; there are tiny-training" in capsys.readouterr().err
-    assert main([]) == 0
-    assert "tiny-training: built" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from container_runtime.docker.image_build import Build, plan_builds
-from container_runtime.images.catalogue import DEFINITIONS_FOLDER, ImageCatalogue
-from container_runtime.images.content import hash_parts, key_of_project, read_files, write_context
+from container_runtime.docker.image_content import hash_parts, key_of_contents, read_files, write_context
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.installation import DEFINITIONS_FOLDER, ROOT, collect_smdebug
 from container_runtime.images.wheelhouse import key_of_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-CHECKOUT = DEFINITIONS_FOLDER.parent
-
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A small project of the same shape."""
-    shutil.copytree(CHECKOUT / "rules_images", tmp_path / "rules_images")
-    shutil.copy2(CHECKOUT / "pyproject.toml", tmp_path)
+    """A small installation of the same shape."""
+    shutil.copytree(DEFINITIONS_FOLDER, tmp_path / "rules_images")
     (tmp_path / "smdebug").mkdir()
     (tmp_path / "smdebug" / "__init__.py").write_text("")
+    (tmp_path / "smdebug" / "autoload.pth").write_text("")
     return tmp_path
 
 
@@ -54,10 +53,6 @@ def change_entry_point(checkout: Path) -> None:
     edit(checkout / "rules_images/lambda/image.toml", 'awslambdaric"]\n', 'awslambdaric", "x"]\n')
 
 
-def change_tool_settings(checkout: Path) -> None:
-    edit(checkout / "pyproject.toml", "line-length = 120", "line-length = 121")
-
-
 def leave_bytecode(checkout: Path) -> None:
     (checkout / "smdebug" / "__pycache__").mkdir()
     (checkout / "smdebug" / "__pycache__" / "x.pyc").write_text("")
@@ -73,7 +68,6 @@ RULES = {"sagemaker-debugger-rules", "sagemaker-debugger-rule-evaluator"}
         (add_module, TRAINING | RULES, set()),
         (add_requirement, {"lambda"}, {"lambda"}),
         (change_entry_point, {"lambda"}, set()),
-        (change_tool_settings, set(), set()),
         (leave_bytecode, set(), set()),
     ],
 )
@@ -88,7 +82,7 @@ def test_only_what_a_change_reaches_is_rebuilt(
 
 
 def test_both_rule_images_stand_on_one_base() -> None:
-    builds = plan(CHECKOUT)
+    builds = plan(ROOT)
     assert len({builds[name].base for name in RULES}) == 1
 
 
@@ -102,10 +96,10 @@ def test_key_of_requirements_does_not_depend_on_their_order() -> None:
     assert key_of_requirements(["a"]) != key_of_requirements(["a", "b"])
 
 
-def test_project_key_follows_a_file(checkout: Path) -> None:
-    before = key_of_project(checkout)
+def test_key_of_smdebug_follows_a_file(checkout: Path) -> None:
+    before = key_of_contents(collect_smdebug(checkout))
     (checkout / "smdebug" / "__init__.py").write_text("x = 1\n")
-    assert key_of_project(checkout) != before
+    assert key_of_contents(collect_smdebug(checkout)) != before
 
 
 def test_files_are_read_sorted(tmp_path: Path) -> None:

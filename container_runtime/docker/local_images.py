@@ -1,0 +1,151 @@
+"""The images that are on the engine: which one stands for a requested name, and what its configuration says."""
+
+from __future__ import annotations
+
+import base64
+import json
+import stat
+import threading
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import docker
+import docker.errors
+import docker.utils
+
+from container_runtime.docker.border import REQUEST_SECONDS, build_url, connect, raise_for_status, translated
+from container_runtime.images.catalogue import ImageCatalogue, local_name
+from container_runtime.runtime import ContainerStartError, ImageNotFoundError, ResolvedImage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from container_runtime.spec import ContainerSpec
+
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def missing_images(catalogue: ImageCatalogue) -> list[str]:
+    """Names of the images of ours of which the engine has no build, up to date or not.
+
+    Raises:
+        EngineUnavailableError: no engine answers.
+    """
+    api = connect()
+    try:
+        with translated("list images"):
+            return [name for name in map(local_name, catalogue) if not api.images(name)]
+    finally:
+        api.close()
+
+
+class LocalImage:
+    """A resolved image and what its configuration says, kept so that a start need not ask again."""
+
+    def __init__(self, resolved: ResolvedImage, inspected: Mapping[str, Any]) -> None:
+        config = inspected.get("Config") or {}
+        environment = dict(entry.partition("=")[::2] for entry in config.get("Env") or ())
+        self.resolved = resolved
+        self.path: str = environment.get("PATH", _DEFAULT_PATH)
+        self.entrypoint = tuple(config.get("Entrypoint") or ())
+        self.command = tuple(config.get("Cmd") or ())
+        self.working_folder: str = config.get("WorkingDir") or "/"
+        self.programs: set[tuple[str, str]] = set()
+
+
+class LocalImages:
+    """Resolves names to images of the engine, each once.
+
+    Args:
+        api: client of the engine.
+        catalogue: which of our images answers to which name.
+    """
+
+    def __init__(self, api: docker.APIClient, catalogue: ImageCatalogue) -> None:
+        self._api = api
+        self._catalogue = catalogue
+        self._resolved: dict[str, LocalImage] = {}
+        self._resolving = threading.Lock()
+
+    def resolve(self, image: str) -> LocalImage:
+        """The image for a requested name. The first resolution of an unknown one pulls it, which may take minutes.
+
+        Raises:
+            ImageNotFoundError: nothing local fits and nothing can be pulled.
+            EngineUnavailableError: the engine does not answer.
+        """
+        known = self._resolved.get(image)
+        if known is not None:
+            return known
+        with self._resolving, translated(f"resolve image {image}"):
+            found = self._resolved.get(image) or self._look_up(image)
+            self._resolved[image] = found
+            return found
+
+    def forget(self, image: str) -> None:
+        """Look the name up again when it is next asked for."""
+        self._resolved.pop(image, None)
+
+    def check_program(self, container_id: str, spec: ContainerSpec, image: LocalImage) -> None:
+        """Look for the program in the container's files: with an init, the engine would not notice its absence.
+
+        Raises:
+            ContainerStartError: there is no program, or it is not in the container.
+        """
+        entrypoint = image.entrypoint if spec.entrypoint is None else spec.entrypoint
+        # An entry point given by the request drops the image's default command, as `docker run --entrypoint` does.
+        command = spec.command or (image.command if spec.entrypoint is None else ())
+        argv = (*entrypoint, *command)
+        if not argv:
+            raise ContainerStartError(f"Container {spec.name}: image {spec.image} has no entry point; give a command.")
+        path = spec.environment.get("PATH", image.path)
+        if (argv[0], path) in image.programs:
+            return
+        folders = [image.working_folder] if "/" in argv[0] else [folder for folder in path.split(":") if folder]
+        if not any(self._is_executable(container_id, str(PurePosixPath(folder) / argv[0])) for folder in folders):
+            where = "is no executable file in it" if "/" in argv[0] else f"is no executable file on its PATH={path}"
+            raise ContainerStartError(f"Container {spec.name} ({spec.image}): {argv[0]!r} {where}.")
+        if "/" not in argv[0]:  # anything with a slash may lie in a mount, which differs from container to container
+            image.programs.add((argv[0], path))
+
+    def _look_up(self, image: str) -> LocalImage:
+        ours = self._catalogue.resolve(image)
+        resolved = ResolvedImage(requested=image, local=image)
+        try:
+            # Whoever has loaded an image of exactly this name wants that one.
+            return LocalImage(resolved, self._inspect(image))
+        except docker.errors.ImageNotFound:
+            pass
+        if ours is not None:
+            try:
+                return LocalImage(ours, self._inspect(ours.local))
+            except docker.errors.ImageNotFound as exc:
+                raise ImageNotFoundError(
+                    f"{image} runs as {ours.local}, which is not built yet: run `smdebug-emulator images build`."
+                ) from exc
+        try:
+            repository, tag = docker.utils.parse_repository_tag(image)
+            self._api.pull(repository, tag=tag or "latest")
+            return LocalImage(resolved, self._inspect(image))
+        except docker.errors.APIError as exc:
+            known = ", ".join(self._catalogue.repositories)
+            raise ImageNotFoundError(
+                f"No image {image!r} on this machine, and it cannot be pulled ({exc.explanation or exc}). Load it with "
+                f"`docker load` or `docker pull`, or use one of the repository names that are built here: {known}."
+            ) from exc
+
+    def _inspect(self, name: str) -> dict[str, Any]:
+        inspected: dict[str, Any] = self._api.inspect_image(name)  # type: ignore[no-untyped-call]
+        return inspected
+
+    def _is_executable(self, container_id: str, path: str) -> bool:
+        response = self._api.head(
+            build_url(self._api, f"/containers/{container_id}/archive"), params={"path": path}, timeout=REQUEST_SECONDS
+        )
+        if response.status_code == 404:
+            return False
+        raise_for_status(response)
+        mode = json.loads(base64.b64decode(response.headers["X-Docker-Container-Path-Stat"]))["mode"]
+        # Go's file mode: its type bits stand at the top, permissions at the bottom.
+        is_folder, is_link = mode & (1 << 31), mode & (1 << 27)
+        return bool(is_link) or (not is_folder and bool(mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)))

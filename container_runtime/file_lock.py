@@ -1,0 +1,29 @@
+"""A lock that processes take turns with, and that ends with whoever holds it."""
+
+from __future__ import annotations
+
+import fcntl
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def hold_lock(path: Path, say_waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold the lock file at ``path``, which is made with its folder, and wait for it while another holds it.
+
+    Args:
+        path: of the lock file. It stays: a removed one could be held by two at once.
+        say_waiting: called before waiting, if another holds the lock.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with path.open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say_waiting()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

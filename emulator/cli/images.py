@@ -1,0 +1,147 @@
+"""``images``: what training jobs and rules run in, built ahead of the first job that needs it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+from emulator.cli.running import fail
+from emulator.settings import RUNTIME_CHOICES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from container_runtime.images.catalogue import ImageDefinition
+
+
+@click.group()
+def images() -> None:
+    """The images that jobs run in, and for local processes the virtual environments in their place."""
+
+
+@images.command("list")
+def list_images() -> None:
+    """Show every image, and whether it is there for each back end."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for column in ("image", "Docker", "local processes"):
+        table.add_column(column, overflow="fold")
+    on_docker = _describe_docker_images()
+    for definition in ImageCatalogue():
+        state = on_docker.get(definition.name, "no engine answers")
+        table.add_row(" or ".join(definition.repositories), state, _describe_environment(definition))
+    Console().print(table)
+
+
+@images.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--runtime",
+    type=click.Choice(RUNTIME_CHOICES),
+    default="auto",
+    show_default=True,
+    help="For docker, for local processes, or for docker where an engine answers.",
+)
+def build(names: tuple[str, ...], runtime: str) -> None:
+    """Build the images that are not up to date: those that are named, or all."""
+    try:
+        build_for(runtime, names)
+    except ContainerRuntimeError as error:
+        fail(str(error))
+
+
+def build_for(runtime: str, names: Collection[str]) -> None:
+    """Build what a back end lacks of the named images, or of all, and show how it goes.
+
+    Raises:
+        ContainerRuntimeError: there is no such image, or it cannot be built.
+    """
+    if runtime == "process" or (runtime == "auto" and not _engine_answers()):
+        _show_progress(lambda report: _build_environments(names, report))
+    else:
+        from container_runtime.docker.image_build import build_images
+
+        _show_progress(lambda report: build_images(names, report))
+
+
+def _engine_answers() -> bool:
+    from container_runtime.docker.daemon import describe_engine
+
+    return describe_engine() is not None
+
+
+def _build_environments(names: Collection[str], report: Callable[[str, str], None]) -> list[str]:
+    from container_runtime.process.environments import build_environment, locate_environment, needs_environment
+
+    definitions = {definition.name: definition for definition in ImageCatalogue()}
+    if unknown := set(names) - definitions.keys():
+        known = ", ".join(sorted(definitions))
+        raise ContainerRuntimeError(f"No image named {', '.join(sorted(unknown))}; there are {known}.")
+    built = []
+    for name in names or definitions:
+        if needs_environment(definitions[name]) and not locate_environment(definitions[name]).is_complete:
+            build_environment(definitions[name], say=lambda text, name=name: report(name, text))  # type: ignore[misc]
+            built.append(name)
+    return built
+
+
+def _show_progress(build_all: Callable[[Callable[[str, str], None]], list[str]]) -> None:
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    started = time.monotonic()
+    progress = Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), transient=True)
+    tasks: dict[str, Any] = {}
+
+    def report(name: str, text: str) -> None:
+        if not tasks:
+            progress.start()
+        if name not in tasks:
+            tasks[name] = progress.add_task("", total=None)
+        progress.update(tasks[name], description=f"{name}: {text}")
+        # Above the moving lines; where nothing moves (a log file) these are all that is seen.
+        progress.console.print(f"{time.monotonic() - started:6.1f} s  {name}: {text}", highlight=False)
+
+    try:
+        built = build_all(report)
+    finally:
+        if tasks:
+            progress.stop()
+    seconds = time.monotonic() - started
+    click.echo(f"Images are ready after {seconds:.1f} s; built: {', '.join(built) or 'none, all are up to date'}.")
+
+
+def _describe_docker_images() -> dict[str, str]:
+    """State of every image on the engine, by its name; nothing where no engine answers."""
+    from container_runtime.docker.border import connect
+    from container_runtime.docker.image_build import find_size, find_stale, plan_builds
+
+    try:
+        api = connect()
+    except EngineUnavailableError:
+        return {}
+    try:
+        builds = plan_builds(ImageCatalogue())
+        stale = find_stale(api, builds)
+        states = {}
+        for planned in builds:
+            size = find_size(api, planned.name)
+            state = "not built" if size is None else "to be rebuilt" if planned in stale else "up to date"
+            states[planned.definition.name] = state if size is None else f"{state}, {size / 1e6:.0f} MB"
+        return states
+    finally:
+        api.close()
+
+
+def _describe_environment(definition: ImageDefinition) -> str:
+    from container_runtime.process.environments import locate_environment, needs_environment
+
+    if not needs_environment(definition):
+        return "this interpreter"
+    environment = locate_environment(definition)
+    return str(environment.folder) if environment.is_complete else "built when first needed"

@@ -1,0 +1,26 @@
+"""The wheel of this project, as anybody's pip builds it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[1]
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel in ``folder`` from a copy of what it is made of: building leaves files beside its source."""
+    source = folder / "source"
+    source.mkdir(parents=True)
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    for name in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
+        shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in CHECKOUT.iterdir():
+        if path.suffix in {".toml", ".md"} or path.name == "LICENSE":
+            shutil.copy2(path, source)
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
+    subprocess.run([*command, "--wheel-dir", folder, source], check=True)
+    return next(folder.glob("*.whl"))
