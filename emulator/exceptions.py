@@ -1,33 +1,54 @@
-"""Every error that leaves the emulator, as AWS spells it.
+"""The errors of the emulator that more than one room knows. A message says what is wrong, where, and what to do.
 
-AwsError                      code, message, HTTP status; encoded in one place (gateway.protocol)
-├── ValidationException       a request that breaks the model, an unknown job, a job in the wrong state
-├── ResourceInUse             a name that is taken
-├── ResourceNotFound          a tag's resource that does not exist
-├── ResourceLimitExceeded     more rules, tags or instances than a job may have
-├── AccessDeniedException     a Host or Origin that is not ours
-├── MissingAuthenticationToken
-├── UnknownOperationException
-├── SerializationException    a body that is not JSON of the operation's shape
-└── InternalFailure
-ObjectStoreError              S3 as the jobs see it
-├── NoSuchBucket
-└── NoSuchKey
-StartupError                  the emulator cannot start; its text is the one line the user sees
+EmulatorError
+├── AwsError                      code, message, HTTP status; leaves through the gateway or Lambda's Invoke
+│   ├── ValidationException       a request that breaks the model, an unknown job, a job in the wrong state
+│   ├── ResourceInUse             a name that is taken
+│   ├── ResourceNotFound          a tag's resource that does not exist
+│   ├── ResourceLimitExceeded     more rules, tags or instances than a job may have
+│   ├── AccessDeniedException     a Host or Origin that is not ours
+│   ├── MissingAuthenticationToken
+│   ├── UnknownOperationException
+│   ├── SerializationException    a body that is not JSON of the operation's shape
+│   └── InternalFailure
+├── ObjectStoreError              S3 as the jobs see it
+│   ├── NoSuchBucket
+│   └── NoSuchKey
+├── TargetError                   an event that a target cannot get, however often it is tried
+│   ├── UnsupportedTargetError
+│   └── TargetInputError
+├── TargetGoneError               a target that is not there now
+├── InvokeError                   a function that was not run
+│   ├── FunctionNotFoundError
+│   ├── FunctionCodeError
+│   ├── WorkerStartError          no worker could be started
+│   │   ├── UnsafeZipError
+│   │   └── UnsupportedRuntimeError
+│   ├── TooManyInvocationsError
+│   └── InvokerClosedError
+├── WorkerFailure                 a function that was run and did not answer; the caller gets its payload
+└── StartupError                  the emulator cannot start; its text is the one line the user sees
 """
 
 from __future__ import annotations
 
+import json
 
-class AwsError(Exception):
-    """An error on the wire: ``{"__type": code, "message": message}`` with an HTTP status."""
+
+class EmulatorError(Exception):
+    """An error that the emulator expects and has words for."""
+
+
+class AwsError(EmulatorError):
+    """An error on the wire: a code, a message and an HTTP status, in the form of the protocol that was asked."""
 
     status = 400
 
-    def __init__(self, message: str, *, code: str | None = None) -> None:
+    def __init__(self, message: str, *, code: str | None = None, status: int | None = None) -> None:
         super().__init__(message)
         self.code = code or type(self).__name__
         self.message = message
+        self.status = status or self.status
 
 
 class ValidationException(AwsError):  # noqa: N818 - AWS's spelling, as for every wire error below
@@ -72,7 +93,7 @@ class InternalFailure(AwsError):  # noqa: N818
     status = 500
 
 
-class ObjectStoreError(Exception):
+class ObjectStoreError(EmulatorError):
     """S3 could not answer a job."""
 
 
@@ -84,5 +105,62 @@ class NoSuchKey(ObjectStoreError):  # noqa: N818
     """The object does not exist."""
 
 
-class StartupError(Exception):
+class TargetError(EmulatorError):
+    """A target cannot get an event before somebody changes the target."""
+
+
+class UnsupportedTargetError(TargetError):
+    """The emulator delivers to no target of this kind."""
+
+
+class TargetInputError(TargetError):
+    """The target's InputPath or InputTransformer cannot be used."""
+
+
+class TargetGoneError(EmulatorError):
+    """The target, or what it stands for, does not exist (any more)."""
+
+
+class InvokeError(EmulatorError):
+    """A function was not run."""
+
+
+class FunctionNotFoundError(InvokeError):
+    """No such function, version or alias; the text is the one that Lambda sends."""
+
+
+class FunctionCodeError(InvokeError):
+    """The function has nothing that can be run; the text says what to do."""
+
+
+class WorkerStartError(InvokeError):
+    """No worker could be started for the function."""
+
+
+class UnsafeZipError(WorkerStartError):
+    """The function's zip cannot be unpacked; the text says which entry is wrong and why."""
+
+
+class UnsupportedRuntimeError(WorkerStartError):
+    """The function is written for a language that there is no runtime client for here."""
+
+
+class TooManyInvocationsError(InvokeError):
+    """Every worker is busy and no more may be started."""
+
+
+class InvokerClosedError(InvokeError):
+    """The emulator is shutting down."""
+
+
+class WorkerFailure(EmulatorError):  # noqa: N818 - a failed invocation, which becomes a payload
+    """A worker did not finish its invocation; ``payload`` is what the caller gets, ``log`` what the log says."""
+
+    def __init__(self, payload: dict[str, object], log: str) -> None:
+        super().__init__(log)
+        self.payload = json.dumps(payload).encode()
+        self.log = log
+
+
+class StartupError(EmulatorError):
     """The emulator cannot start; the message is one line that says what to do."""

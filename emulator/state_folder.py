@@ -74,7 +74,7 @@ class StateFolder:
 
 
 def find_running_emulator(state_dir: Path) -> RunningEmulator | None:
-    """The emulator that holds ``state_dir`` and answers; None when there is none."""
+    """Find the emulator that holds ``state_dir`` and answers; None when there is none."""
     if is_free(state_dir):
         return None
     try:

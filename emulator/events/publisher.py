@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import tenacity
 
-from emulator.events.target_input import TargetInputError
-from emulator.events.targets import Delivery, UnsupportedTargetError, find_kind
-from emulator.lambda_functions.worker_pool import InvokerClosedError
+from emulator.events.targets import Delivery, find_kind
+from emulator.exceptions import (
+    FunctionCodeError,
+    FunctionNotFoundError,
+    InvokerClosedError,
+    TargetError,
+    TargetGoneError,
+)
 from emulator.moto_services import eventbridge, functions
 
 if TYPE_CHECKING:
@@ -28,8 +33,6 @@ logger = logging.getLogger(__name__)
 # A bus may forward to a bus that forwards back: an event goes at most this far.
 _MAX_BUSES = 5
 _ATTEMPTS = 4
-# Trying these again cannot help: somebody has to change the target.
-_FINAL_ERRORS = (UnsupportedTargetError, TargetInputError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ class Publisher:
         self._slow.shutdown(cancel_futures=True)
 
     def _take_from_moto(self, targets: list[Target], event: dict[str, Any]) -> None:
-        """A rule's targets and an event that moto dispatched; its HTTP request does not wait for the delivery."""
+        """Publish what moto dispatched to a rule's targets; its HTTP request does not wait for the delivery."""
         if targets and not self._closing.is_set():
             with self._changed:
                 self._open += 1
@@ -161,7 +164,7 @@ class Publisher:
             if target.service == "lambda":
                 try:
                     self._invoker.warm(functions.get_function(target.account, target.region, target.arn))
-                except (functions.FunctionNotFoundError, functions.FunctionCodeError):
+                except (FunctionNotFoundError, FunctionCodeError):
                     continue  # said when it is really called
 
     def _put_on_bus(self, journey: _Journey, bus: tuple[str, str, str], event: Mapping[str, Any], depth: int) -> None:
@@ -182,7 +185,7 @@ class Publisher:
             if not kind.slow:
                 self._attempt(journey, delivery)
                 return
-        except _FINAL_ERRORS as error:
+        except TargetError as error:
             self._give_up(journey, delivery, error)
             return
         except Exception as error:  # noqa: BLE001 - logged by the attempts that follow, or by _give_up
@@ -202,7 +205,7 @@ class Publisher:
             stop=tenacity.stop_after_attempt(_ATTEMPTS) | tenacity.stop_when_event_set(self._closing),
             wait=tenacity.wait_exponential(self._retry_seconds, max=5.0),
             sleep=tenacity.sleep_using_event(self._closing),
-            retry=tenacity.retry_if_not_exception_type(_FINAL_ERRORS),
+            retry=tenacity.retry_if_not_exception_type(TargetError),
             reraise=True,
         )
         try:
@@ -219,7 +222,7 @@ class Publisher:
             target.target_id,
             target.rule_arn,
             error,
-            exc_info=None if isinstance(error, (*_FINAL_ERRORS, eventbridge.TargetGoneError)) else error,
+            exc_info=None if isinstance(error, (TargetError, TargetGoneError)) else error,
         )
         journey.leave()
 
@@ -245,4 +248,4 @@ class Publisher:
 
 
 def _ignore(event_id: str) -> None:
-    """Events that users send are not kept in the outbox."""
+    """Do nothing: events that users send are not kept in the outbox."""

@@ -7,6 +7,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from emulator.exceptions import TargetInputError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -16,12 +18,8 @@ _STEP = re.compile(r"""\.([A-Za-z0-9_@\-]+)|\[(\d+)\]|\[['"]([^'"]+)['"]\]""")
 _PLACEHOLDER = re.compile(r"<([A-Za-z0-9_.\-]+)>")
 
 
-class TargetInputError(Exception):
-    """The target's InputPath or InputTransformer cannot be used; the text says why."""
-
-
 def build_target_input(target: Target, event: Mapping[str, Any]) -> str:
-    """The text that ``target`` gets for ``event``.
+    """Build the text that ``target`` gets for ``event``.
 
     Raises:
         TargetInputError: a path that is no JSON path of the kind that EventBridge takes, or a template that is missing.
@@ -36,7 +34,7 @@ def build_target_input(target: Target, event: Mapping[str, Any]) -> str:
 
 
 def read_path(event: Any, path: str) -> Any:
-    """What ``path`` (``$.detail.list[0].name``) leads to in ``event``; None where it leads nowhere.
+    """Follow ``path`` (``$.detail.list[0].name``) through ``event``; None where it leads nowhere.
 
     Raises:
         TargetInputError: ``path`` is something else.
@@ -80,7 +78,7 @@ def _fill_template(target: Target, transformer: Mapping[str, Any], event: Mappin
 
 
 def _render(values: Mapping[str, Any], quoted: bool, found: re.Match[str]) -> str:
-    """A value within a JSON string stands there without quotes of its own; elsewhere it is JSON."""
+    """Write a value as JSON; within a JSON string without quotes of its own."""
     if found[1] not in values:
         return found[0]
     value = values[found[1]]
@@ -92,7 +90,7 @@ def _render(values: Mapping[str, Any], quoted: bool, found: re.Match[str]) -> st
 
 
 def _split_by_quotes(template: str) -> list[tuple[str, bool]]:
-    """``template`` in pieces, each with whether it lies within a JSON string."""
+    """Cut ``template`` into pieces, and say of each whether it lies within a JSON string."""
     pieces: list[tuple[str, bool]] = []
     start, quoted, position = 0, False, 0
     while position < len(template):

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from emulator.events.target_input import build_target_input
+from emulator.exceptions import FunctionNotFoundError, TargetGoneError, UnsupportedTargetError
 from emulator.moto_services import eventbridge
-from emulator.moto_services.functions import FunctionNotFoundError, get_function
+from emulator.moto_services.functions import get_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     from emulator.lambda_functions.invocation import InvocationResult
     from emulator.lambda_functions.invoker import FunctionInvoker
     from emulator.moto_services.eventbridge import Target
-
-
-class UnsupportedTargetError(Exception):
-    """The emulator delivers to no target of this kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class Kind:
 
 
 def find_kind(target: Target) -> Kind:
-    """The kind of ``target``.
+    """Find the kind of ``target``.
 
     Raises:
         UnsupportedTargetError: the text names the kinds there are.
@@ -71,7 +68,7 @@ def _to_function(delivery: Delivery) -> Future[InvocationResult]:
     try:
         function = get_function(target.account, target.region, target.arn)
     except FunctionNotFoundError as error:
-        raise eventbridge.TargetGoneError(f"{error}; create the function or remove the target") from None
+        raise TargetGoneError(f"{error}; create the function or remove the target") from None
     return delivery.invoker.invoke_async(function, build_target_input(target, delivery.event).encode())
 
 

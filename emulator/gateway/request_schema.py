@@ -41,14 +41,14 @@ _BOUNDS = {
 
 
 def build_schema(shape: Shape) -> Schema:
-    """The JSON Schema of what a client may send for ``shape``; recursive shapes become references."""
+    """Build the JSON Schema of what a client may send for ``shape``; recursive shapes become references."""
     definitions: dict[str, Schema] = {}
     schema = _Compiler(definitions).compile(shape)
     return {**schema, "$defs": definitions} if definitions else schema
 
 
 def build_validator(shape: Shape) -> Validator:
-    """A validator for ``shape``. jsonschema is imported here: at start nobody waits for it."""
+    """Build a validator for ``shape``. jsonschema is imported here: at start nobody waits for it."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
@@ -58,14 +58,14 @@ def build_validator(shape: Shape) -> Validator:
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Any:
-    """A pattern of the model, compiled by ``regex``: ``re`` knows no Unicode properties, which some patterns use."""
+    """Compile a pattern of the model with ``regex``: ``re`` knows no Unicode properties, which some patterns use."""
     import regex
 
     return regex.compile(pattern)
 
 
 def _check_pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Any]:
-    """Anchored at both ends, as the service has it; JSON Schema's own ``pattern`` looks anywhere in the string."""
+    """Match the whole string, as the service does; JSON Schema's own ``pattern`` looks anywhere in it."""
     from jsonschema.exceptions import ValidationError
 
     if isinstance(instance, str) and compile_pattern(pattern).fullmatch(instance) is None:

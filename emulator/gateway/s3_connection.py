@@ -30,7 +30,7 @@ class S3Parser(HTTPRequestParser):  # type: ignore[misc]
     expect_continue: bool
 
     def parse_header(self, header_plus: bytes) -> None:
-        """As waitress has it; then what it leaves out."""
+        """Parse as waitress does; then take what it leaves out."""
         super().parse_header(header_plus)
         if self.expect_continue and not self.content_length and not self.chunked:
             # waitress would ask for a body that never comes; botocore expects a 100 before an empty object too.
@@ -48,13 +48,13 @@ class S3Task(WSGITask):  # type: ignore[misc]
     """Tells the application the names of metadata headers, and writes its own in small letters, as S3 does."""
 
     def get_environment(self) -> dict[str, Any]:
-        """The WSGI environment."""
+        """Build the WSGI environment, with the names of metadata headers."""
         environ: dict[str, Any] = super().get_environment()
         environ[METADATA_NAMES] = self.request.metadata_names
         return environ
 
     def build_response_header(self) -> bytes:
-        """The answer's head."""
+        """Build the answer's head, with metadata in small letters."""
         head: bytes = super().build_response_header()
         return _WRITTEN.sub(lambda found: found[0].lower(), head)
 

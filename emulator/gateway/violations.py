@@ -82,7 +82,7 @@ def _describe(error: ValidationError, request: Mapping[str, Any]) -> str:
 
 
 def _first_missing(error: ValidationError) -> str:
-    """The member that a ``required`` error is about; jsonschema has it in the message only, one error a member."""
+    """Find the member that a ``required`` error is about; jsonschema has it in the message only, one error a member."""
     required = cast("list[str]", error.validator_value)
     return next(name for name in required if error.message.startswith(repr(name)))
 
@@ -118,7 +118,7 @@ def _spell_all(schema: Any) -> str:
 
 
 def _spell(path: Sequence[str | int]) -> str:
-    """``debugRuleConfigurations.1.member.ruleConfigurationName``: counted from 1, names with a small first letter."""
+    """Spell a path as AWS does: ``debugRuleConfigurations.1.member.ruleConfigurationName``, counted from 1."""
     parts = [f"{part + 1}.member" if isinstance(part, int) else part[:1].lower() + part[1:] for part in path]
     return ".".join(parts)
 
@@ -130,7 +130,7 @@ def _look_up(value: Any, path: Iterable[str | int]) -> Any:
 
 
 def _spell_value(value: Any) -> str:
-    """A value as Java prints it."""
+    """Spell a value as Java prints it."""
     match value:
         case bool():
             return str(value).lower()

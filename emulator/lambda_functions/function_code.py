@@ -7,12 +7,10 @@ import stat
 import zipfile
 from pathlib import Path, PurePosixPath
 
+from emulator.exceptions import UnsafeZipError
+
 # Lambda's own limit for an unpacked function with its layers.
 MAX_UNPACKED_BYTES = 250 * 1024 * 1024
-
-
-class UnsafeZipError(Exception):
-    """The zip cannot be unpacked; the text says which entry is wrong and why."""
 
 
 def extract_zip(content: bytes, folder: Path, limit: int = MAX_UNPACKED_BYTES) -> int:

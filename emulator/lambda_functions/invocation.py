@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+from emulator.exceptions import WorkerFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +45,8 @@ class InvocationResult:
     log_tail: str = ""
 
 
-class WorkerFailure(Exception):  # noqa: N818 - a failed invocation, which becomes a payload and no raised error
-    """The worker could not finish an invocation; ``payload`` is what the caller gets, ``log`` what the log says."""
-
-    def __init__(self, payload: dict[str, object], log: str) -> None:
-        super().__init__(log)
-        self.payload = json.dumps(payload).encode()
-        self.log = log
-
-
 def build_timeout(request_id: str, timeout_s: float) -> WorkerFailure:
-    """The function took longer than its Timeout."""
+    """Say that the function took longer than its Timeout."""
     text = f"Task timed out after {timeout_s:.2f} seconds"
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
     return WorkerFailure(
@@ -64,7 +56,7 @@ def build_timeout(request_id: str, timeout_s: float) -> WorkerFailure:
 
 
 def build_exit(request_id: str, code: int, out_of_memory: bool = False) -> WorkerFailure:
-    """The worker's process ended while it had an invocation. ``code`` counts signals as 128 + N."""
+    """Say that the worker's process ended while it had an invocation. ``code`` counts signals as 128 + N."""
     status = f"signal: {_signal_name(code)}" if out_of_memory or code > 128 else f"exit status {code}"
     text = f"RequestId: {request_id} Error: Runtime exited with error: {status}"
     if out_of_memory:
@@ -73,7 +65,7 @@ def build_exit(request_id: str, code: int, out_of_memory: bool = False) -> Worke
 
 
 def build_start_failure(request_id: str, reason: str) -> WorkerFailure:
-    """No worker could be started for the function; ``reason`` says what to do."""
+    """Say that no worker could be started for the function; ``reason`` says what to do."""
     text = f"RequestId: {request_id} Error: {reason}"
     return WorkerFailure({"errorType": "Runtime.StartFailure", "errorMessage": text}, f"[ERROR] {text}")
 

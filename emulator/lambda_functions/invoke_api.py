@@ -10,8 +10,14 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
-from emulator.lambda_functions.worker_pool import InvokerClosedError, TooManyInvocationsError
-from emulator.moto_services.functions import FunctionCodeError, FunctionNotFoundError, get_function
+from emulator.exceptions import (
+    AwsError,
+    FunctionCodeError,
+    FunctionNotFoundError,
+    InvokerClosedError,
+    TooManyInvocationsError,
+)
+from emulator.moto_services.functions import get_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,16 +33,6 @@ _CREDENTIAL_SCOPE = re.compile(r"Credential=[^/,]+/\d{8}/([a-z0-9-]+)/lambda/")
 _MAX_PAYLOAD_BYTES = {"RequestResponse": 6_291_456, "Event": 1_048_576, "DryRun": 6_291_456}
 
 
-class InvokeError(Exception):
-    """An error of Invoke, as boto3's lambda client reads it."""
-
-    def __init__(self, status: HTTPStatus, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-
-
 class InvokeApplication:
     """A WSGI application for the requests whose path ``INVOKE_PATH`` matches."""
 
@@ -50,8 +46,8 @@ class InvokeApplication:
         """Answer one request."""
         try:
             status, headers, body = self._invoke(environ)
-        except InvokeError as error:
-            status = error.status
+        except AwsError as error:
+            status = HTTPStatus(error.status)
             headers = {"x-amzn-ErrorType": error.code, "Content-Type": "application/json"}
             body = json.dumps({"Type": "User", "Message": error.message, "message": error.message}).encode()
         headers = {"x-amzn-RequestId": str(uuid.uuid4()), **headers, "Content-Length": str(len(body))}
@@ -77,10 +73,10 @@ class InvokeApplication:
                 wait_for_worker=1.0,
             )
         except TooManyInvocationsError as error:
-            raise InvokeError(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequestsException", str(error)) from error
+            raise AwsError(str(error), code="TooManyRequestsException", status=HTTPStatus.TOO_MANY_REQUESTS) from error
         except InvokerClosedError as error:
             text = "The emulator is shutting down."
-            raise InvokeError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceException", text) from error
+            raise AwsError(text, code="ServiceException", status=HTTPStatus.SERVICE_UNAVAILABLE) from error
         headers = {
             "Content-Type": "application/json",
             "x-amzn-RequestId": result.request_id,
@@ -95,36 +91,38 @@ class InvokeApplication:
     def _find_function(self, environ: WSGIEnvironment) -> Function:
         path = INVOKE_PATH.fullmatch(environ["PATH_INFO"])
         if environ["REQUEST_METHOD"] != "POST" or path is None:
-            raise InvokeError(HTTPStatus.NOT_FOUND, "UnknownOperationException", "Invoke is POST …/invocations.")
+            raise AwsError(
+                "Invoke is POST …/invocations.", code="UnknownOperationException", status=HTTPStatus.NOT_FOUND
+            )
         scope = _CREDENTIAL_SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
         region = scope[1] if scope else self._region
         qualifier = parse_qs(environ.get("QUERY_STRING", "")).get("Qualifier", [None])[0]
         try:
             function = get_function(self._account_id, region, unquote(path["name"]), qualifier)
         except FunctionNotFoundError as error:
-            raise InvokeError(HTTPStatus.NOT_FOUND, "ResourceNotFoundException", str(error)) from error
+            raise AwsError(str(error), code="ResourceNotFoundException", status=HTTPStatus.NOT_FOUND) from error
         except FunctionCodeError as error:
-            raise InvokeError(HTTPStatus.BAD_GATEWAY, "InvalidZipFileException", str(error)) from error
+            raise AwsError(str(error), code="InvalidZipFileException", status=HTTPStatus.BAD_GATEWAY) from error
         return function
 
 
 def _read_payload(environ: WSGIEnvironment, kind: str) -> bytes:
-    """The request's body as Lambda takes it: JSON; nothing counts as an empty object."""
+    """Read the request's body as Lambda takes it: JSON; nothing counts as an empty object."""
     limit = _MAX_PAYLOAD_BYTES.get(kind)
     if limit is None:
         text = f"Value '{kind}' at 'invocationType' is none of {', '.join(_MAX_PAYLOAD_BYTES)}."
-        raise InvokeError(HTTPStatus.BAD_REQUEST, "InvalidParameterValueException", text)
+        raise AwsError(text, code="InvalidParameterValueException", status=HTTPStatus.BAD_REQUEST)
     length = int(environ.get("CONTENT_LENGTH") or 0)
     if length > limit:
         text = f"{length} byte payload is too large for the {kind} invocation type (limit {limit} bytes)"
-        raise InvokeError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestTooLargeException", text)
+        raise AwsError(text, code="RequestTooLargeException", status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     stream: BinaryIO = environ["wsgi.input"]
     payload = stream.read(length) if length else b"{}"
     try:
         json.loads(payload)
     except ValueError as error:
         text = f"Could not parse request body into json: {error}"
-        raise InvokeError(HTTPStatus.BAD_REQUEST, "InvalidRequestContentException", text) from error
+        raise AwsError(text, code="InvalidRequestContentException", status=HTTPStatus.BAD_REQUEST) from error
     return payload
 
 
@@ -137,5 +135,5 @@ def _read_client_context(environ: WSGIEnvironment) -> str | None:
         json.loads(text)
     except ValueError as error:
         text = f"Client context must be JSON, base64-encoded: {error}"
-        raise InvokeError(HTTPStatus.BAD_REQUEST, "InvalidRequestContentException", text) from error
+        raise AwsError(text, code="InvalidRequestContentException", status=HTTPStatus.BAD_REQUEST) from error
     return text

@@ -7,13 +7,14 @@ import json
 import logging
 import threading
 import time
-from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from emulator.exceptions import InvokerClosedError, WorkerStartError
 from emulator.lambda_functions.invocation import Invocation, InvocationResult, build_start_failure
-from emulator.lambda_functions.worker import START_ERRORS, WorkerSettings
-from emulator.lambda_functions.worker_pool import InvokerClosedError, WorkerPool
+from emulator.lambda_functions.lane import Lane
+from emulator.lambda_functions.worker import WorkerSettings
+from emulator.lambda_functions.worker_pool import WorkerPool
 from emulator.moto_services.logs import LogGroups
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class FunctionInvoker:
         self._log_sink = log_sink
         self._pool = WorkerPool(settings, idle_seconds, max_workers)
         self._lock = threading.Lock()
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, Lane] = {}
         self._closed = False
 
     def invoke(
@@ -97,7 +98,7 @@ class FunctionInvoker:
         invocation = Invocation(function.arn, payload, float(function.timeout_s), client_context)
         try:
             worker = self._pool.acquire(function, wait_for_worker)
-        except START_ERRORS as error:
+        except WorkerStartError as error:
             logger.warning("No worker for the function %s could be started: %s", function.name, error)
             failure = build_start_failure(invocation.request_id, str(error))
             self._log_start_failure(function, failure.log)
@@ -143,7 +144,7 @@ class FunctionInvoker:
                 return False
             lane = self._lanes.get(function.arn)
             if lane is None:
-                lane = self._lanes[function.arn] = _Lane(self._serve, lambda: self._drop_lane(function.arn))
+                lane = self._lanes[function.arn] = Lane(self._serve, lambda: self._drop_lane(function.arn))
             elif payload is None:
                 return True  # what the lane has to do starts a worker anyway
             lane.add(function, payload, future)
@@ -158,7 +159,7 @@ class FunctionInvoker:
             return True
 
     def _serve(self, function: Function, payload: bytes | None, future: Future[InvocationResult]) -> None:
-        """What a lane does with one entry; a payload of None only warms up."""
+        """Do one entry of a lane; a payload of None only warms up."""
         if payload is None:
             try:
                 self._pool.warm(function)
@@ -198,51 +199,6 @@ class FunctionInvoker:
     def _log_start_failure(self, function: Function, text: str) -> None:
         sink = self._log_sink(function.account, function.region)
         sink.put(f"/aws/lambda/{function.name}", "start-failures", [(int(time.time() * 1000), text)])
-
-
-class _Lane:
-    """The asynchronous invocations of one function: a thread that lives as long as there are some."""
-
-    def __init__(
-        self,
-        serve: Callable[[Function, bytes | None, Future[InvocationResult]], None],
-        drop: Callable[[], bool],
-    ) -> None:
-        self._serve = serve
-        self._drop = drop
-        self._work: deque[tuple[Function, bytes | None, Future[InvocationResult]]] = deque()
-        self._thread = threading.Thread(target=self._run, name="lambda-lane", daemon=True)
-
-    def add(self, function: Function, payload: bytes | None, future: Future[InvocationResult]) -> None:
-        """Append an entry. Called with the invoker's lock held."""
-        self._work.append((function, payload, future))
-        if self._thread.ident is None:
-            self._thread.start()
-
-    def has_work(self) -> bool:
-        """Whether something waits."""
-        return bool(self._work)
-
-    def cancel(self) -> None:
-        """Cancel what waits; what runs goes on."""
-        while self._work:
-            try:
-                _, _, future = self._work.popleft()
-            except IndexError:
-                return  # the lane's own thread was quicker
-            future.cancel()
-
-    def join(self) -> None:
-        """Wait for the thread."""
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._drop():
-            try:
-                entry = self._work.popleft()
-            except IndexError:
-                continue  # cancelled meanwhile
-            self._serve(*entry)
 
 
 def _error_message(payload: bytes) -> str:

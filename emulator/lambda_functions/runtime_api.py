@@ -26,7 +26,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, ClassVar
 
-from emulator.lambda_functions.invocation import WorkerFailure, build_exit, build_timeout
+from emulator.exceptions import WorkerFailure
+from emulator.lambda_functions.invocation import build_exit, build_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +137,7 @@ class RuntimeApi:
         return self._answer
 
     def _failure(self, invocation: Invocation, start_timeout: float) -> WorkerFailure:
-        """Why there is no answer. Called with the lock held."""
+        """Say why there is no answer. Called with the lock held."""
         if self._init_error is not None:
             return WorkerFailure(json.loads(self._init_error), "")
         if self._exit is not None:
@@ -149,7 +150,7 @@ class RuntimeApi:
         return build_timeout(invocation.request_id, invocation.timeout_s if self._ready_at else start_timeout)
 
     def next_invocation(self, is_connected: Callable[[], bool]) -> Invocation | None:
-        """What the worker's ``next`` waits for; None when the worker or this listener has gone meanwhile."""
+        """Wait for the worker's next invocation; None when the worker or this listener has gone meanwhile."""
         with self._changed:
             if self._ready_at is None:
                 self._ready_at = time.monotonic()
@@ -253,7 +254,7 @@ class _Handler(BaseHTTPRequestHandler):
         return False
 
     def _is_connected(self) -> bool:
-        """A worker that was killed has closed its end: reading would not block and give nothing."""
+        """Tell whether the worker is there: one that was killed has closed its end, and a read there does not block."""
         readable, _, _ = select.select([self.connection], [], [], 0)
         return not readable
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerRuntimeError, Exit
 from container_runtime.spec import ContainerSpec, Mount
-from emulator.lambda_functions.function_code import UnsafeZipError, extract_zip
-from emulator.lambda_functions.invocation import InvocationResult, WorkerFailure, build_start_failure
+from emulator.exceptions import UnsupportedRuntimeError, WorkerFailure, WorkerStartError
+from emulator.lambda_functions.function_code import extract_zip
+from emulator.lambda_functions.invocation import InvocationResult, build_start_failure
 from emulator.lambda_functions.runtime_api import RuntimeApi
 from emulator.lambda_functions.worker_log import WorkerLog
 
@@ -59,14 +60,6 @@ class WorkerSettings:
     log_sink: Callable[[str, str], LogSink]
 
 
-class UnsupportedRuntimeError(Exception):
-    """The function is written for a language that there is no runtime client for here."""
-
-
-# What ``Worker.start`` raises.
-START_ERRORS = (ContainerRuntimeError, UnsafeZipError, UnsupportedRuntimeError, OSError)
-
-
 class Worker:
     """Runs the invocations of one function version, one at a time."""
 
@@ -97,13 +90,15 @@ class Worker:
         """Unpack the code and start the container; returns before the function's module is imported.
 
         Raises:
-            ContainerRuntimeError, UnsafeZipError, UnsupportedRuntimeError, OSError: the text says what to do.
+            WorkerStartError: the text says what to do.
         """
         self._started_at = time.monotonic()
-        api = RuntimeApi(self._settings.container_runtime.host_address, self._note_start)
-        self._api = api
-        mounts = self._stage_code()
-        self._container_id = self._settings.container_runtime.start(self._build_spec(api, mounts))
+        try:
+            api = self._api = RuntimeApi(self._settings.container_runtime.host_address, self._note_start)
+            mounts = self._stage_code()
+            self._container_id = self._settings.container_runtime.start(self._build_spec(api, mounts))
+        except (ContainerRuntimeError, OSError) as error:
+            raise WorkerStartError(str(error)) from error
         self._follower = threading.Thread(target=self._follow, args=(self._container_id,), name="lambda-worker")
         self._follower.daemon = True
         self._follower.start()
@@ -172,7 +167,7 @@ class Worker:
         self._log.start_invocation(f"START RequestId: {invocation.request_id} Version: {self.function.version}")
 
     def _build_end(self, invocation: Invocation, duration_ms: float) -> list[str]:
-        """END and REPORT. Lambda's "Max Memory Used" is left out: the container interface does not tell it."""
+        """Build END and REPORT. Lambda's "Max Memory Used" is left out: the container interface does not tell it."""
         report = [
             f"REPORT RequestId: {invocation.request_id}",
             f"Duration: {duration_ms:.2f} ms",
@@ -218,7 +213,7 @@ class Worker:
         )
 
     def _build_environment(self, api: RuntimeApi, mounts: tuple[Mount, ...]) -> dict[str, str]:
-        """What Lambda sets, over what the function's configuration says, over the emulator's defaults."""
+        """Set what Lambda sets, over what the function's configuration says, over the emulator's defaults."""
         function, container_runtime = self.function, self._settings.container_runtime
         seen = {mount.target: container_runtime.path_in_container(mount, "").rstrip("/") for mount in mounts}
         task_root = seen.get("/var/task", "/var/task")

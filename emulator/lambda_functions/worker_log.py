@@ -133,7 +133,7 @@ class WorkerLog:
             self._put(due)
 
     def _take_due(self) -> list[_Entry]:
-        """The oldest entries, as far as they have been held long enough."""
+        """Take the oldest entries, as far as they have been held long enough."""
         due: list[_Entry] = []
         now = time.monotonic()
         while self._entries and (self._closed or self._entries[0].release_at <= now):

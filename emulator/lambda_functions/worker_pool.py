@@ -8,21 +8,14 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from emulator.lambda_functions.worker import START_ERRORS, Worker
+from emulator.exceptions import InvokerClosedError, TooManyInvocationsError, WorkerStartError
+from emulator.lambda_functions.worker import Worker
 
 if TYPE_CHECKING:
     from emulator.lambda_functions.worker import WorkerSettings
     from emulator.moto_services.functions import Function
 
 logger = logging.getLogger(__name__)
-
-
-class TooManyInvocationsError(Exception):
-    """Every worker is busy and no more may be started."""
-
-
-class InvokerClosedError(Exception):
-    """The emulator is shutting down."""
 
 
 class WorkerPool:
@@ -43,10 +36,10 @@ class WorkerPool:
         self._reaper.start()
 
     def acquire(self, function: Function, timeout: float) -> Worker:
-        """A worker of ``function``, warm if there is one; wait for ``timeout`` seconds while all are busy.
+        """Take a worker of ``function``, warm if there is one; wait for ``timeout`` seconds while all are busy.
 
         Raises:
-            TooManyInvocationsError, InvokerClosedError, and what ``Worker.start`` raises.
+            TooManyInvocationsError, InvokerClosedError, WorkerStartError.
         """
         deadline = time.monotonic() + timeout
         unneeded: list[Worker] = []
@@ -84,7 +77,7 @@ class WorkerPool:
             self.release(self.acquire(function, 0.0))
         except InvokerClosedError:
             return
-        except (*START_ERRORS, TooManyInvocationsError) as error:
+        except (WorkerStartError, TooManyInvocationsError) as error:
             logger.warning("The function %s could not be warmed up: %s", function.name, error)
 
     def close(self) -> None:
@@ -122,7 +115,7 @@ class WorkerPool:
                 )
 
     def _take_idle(self, function: Function, unneeded: list[Worker]) -> Worker | None:
-        """The warmest idle worker that fits; those of the same version that fit no more go to ``unneeded``."""
+        """Take the warmest idle worker that fits; those of the same version that fit no more go to ``unneeded``."""
         for worker in [worker for worker in self._idle if worker.function.arn == function.arn]:
             if not worker.usable or worker.function != function:
                 self._idle.remove(worker)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from emulator.exceptions import TargetGoneError
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.logs import LogGroups
 
@@ -60,10 +61,6 @@ class Target:
         """The service in the ARN, e.g. ``lambda``."""
         parts = self.arn.split(":")
         return parts[2] if len(parts) > 2 else ""
-
-
-class TargetGoneError(Exception):
-    """The target, or what it stands for, does not exist (any more)."""
 
 
 def matching_targets(account: str, region: str, bus: str, event: Mapping[str, Any]) -> list[Target]:

@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from emulator.exceptions import FunctionCodeError, FunctionNotFoundError
 from emulator.moto_services.locks import service_lock
 
 if TYPE_CHECKING:
@@ -13,14 +14,6 @@ if TYPE_CHECKING:
 
 # What Lambda does with an asynchronous invocation whose function says nothing else.
 DEFAULT_ASYNC_RETRIES = 2
-
-
-class FunctionNotFoundError(Exception):
-    """No such function, version or alias; the text is the one that Lambda sends."""
-
-
-class FunctionCodeError(Exception):
-    """The function has nothing that can be run; the text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class ClientFactory(Protocol):
     """Makes clients of one account and region; ``boto3.Session(...).client`` with an endpoint is one."""
 
     def __call__(self, service_name: str) -> Any:
-        """A client of ``iam``, ``lambda`` or ``events``."""
+        """Make a client of ``iam``, ``lambda`` or ``events``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def deploy_stop_handler(
 
 
 def build_code_zip() -> bytes:
-    """The deployment package: our handler's own source. The same source gives the same bytes."""
+    """Build the deployment package: the handler's own source. The same source gives the same bytes."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         entry = zipfile.ZipInfo(f"{_MODULE}.py", date_time=(1980, 1, 1, 0, 0, 0))

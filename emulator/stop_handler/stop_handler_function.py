@@ -41,7 +41,7 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:  #
 
 
 def find_issues(detail: dict[str, Any]) -> list[str]:
-    """The rule configurations that found an issue, those that RULE_NAMES leaves out excepted."""
+    """Find the rule configurations that found an issue; those that RULE_NAMES leaves out do not count."""
     wanted = {name.strip() for name in os.environ.get("RULE_NAMES", "").split(",") if name.strip()}
     return [
         rule["RuleConfigurationName"]

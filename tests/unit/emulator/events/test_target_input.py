@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from emulator.events.target_input import TargetInputError, build_target_input, read_path
+from emulator.events.target_input import build_target_input, read_path
+from emulator.exceptions import TargetInputError
 from emulator.moto_services.eventbridge import Target
 
 EVENT = {

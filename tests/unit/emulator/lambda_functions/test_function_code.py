@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from emulator.lambda_functions.function_code import UnsafeZipError, extract_zip
+from emulator.exceptions import UnsafeZipError
+from emulator.lambda_functions.function_code import extract_zip
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -334,7 +334,7 @@ def test_idle_worker_ends(emulator: Emulator, other_invoker: Any, tmp_path: Path
 
 
 def test_throttled_when_all_workers_are_busy(emulator: Emulator, other_invoker: Any, tmp_path: Path) -> None:
-    from emulator.lambda_functions.worker_pool import TooManyInvocationsError
+    from emulator.exceptions import TooManyInvocationsError
 
     source = "import os, time\ndef handler(flag, c):\n    while not os.path.exists(flag): time.sleep(0.01)"
     emulator.create_function(source, Timeout=60)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from container_runtime.runtime import Exit
-from emulator.lambda_functions.invocation import Invocation, WorkerFailure
+from emulator.exceptions import WorkerFailure
+from emulator.lambda_functions.invocation import Invocation
 from emulator.lambda_functions.runtime_api import Answer, RuntimeApi
 
 if TYPE_CHECKING:
