@@ -3,6 +3,9 @@
 Each is started seven times in turn. "S3" is from fork to the first ListBuckets answered with 200, which both can do;
 "SageMaker" to the first ListTrainingJobs, which in moto_server finds an empty table and in the emulator the whole
 service: state folder locked and read, back end chosen, jobs recovered.
+
+"unhurried" is the emulator with Python's own switch interval and garbage collection while it starts: what
+`quick_imports` in emulator/cli/service.py is worth.
 """
 
 from __future__ import annotations
@@ -24,6 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROUNDS = 7
+UNHURRIED = """
+import contextlib
+from emulator.cli import service
+service.quick_imports = contextlib.nullcontext
+from emulator.__main__ import main
+main()
+"""
 # Neither checks the signature; both read the service's name in it.
 SIGNED = "AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=0"
 
@@ -90,21 +100,19 @@ def time_start(command: list[str], port: int) -> tuple[float, float]:
 
 
 def measure() -> Iterator[str]:
-    peers: dict[str, list[tuple[float, float]]] = {
-        "moto_server": [],
-        **{f"emulator ({name})": [] for name in back_ends()},
+    start = ["start", "--runtime"]
+    commands = {
+        "moto_server": [str(Path(sys.executable).with_name("moto_server"))],
+        **{f"emulator ({name})": [sys.executable, "-m", "emulator", *start, name] for name in back_ends()},
+        "unhurried (process)": [sys.executable, "-c", UNHURRIED, *start, "process"],
     }
+    peers: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(ROUNDS):
         for name, times in peers.items():
             port = find_free_port()
             with tempfile.TemporaryDirectory() as folder:
-                if name == "moto_server":
-                    command = [str(Path(sys.executable).with_name("moto_server")), "-p", str(port)]
-                else:
-                    runtime = name.partition("(")[2].rstrip(")")
-                    command = [sys.executable, "-m", "emulator", "start", "--port", str(port)]
-                    command += ["--runtime", runtime, "--state-dir", f"{folder}/state"]
-                times.append(time_start(command, port))
+                more = [] if name == "moto_server" else ["--state-dir", f"{folder}/state"]
+                times.append(time_start([*commands[name], "--port", str(port), *more], port))
     for column, service in enumerate(("S3", "SageMaker")):
         reference = statistics.median(times[column] for times in peers["moto_server"])
         for name, times in peers.items():
