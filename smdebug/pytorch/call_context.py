@@ -25,6 +25,11 @@ def is_training_call() -> bool:
     return not _is_compiling() and _get_graph_task_id() == -1 and _get_tracing_state() is None
 
 
+def get_backward_pass() -> int:
+    """Return the number of the backward pass that calls, -1 where none does."""
+    return _get_graph_task_id()
+
+
 def is_in_backward() -> bool:
     """Tell whether a backward pass is calling."""
     return _get_graph_task_id() != -1

@@ -18,6 +18,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.call_context import is_training_call
 from smdebug.pytorch.collection import Collection, CollectionManager
 from smdebug.pytorch.compiled_models import CompiledModels, get_written_model
+from smdebug.pytorch.loss_scales import LossScales
 from smdebug.pytorch.losses import register_loss_module
 from smdebug.pytorch.model_names import choose_model_name, choose_part_name
 from smdebug.pytorch.module_callbacks import ModuleCallback, register_forward_hook, register_forward_pre_hook
@@ -66,7 +67,8 @@ class Hook(TensorHook):
         check_version("PyTorch", torch.__version__, first=_OLDEST, missing="what it does not show")
         self._modules = ModuleCapture(self._save, self.report_loss)
         self._losses = ModuleCapture(self._save, self.report_loss)
-        self._parameters = ParameterCapture(self._save, self.report_loss, self.GRADIENT_PREFIX)
+        self._loss_scales = LossScales(self.report_loss)
+        self._parameters = ParameterCapture(self._save, self.report_loss, self.GRADIENT_PREFIX, self._loss_scales)
         self._step_end = StepEndWatch(
             self._parameters, self._on_gradients_used, self._save_optimizer, self._on_new_optimizer
         )
@@ -100,6 +102,7 @@ class Hook(TensorHook):
         self._root_handles.append(register_forward_pre_hook(module, ModuleCallback(self.begin_step)))
         self._step_end.forget_optimizers()
         self._step_end.start()
+        self._loss_scales.start()
         self._saving_plan = None
 
     def _forget_models(self) -> None:
@@ -233,6 +236,7 @@ class Hook(TensorHook):
             )
         self._step_end.stop()
         self._compiled.stop()
+        self._loss_scales.stop()
         for handle in self._root_handles:
             handle.remove()
         self._root_handles.clear()

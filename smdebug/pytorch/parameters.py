@@ -17,19 +17,25 @@ if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
     from smdebug.capture.saving_plan import StepPlan
+    from smdebug.pytorch.loss_scales import LossScales
 
 
 class ParameterCapture:
     """Knows the parameters of registered models by `<model class>_<path>`; a shared one by its first path."""
 
     def __init__(
-        self, save: Callable[[str, torch.Tensor], None], report: Callable[[str, Exception], None], gradient_prefix: str
+        self,
+        save: Callable[[str, torch.Tensor], None],
+        report: Callable[[str, Exception], None],
+        gradient_prefix: str,
+        loss_scales: LossScales,
     ) -> None:
-        """Take what saves a tensor by name, and what is told of a failure."""
+        """Take what saves a tensor by name, what is told of a failure, and what gradients are scaled by."""
         self._save = save
         self._report = report
         self._gradient_prefix = gradient_prefix
         self._models: list[tuple[str, nn.Module]] = []
+        self._loss_scales = loss_scales
         self._handles: list[RemovableHandle] = []
         self._awaited = self._seen = False
         # Those of the step in progress: walking a model takes longer than looking at its parameters.
@@ -91,10 +97,19 @@ class ParameterCapture:
                     self._handles.append(parameter.register_hook(capture))  # type: ignore[no-untyped-call]
                 finally:
                     parameter.requires_grad = False
+        if self._handles:
+            # Scalers of a class that was made since the model was registered, too.
+            self._loss_scales.start()
+            self._loss_scales.is_watching = True
 
     def _save_gradient(self, name: str, gradient: torch.Tensor) -> None:
         self._seen = True
-        self._save(name, gradient)
+        try:
+            gradient = self._loss_scales.unscale(gradient)
+        except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
+            self._report(f"tensor {name}", error)
+        else:
+            self._save(name, gradient)
 
     @property
     def lacks_gradients(self) -> bool:
@@ -105,6 +120,7 @@ class ParameterCapture:
         """Watch no gradient, and hold no parameter."""
         self._current = []
         self._unmade = []
+        self._loss_scales.is_watching = False
         if is_in_backward():
             # A failure has ended the step. fully_shard() walks its hooks while it calls them, so they stay for now.
             return

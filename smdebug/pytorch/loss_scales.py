@@ -1,0 +1,111 @@
+"""Scales of losses: what a GradScaler multiplies a loss by comes out of its gradients again before they are saved."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd import Variable
+
+from smdebug.barrier import guarded
+from smdebug.pytorch.call_context import get_backward_pass
+from smdebug.pytorch.sharded import get_local_part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_GradScaler: type = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+
+
+class LossScales:
+    """Knows, in a step that saves gradients, whether a backward pass began at a loss that a scaler has scaled.
+
+    The scale is the one that the loss was multiplied by, so it does not matter whether or when the script calls
+    `unscale_`. It stays on its device, which nothing waits for.
+    """
+
+    # A function that is put in front of `scale` for such a step only would come too late for
+    # `scaler.scale(loss_function(model(x), y))`, which takes hold of `scale` before the step begins.
+
+    def __init__(self, report: Callable[[str, Exception], None]) -> None:
+        """Take what is told of a failure."""
+        self.report_loss = report
+        # Whether this step saves gradients.
+        self.is_watching = False
+        self._wrapped: dict[type, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+        self._inverse: torch.Tensor | None = None
+        self._backward_pass = -1
+        self._is_over = True
+
+    def start(self) -> None:
+        """Put a function that looks on in front of `scale` of every class of scalers."""
+        for scaler_class in _iterate_classes(_GradScaler):
+            if "scale" in vars(scaler_class) and scaler_class not in self._wrapped:
+                original = vars(scaler_class)["scale"]
+                wrapper = self._wrap(original)
+                self._wrapped[scaler_class] = original, wrapper
+                scaler_class.scale = wrapper  # type: ignore[attr-defined]
+
+    def stop(self) -> None:
+        """Leave the scalers as they were, unless another function has been put in front."""
+        for scaler_class, (original, wrapper) in self._wrapped.items():
+            if vars(scaler_class)["scale"] is wrapper:
+                scaler_class.scale = original  # type: ignore[attr-defined]
+        self._wrapped.clear()
+
+    def unscale(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return a gradient of the backward pass in progress as it is without a scale; of halves, as float32.
+
+        It is the number that `unscale_` gives. What is too small for a half is one reason to scale losses.
+        """
+        if self._inverse is None or (self._is_over and get_backward_pass() != self._backward_pass):
+            return gradient
+        local = get_local_part(gradient)
+        if local is None:
+            return gradient
+        if local.layout != torch.strided:
+            local = local.to_dense()
+        if local.dtype in (torch.float16, torch.bfloat16):
+            local = local.to(torch.float32)
+        return local.detach() * self._inverse.to(local.device, non_blocking=True)
+
+    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        is_compiling = torch.compiler.is_compiling
+
+        @functools.wraps(original)
+        def scale(scaler: Any, *args: Any, **kwargs: Any) -> Any:
+            scaled = original(scaler, *args, **kwargs)
+            if self.is_watching and not is_compiling():
+                self._watch_backward(scaler, scaled)
+            return scaled
+
+        return scale
+
+    @guarded("the scale of a loss")
+    def _watch_backward(self, scaler: Any, scaled: object) -> None:
+        if not scaler.is_enabled():
+            return
+        # In the precision that unscale_ computes it with.
+        inverse = scaler._scale.double().reciprocal().float()  # noqa: SLF001 - get_scale() waits for the device
+        for loss in scaled if isinstance(scaled, (list, tuple)) else (scaled,):
+            if isinstance(loss, torch.Tensor) and loss.requires_grad:
+                loss.register_hook(functools.partial(self._begin_backward, inverse))  # type: ignore[no-untyped-call]
+
+    @guarded("the scale of a loss")
+    def _begin_backward(self, inverse: torch.Tensor, gradient: torch.Tensor) -> None:  # noqa: ARG002 - torch's signature
+        self._inverse = inverse
+        # A pass within it, as of a checkpoint, is another to torch; and what is called when it ends is still of it.
+        self._backward_pass = get_backward_pass()
+        self._is_over = False
+        Variable._execution_engine.queue_callback(self._end_backward)  # noqa: SLF001
+
+    def _end_backward(self) -> None:
+        self._is_over = True
+
+
+def _iterate_classes(base: type) -> Iterator[type]:
+    yield base
+    derived_classes: list[type] = base.__subclasses__()
+    for derived in derived_classes:
+        yield from _iterate_classes(derived)
