@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # The first with torch.compiler and with hooks of optimizers, by which a step is known to be over.
 _OLDEST = (2, 1)
-_MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
+_MODES_OF_EVALUATION = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
 
 class Hook(TensorHook):
@@ -177,8 +177,8 @@ class Hook(TensorHook):
 
     def _save_parameters(self, plan: StepPlan) -> None:
         found = self._parameters.save_new()
-        if self.mode not in _MODES_WITHOUT_GRADIENTS and torch.is_grad_enabled():
-            self._parameters.activate_gradients(plan, found)
+        if torch.is_grad_enabled():
+            self._parameters.activate_gradients(plan, found, are_expected=self.mode not in _MODES_OF_EVALUATION)
 
     @guarded("parameters of lazy modules")
     def _on_first_batch_seen(self, *arguments: object) -> None:  # noqa: ARG002 - torch's signature

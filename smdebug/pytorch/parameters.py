@@ -78,8 +78,10 @@ class ParameterCapture:
         self._current += found
         return found
 
-    def activate_gradients(self, plan: StepPlan, parameters: Iterable[tuple[str, torch.Tensor]]) -> None:
-        """Save, in this step, each gradient when its backward pass has it.
+    def activate_gradients(
+        self, plan: StepPlan, parameters: Iterable[tuple[str, torch.Tensor]], *, are_expected: bool
+    ) -> None:
+        """Save, in this step, each gradient when its backward pass has it; where one is expected, it is missed.
 
         Frozen parameters have none, but may be thawed within the step, as by scripts that train two models in turn.
         """
@@ -88,7 +90,7 @@ class ParameterCapture:
             capture = _CapturedGradient(self._save_gradient, gradient_name)
             if parameter.requires_grad:
                 if plan.select(gradient_name):
-                    self._awaited = True
+                    self._awaited = self._awaited or are_expected
                     self._handles.append(_register(capture, parameter))
             elif _can_be_thawed(parameter) and any(found.matches(gradient_name) for found in plan.due):
                 # torch takes a hook of such a tensor only while it is to have a gradient.

@@ -77,7 +77,7 @@ def test_save_steps_are_added_to_the_interval(make_hook, training, run):
 
 def test_steps_are_counted_for_each_mode(make_hook, training, run):
     config = {smd.modes.TRAIN: smd.SaveConfigMode(save_interval=2), smd.modes.EVAL: smd.SaveConfigMode(save_interval=1)}
-    hook = make_hook(save_config=smd.SaveConfig(config), save_all=True)
+    hook = make_hook(save_config=smd.SaveConfig(config), include_collections=["weights", "gradients"])
     hook.register_module(training.model)
     for mode in (smd.modes.TRAIN, smd.modes.EVAL):
         hook.set_mode(mode)
@@ -96,6 +96,46 @@ def test_steps_are_counted_for_each_mode(make_hook, training, run):
     hook.set_mode(smd.modes.PREDICT)
     training.step(2)
     assert run.steps == [0, 2, 3, 4]
+
+
+@pytest.mark.parametrize("mode", [smd.modes.EVAL, smd.modes.PREDICT])
+def test_gradients_of_an_evaluation_are_saved_where_a_regex_selects_them(make_hook, training, run, said, mode):
+    # As of an attack on the inputs; the collection gradients itself is of training alone, as in the original.
+    hook = make_hook(include_regex=["^gradient/.*fc2"], include_collections=["gradients"])
+    hook.register_module(training.model)
+    hook.set_mode(mode)
+    training.loss(training.model(training.batch()[0]), torch.tensor([0, 1, 1, 0, 1])).backward()
+    with torch.no_grad():
+        training.model(training.batch()[0])
+    # No backward pass, and no word of one that is missing.
+    training.model(training.batch()[0])
+    hook.close()
+    fc2 = training.model.fc2
+    expected = {"gradient/Net_fc2.weight": fc2.weight.grad, "gradient/Net_fc2.bias": fc2.bias.grad}
+    assert run.steps == [0]
+    assert run.values(0).keys() == expected.keys()
+    for name, gradient in expected.items():
+        np.testing.assert_array_equal(run.values(0)[name], gradient)
+    assert said.records == []
+
+
+def test_save_all_saves_the_gradients_of_an_evaluation(make_hook, training, run):
+    # They are of the collection `all`, too; the real smdebug 1.0.34 saves them as well.
+    hook = make_hook(save_all=True)
+    hook.register_module(training.model)
+    hook.set_mode(smd.modes.EVAL)
+    training.step()
+    gradients = {name for name in run.values(0) if name.startswith("gradient/")}
+    assert gradients == {f"gradient/Net_{path}" for path, _ in training.model.named_parameters()}
+
+
+def test_an_evaluation_without_a_backward_pass_misses_no_gradient(make_hook, training, said):
+    hook = make_hook(include_regex=["^gradient"])
+    hook.register_module(training.model)
+    hook.set_mode(smd.modes.EVAL)
+    training.model(training.batch()[0])
+    hook.close()
+    assert said.records == []
 
 
 def test_a_mode_must_be_one(make_hook):
