@@ -77,13 +77,13 @@ class JobStore:
     def _create_tables(self, path: Path) -> None:
         with self._engine.begin() as connection:
             version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-            if version not in (0, tables.SCHEMA_VERSION):
+            if version not in (0, tables.VERSION):
                 raise StartupError(
                     f"{path} was written by another version (schema {version}, this one reads "
-                    f"{tables.SCHEMA_VERSION}): give an empty folder with --state-dir."
+                    f"{tables.VERSION}): give an empty folder with --state-dir."
                 )
             tables.metadata.create_all(connection)
-            connection.exec_driver_sql(f"PRAGMA user_version = {tables.SCHEMA_VERSION}")
+            connection.exec_driver_sql(f"PRAGMA user_version = {tables.VERSION}")
             found = connection.execute(select(tables.store_identity.c.id)).scalar()
             self.id: str = found or uuid.uuid4().hex
             if not found:

@@ -1,11 +1,11 @@
-"""The tables of the job store."""
+"""The tables of the job store, and the version that a store of another one is told by."""
 
 from __future__ import annotations
 
 from sqlalchemy import JSON, BigInteger, Column, Float, ForeignKeyConstraint, Integer, MetaData, Table, Text
 
 # Written to PRAGMA user_version; a store of another version is refused, not guessed at.
-SCHEMA_VERSION = 1
+VERSION = 1
 
 metadata = MetaData()
 

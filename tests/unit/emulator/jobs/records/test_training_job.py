@@ -65,6 +65,17 @@ def test_stop_before_anything_was_billed_has_no_training_time() -> None:
     assert job.training_seconds is None
 
 
+def test_stop_begins_once_and_ends_with_the_name_of_its_cause() -> None:
+    job = make_job()
+    stopping = job.begin_stop(2_000, "MaxRuntimeExceeded")
+    assert (stopping.status, stopping.stop_cause) == ("Stopping", "MaxRuntimeExceeded")
+    assert stopping.begin_stop(2_500) is stopping, "who asks later changes no cause"
+    ended = stopping.end_stop(3_000)
+    assert (ended.status, ended.secondary_status) == ("Stopped", "MaxRuntimeExceeded")
+    assert ended.begin_stop(4_000) is ended.fail(4_000, "too late") is ended
+    assert job.begin_stop(2_000).end_stop(3_000).secondary_status == "Stopped"
+
+
 def test_failure_reason_is_cut_to_what_the_model_allows() -> None:
     job = make_job().transition("Failed", 2_000, failure_reason="x" * 5_000)
     assert job.failure_reason == "x" * 1024
@@ -88,3 +99,17 @@ def test_rule_goes_from_stopping_to_a_verdict_but_never_back() -> None:
     with pytest.raises(UndeclaredTransitionError):
         fired.transition("Stopped", 4_000)
     assert {status for status, moves in RULE_TRANSITIONS.items() if moves} == {"InProgress", "Stopping"}
+
+
+def test_rule_that_has_ended_neither_stops_nor_ends_again() -> None:
+    rule = new_rule_evaluation("1", "r", "job", 0, {"RuleConfigurationName": "R"}, "0123abcd", 1_000)
+    stopping = rule.begin_stop(2_000)
+    assert stopping.begin_stop(2_500) is stopping
+    ended = stopping.end("IssuesFound", 3_000, "why")
+    assert (ended.status, ended.status_details) == ("IssuesFound", "why")
+    assert ended.begin_stop(4_000) is ended.end_unstarted(4_000) is ended
+    unstarted = rule.end_unstarted(2_000)
+    assert (unstarted.status, unstarted.status_details) == (
+        "Stopped",
+        "The evaluation ended before its container started.",
+    )
