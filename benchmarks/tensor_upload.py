@@ -19,6 +19,7 @@ import boto3
 from botocore.config import Config
 
 from benchmarks.startup import answers, find_free_port
+from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.uploads.tensors import TensorUpload
 from emulator.moto_services.s3 import ObjectStore, parse_s3_uri
 from emulator.moto_services.s3_backend import open_s3
@@ -47,7 +48,7 @@ def write_run(folder: Path) -> list[Path]:
 
 def time_uploader(folder: Path, round_number: int) -> float:
     store = ObjectStore("123456789012", "us-east-1")
-    upload = TensorUpload(folder, store, parse_s3_uri(f"s3://{BUCKET}/{round_number}"), "bench", 0.05)
+    upload = TensorUpload(JobFolder(folder), store, parse_s3_uri(f"s3://{BUCKET}/{round_number}"), "bench", 0.05)
     began = time.perf_counter()
     uploaded = upload.upload_new_files(everything=True)
     took = time.perf_counter() - began

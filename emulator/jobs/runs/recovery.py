@@ -11,6 +11,7 @@ from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, rem
 from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.runs.training import TrainingRun
 from emulator.jobs.staging.hosts import list_hosts
+from emulator.jobs.staging.job_files import describe_refused
 from emulator.jobs.staging.opt_ml import find_work_folder, locate_opt_ml, remove_work_folder
 from emulator.jobs.uploads.folder import UploadError
 from emulator.jobs.uploads.live import LiveUploads
@@ -139,6 +140,9 @@ def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
     except (RequestFailure, UploadError) as error:
         logger.warning("What the lost training job %s saved is kept in %s: %s", job.name, folder, error)
         return
+    for opt_ml in opt_mls:
+        if opt_ml.refused:
+            logger.warning("The lost training job %s: %s", job.name, describe_refused(opt_ml.refused))
     remove_work_folder(folder)
 
 

@@ -17,8 +17,8 @@ from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.records.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
 from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL, JobContainer, remove_container
 from emulator.jobs.runs.logs import PROCESSING_GROUP, build_stream_name
-from emulator.jobs.staging.container_files import read_small_file
 from emulator.jobs.staging.instance_types import find_memory_bytes
+from emulator.jobs.staging.job_files import JobFolder, describe_refused
 from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment, find_work_folder, remove_work_folder
 from emulator.jobs.staging.rule_configuration import (
     build_rule_configuration,
@@ -93,6 +93,7 @@ class RuleRun:
         self._mount = Mount(self._folder / "ml", TARGET)
         # As the container sees the folder of the rule's files.
         self._output = locate_output(self._mount, self._folder / "rule-output", evaluation)
+        self._files = JobFolder(self._mount.source)
         self._stream = build_stream_name(evaluation.name, _HOST, evaluation.creation_ms)
 
     def live(self) -> None:
@@ -199,7 +200,7 @@ class RuleRun:
                 self._begin_stop(self._with.settings.stop_grace_seconds, self._deadline_details)
 
     def _read_verdict(self) -> Verdict | None:
-        content = read_small_file(self._mount.source / _VERDICT, _MAX_VERDICT_BYTES)
+        content = self._files.read_small_file(_VERDICT, _MAX_VERDICT_BYTES)
         return None if content is None else parse_verdict(content)
 
     def _judge_exit(self, exit_status: Exit, last_lines: list[str]) -> Verdict:
@@ -234,10 +235,18 @@ class RuleRun:
         uri = build_rule_output_uri(self._job, self._evaluation)
         try:
             destination = require_bucket(self._object_store, uri, "The rule's S3OutputPath")
-            FolderUpload(self._output.source, self._object_store, destination).sweep()
+            FolderUpload(self._find_output(), self._object_store, destination).sweep()
         except (RequestFailure, UploadError) as error:
             self._keep_folder = True
             logger.warning("The output of the rule evaluation %s is kept in %s: %s", self.name, self._folder, error)
+        if self._files.refused:
+            note = f"smdebug-emulator: {describe_refused(self._files.refused)}"
+            self._write_line(LogLine(self._with.ledger.now_ms(), note))
+
+    def _find_output(self) -> JobFolder:
+        if is_below(self._mount, self._output):
+            return self._files.below(str(self._output.source.relative_to(self._mount.source)))
+        return JobFolder(self._output.source, refused=self._files.refused)
 
     def _clean_up(self) -> None:
         """Leave no container, no thread and no file."""

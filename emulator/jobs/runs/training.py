@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -29,6 +29,7 @@ from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.staging.channels import check_channels, download_channels
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_memory_bytes
+from emulator.jobs.staging.job_files import RefusedError, describe_refused
 from emulator.jobs.staging.opt_ml import (
     OptMl,
     build_environment,
@@ -126,6 +127,12 @@ class TrainingRun:
                 self._fail(f"ClientError: {error}")
             except NetworkExhaustedError as error:
                 self._fail(f"CapacityError: {error}")
+            except RefusedError as error:
+                self._keep_folder = True
+                self._fail(
+                    f"AlgorithmError: The model and output data are read from plain files and folders of the job's "
+                    f"own, and {error}. What the container left is kept in {self._folder}."
+                )
             except UploadError as error:
                 kind = "ClientError" if isinstance(error.__cause__, NoSuchBucket) else "InternalServerError"
                 self._keep_folder = True
@@ -273,13 +280,19 @@ class TrainingRun:
         assert self._uploads is not None
         self._uploads.finish()
         opt_mls = list(self._opt_mls.values())
-        upload_output_data(self._job, opt_mls, self._object_store, self._folder)
-        if not any(each.failed for each in exits) or self._job.status == "Stopping":
-            self._model_uri = upload_model(self._job, opt_mls, self._object_store, self._folder)
+        failed, stopping = any(each.failed for each in exits), self._job.status == "Stopping"
+        # A job that would be Completed must not be without its results; any other ends as it did, and its log tells.
+        tolerated = (RefusedError,) if failed or stopping else ()
+        with suppress(*tolerated):
+            upload_output_data(self._job, opt_mls, self._object_store, self._folder)
+        if stopping or not failed:
+            with suppress(*tolerated):
+                self._model_uri = upload_model(self._job, opt_mls, self._object_store, self._folder)
 
     def _end(self, exits: Sequence[HostExit]) -> None:
         """Store how the job ended."""
         failures = [self._read_failure(each) for each in exits if each.failed]
+        self._log_refusals()
 
         def conclude(job: TrainingJob, now_ms: int) -> TrainingJob:
             if job.status == "Stopping":
@@ -306,7 +319,16 @@ class TrainingRun:
         except (UploadError, ContainerRuntimeError, OSError) as error:
             logger.warning("Tensors of the failed training job %s: %s", self.name, error)
             self._keep_folder = True
+        self._log_refusals()
         self._change(lambda job, now_ms: job.fail(now_ms, failure_reason))
+
+    def _log_refusals(self) -> None:
+        """Say what was not read, before a client sees that the job has ended."""
+        for host, opt_ml in self._opt_mls.items():
+            if opt_ml.refused:
+                note = f"smdebug-emulator: {describe_refused(opt_ml.refused)}"
+                self._write_line(host, LogLine(self._with.ledger.now_ms(), note))
+        self._with.log_writer.flush()
 
     def _clean_up(self) -> None:
         """Leave no container, no network, no thread and no file that is not needed."""

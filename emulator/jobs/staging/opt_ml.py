@@ -6,12 +6,13 @@ import json
 import logging
 import posixpath
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.spec import Mount
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.staging.hosts import build_rendezvous_environment, describe_resources, list_receivers
+from emulator.jobs.staging.job_files import JobFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,7 +54,7 @@ def remove_work_folder(folder: Path) -> None:
         shutil.rmtree(folder)
     except FileNotFoundError:
         return
-    except OSError as error:
+    except (OSError, RecursionError) as error:
         logger.warning("The folder %s could not be removed: %s", folder, error)
 
 
@@ -64,12 +65,14 @@ class OptMl:
     Attributes:
         root: the folder that the container sees as /opt/ml.
         tensors, tensorboard, checkpoints: relative to ``root``, moved by the request's LocalPath members.
+        refused: what of it was not read, and why; see ``JobFolder``.
     """
 
     root: Path
     tensors: str = TENSORS
     tensorboard: str = TENSORBOARD
     checkpoints: str = CHECKPOINTS
+    refused: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def mount(self) -> Mount:
@@ -82,19 +85,9 @@ class OptMl:
         return self.root / "input" / "data"
 
     @property
-    def model(self) -> Path:
-        """What becomes model.tar.gz."""
-        return self.root / "model"
-
-    @property
-    def output_data(self) -> Path:
-        """What becomes output.tar.gz."""
-        return self.root / "output" / "data"
-
-    @property
-    def failure(self) -> Path:
-        """Where the script says why it failed."""
-        return self.root / "output" / "failure"
+    def files(self) -> JobFolder:
+        """What the job wrote, to be read."""
+        return JobFolder(self.root, refused=self.refused)
 
 
 def locate_opt_ml(root: Path, request: Mapping[str, Any]) -> OptMl:

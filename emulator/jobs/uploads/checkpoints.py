@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from emulator.jobs.staging.s3_paths import require_bucket, resolve_relative_key
-from emulator.jobs.uploads.folder import FileState, FolderUpload, walk_files
+from emulator.jobs.uploads.folder import FileState, FolderUpload, read_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,16 +30,15 @@ def restore_checkpoints(
         RequestFailure: the bucket is missing, or a key cannot be a file.
     """
     location = require_bucket(object_store, job.request["CheckpointConfig"]["S3Uri"], "CheckpointConfig.S3Uri")
-    folder = opt_ml.root / opt_ml.checkpoints
     prefix = location.key.rstrip("/") + "/" if location.key.rstrip("/") else ""
     for entry in object_store.list(location.bucket, prefix):
         if entry.key.endswith("/"):
             continue
         check_stop()
-        path = resolve_relative_key(folder, entry.key[len(prefix) :])
+        path = resolve_relative_key(opt_ml.root / opt_ml.checkpoints, entry.key[len(prefix) :])
         path.parent.mkdir(parents=True, exist_ok=True)
         object_store.download(location.bucket, entry.key, path)
-    _find_record(opt_ml).write_text(json.dumps(dict(walk_files(folder))), encoding="utf-8")
+    _find_record(opt_ml).write_text(json.dumps(read_states(opt_ml.files.below(opt_ml.checkpoints))), encoding="utf-8")
 
 
 def build_checkpoint_upload(job: TrainingJob, opt_ml: OptMl, object_store: ObjectStore) -> FolderUpload:
@@ -49,7 +48,7 @@ def build_checkpoint_upload(job: TrainingJob, opt_ml: OptMl, object_store: Objec
         RequestFailure: the bucket is missing.
     """
     location = require_bucket(object_store, job.request["CheckpointConfig"]["S3Uri"], "CheckpointConfig.S3Uri")
-    upload = FolderUpload(opt_ml.root / opt_ml.checkpoints, object_store, location)
+    upload = FolderUpload(opt_ml.files.below(opt_ml.checkpoints), object_store, location)
     with suppress(FileNotFoundError):  # a job that was lost before its download ended has none
         restored = json.loads(_find_record(opt_ml).read_text(encoding="utf-8"))
         upload.mark_uploaded({path: FileState(*state) for path, state in restored.items()})

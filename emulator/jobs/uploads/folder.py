@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from emulator.exceptions import NoSuchBucket, ObjectStoreError
-from emulator.jobs.staging.container_files import NotAPlainFileError, open_plain_file
+from emulator.jobs.staging.job_files import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from emulator.jobs.staging.job_files import JobFolder
     from emulator.moto_services.s3 import ObjectStore, S3Uri
 
 logger = logging.getLogger(__name__)
@@ -38,46 +39,34 @@ class FileState(NamedTuple):
     mtime_ns: int
 
 
-def read_state(entry: os.DirEntry[str]) -> FileState | None:
-    """State of a plain file, None for a link, a pipe, or what has just gone."""
-    try:
-        found = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None
+def read_state(found: os.stat_result) -> FileState | None:
+    """State of a plain file, None for anything else."""
     return FileState(found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
-def walk_files(folder: Path) -> Iterator[tuple[str, FileState]]:
-    """Relative path and state of every plain file below ``folder``; links are not followed."""
-    unseen = [""]
-    while unseen:
-        relative = unseen.pop()
-        try:
-            entries = os.scandir(folder / relative)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        with entries:
-            for entry in entries:
-                path = f"{relative}/{entry.name}" if relative else entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    unseen.append(path)
-                elif (state := read_state(entry)) is not None:
-                    yield path, state
+def read_states(folder: JobFolder) -> dict[str, FileState]:
+    """State of every plain file below ``folder``, by its relative path."""
+    states = ((path, read_state(found)) for path, found in folder.walk())
+    return {path: state for path, state in states if state is not None}
 
 
-def put_file(object_store: ObjectStore, path: Path, location: S3Uri) -> bool:
-    """Store a file that a container wrote; False when it is no longer there, or no longer a plain file.
+def put_file(
+    object_store: ObjectStore, folder: JobFolder, path: str, location: S3Uri, within: int | None = None
+) -> bool:
+    """Store the file at ``path`` in a folder that a job wrote; False when it is no longer there.
 
     Raises:
-        UploadError: S3 refused, also when asked again.
+        RefusedError: it is no plain file of the job's own.
+        UploadError: it could not be read, or S3 refused, also when asked again.
     """
     try:
-        with open_plain_file(path) as file:
+        with folder.open_file(path, within) as file:
             content = file.read()
-    except (FileNotFoundError, NotAPlainFileError):
+    except FileNotFoundError:
         return False
     except OSError as error:
-        raise UploadError(f"{path} could not be read for s3://{location.bucket}/{location.key}: {error}") from error
+        target = f"s3://{location.bucket}/{location.key}"
+        raise UploadError(f"{folder}/{path} could not be read for {target}: {error}") from error
     put_object(object_store, content, location)
     return True
 
@@ -113,7 +102,7 @@ class FolderUpload:
 
     def __init__(
         self,
-        folder: Path,
+        folder: JobFolder,
         object_store: ObjectStore,
         destination: S3Uri,
         is_wanted: Callable[[str], bool] = lambda _path: True,
@@ -125,18 +114,23 @@ class FolderUpload:
         self._uploaded: dict[str, FileState] = {}
         self._last_seen: dict[str, FileState] = {}
 
-    def sweep(self, *, settled_only: bool = False) -> int:
-        """Upload every file that differs from its last upload; returns how many.
+    def sweep(self, *, settled_only: bool = False, whole: bool = False) -> int:
+        """Upload every file that differs from its last upload; returns how many. Links and the like are left out.
 
         Args:
             settled_only: leave a file alone that has changed since the last sweep: it may be half written.
+            whole: raise where a folder or file is refused; otherwise it is left out.
 
         Raises:
-            UploadError: the first one; what came before it is uploaded.
+            UploadError, RefusedError: the first one; what came before it is uploaded.
         """
         count = 0
         seen: dict[str, FileState] = {}
-        for path, state in walk_files(self.folder):
+        for path, found in self.folder.walk(whole=whole):
+            if (state := read_state(found)) is None:
+                if not stat.S_ISDIR(found.st_mode):
+                    self.folder.leave_out(path, found)
+                continue
             seen[path] = state
             due = self._uploaded.get(path) != state and self._is_wanted(path)
             if not due or (settled_only and self._last_seen.get(path) != state):
@@ -144,7 +138,13 @@ class FolderUpload:
             # A file's name is any bytes, a key is UTF-8: what is not stands there as \xff.
             name = os.fsencode(path).decode("utf-8", "backslashreplace")
             target = self._destination._replace(key=join_key(self._destination.key, name))
-            if put_file(self._object_store, self.folder / path, target):
+            try:
+                stored = put_file(self._object_store, self.folder, path, target)
+            except RefusedError:
+                if whole:
+                    raise
+                continue
+            if stored:
                 self._uploaded[path] = state
                 count += 1
         self._last_seen = seen

@@ -36,6 +36,7 @@ class LiveUploads:
         """
         request = job.request
         self._object_store = object_store
+        self._opt_mls = opt_mls
         self._finished = False
         self._tensors: list[TensorUpload] = []
         self._syncs: list[FolderSync] = []
@@ -45,13 +46,13 @@ class LiveUploads:
             destination = require_bucket(object_store, build_tensors_uri(job), "DebugHookConfig.S3OutputPath")
             self._tensors_destination = destination
             for opt_ml in opt_mls:
-                folder = opt_ml.root / opt_ml.tensors
+                folder = opt_ml.files.below(opt_ml.tensors)
                 self._tensors.append(TensorUpload(folder, object_store, destination, job.name, poll_seconds))
         if request.get("TensorBoardOutputConfig"):
             uri = build_tensorboard_uri(job)
             destination = require_bucket(object_store, uri, "TensorBoardOutputConfig.S3OutputPath")
             for opt_ml in opt_mls:
-                upload = FolderUpload(opt_ml.root / opt_ml.tensorboard, object_store, destination)
+                upload = FolderUpload(opt_ml.files.below(opt_ml.tensorboard), object_store, destination)
                 self._syncs.append(FolderSync(upload, f"tensorboard-{job.name}"))
         if request.get("CheckpointConfig"):
             for opt_ml in opt_mls:
@@ -78,6 +79,9 @@ class LiveUploads:
         """
         if self._finished:
             return
+        for opt_ml in self._opt_mls:
+            # All is looked at once more: what was in the way for a moment only need not be told.
+            opt_ml.refused.clear()
         for upload in self._all:
             upload.finish()
         if self._tensors_destination is not None:

@@ -6,15 +6,16 @@ import logging
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
+from emulator.jobs.staging.job_files import RefusedError
 from emulator.jobs.uploads.folder import FileState, UploadError, join_key, put_file, put_object, read_state
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from emulator.jobs.staging.job_files import JobFolder
     from emulator.moto_services.s3 import ObjectStore, S3Uri
 
 logger = logging.getLogger(__name__)
@@ -64,9 +65,11 @@ class TensorUpload:
     """
 
     def __init__(
-        self, folder: Path, object_store: ObjectStore, destination: S3Uri, job_name: str, poll_seconds: float
+        self, folder: JobFolder, object_store: ObjectStore, destination: S3Uri, job_name: str, poll_seconds: float
     ) -> None:
-        self.folder = folder
+        self._folder = folder
+        # Descriptor of the folder, during a pass.
+        self._top = -1
         self.destination = destination
         self._object_store = object_store
         self._job_name = job_name
@@ -122,13 +125,17 @@ class TensorUpload:
             self._next_deep_pass = now + _DEEP_PASS_SECONDS
             if everything:
                 self._folders.clear()
-        self._look_at(_INDEX, deep=deep)
-        for path in list(self._pending):
-            # A step's folder may be asleep, or be younger than the last look at its parent.
-            if path.startswith(_INDEX + "/"):
-                self._list(f"{_EVENTS}/{path.rsplit('/', 1)[1].split('_', 1)[0]}")
-        self._look_at("", deep=deep)
-        return self._upload_pending()
+        with suppress(FileNotFoundError, RefusedError), self._folder.open() as top:
+            self._top = top
+            self._look_at(_INDEX, top, deep=deep)
+            with suppress(FileNotFoundError, RefusedError), self._folder.open(_EVENTS, top) as events:
+                for path in list(self._pending):
+                    # A step's folder may be asleep, or be younger than the last look at its parent.
+                    if path.startswith(_INDEX + "/"):
+                        self._list(f"{_EVENTS}/{path.rsplit('/', 1)[1].split('_', 1)[0]}", events)
+            self._look_at("", top, deep=deep)
+            return self._upload_pending()
+        return 0
 
     def _watch(self) -> None:
         while not self._ended.wait(self._poll_seconds):
@@ -144,46 +151,55 @@ class TensorUpload:
                 logger.warning("Tensors of %s, tried again: %s", self._job_name, error, exc_info=True)
             self._failed = True
 
-    def _look_at(self, relative: str, *, deep: bool) -> None:
-        """List a folder and those below it, where they may have changed."""
-        folder = self._list(relative)
-        for name in list(folder.subfolders if deep else folder.awake):
-            if name == _INDEX and not relative:
-                continue
-            subfolder = f"{relative}/{name}" if relative else name
-            self._look_at(subfolder, deep=deep)
-            # A step's folder gets its files within moments; any other may get one at any time.
-            if relative == _EVENTS and self._folders[subfolder].is_quiet():
-                folder.awake.discard(name)
-            else:
-                folder.awake.add(name)
+    def _look_at(self, relative: str, parent: int, *, deep: bool) -> None:
+        """List a folder and those below it, where they may have changed; ``parent``: descriptor of what it is in."""
+        folder = self._list(relative, parent)
+        names = (folder.subfolders if deep else folder.awake) - ({_INDEX} if not relative else set())
+        if not names:
+            return
+        with suppress(FileNotFoundError, RefusedError), self._folder.open(relative, self._top) as descriptor:
+            for name in names:
+                subfolder = f"{relative}/{name}" if relative else name
+                self._look_at(subfolder, descriptor, deep=deep)
+                # A step's folder gets its files within moments; any other may get one at any time.
+                if relative == _EVENTS and self._folders[subfolder].is_quiet():
+                    folder.awake.discard(name)
+                else:
+                    folder.awake.add(name)
 
-    def _list(self, relative: str) -> _Folder:
+    def _list(self, relative: str, parent: int) -> _Folder:
         """Note a folder's new files as pending; nothing is read when the folder has not changed."""
-        path = self.folder / relative if relative else self.folder
         known = self._folders.get(relative)
         try:
-            mtime_ns = path.lstat().st_mtime_ns
+            own_name = relative.rpartition("/")[2] or "."
+            mtime_ns = os.stat(own_name, dir_fd=parent, follow_symlinks=False).st_mtime_ns
             if known is not None and known.settled and known.mtime_ns == mtime_ns:
                 return known
             now_ns = time.time_ns()
-            entries = os.scandir(path)
-        except (FileNotFoundError, NotADirectoryError):
+            folder = _Folder(mtime_ns, now_ns - mtime_ns > _CLOCK_NS)
+            with self._folder.open(relative, self._top) as descriptor, os.scandir(descriptor) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folder.subfolders.add(entry.name)
+                        continue
+                    name = f"{relative}/{entry.name}" if relative else entry.name
+                    if _is_tensor_file(name):
+                        self._note_file(name, entry)
+        except (FileNotFoundError, RefusedError):
             return self._folders.setdefault(relative, _Folder())
-        folder = _Folder(mtime_ns, now_ns - mtime_ns > _CLOCK_NS)
-        with entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folder.subfolders.add(entry.name)
-                    continue
-                name = f"{relative}/{entry.name}" if relative else entry.name
-                if _is_tensor_file(name) and (state := read_state(entry)) not in (None, self._uploaded.get(name)):
-                    assert state is not None
-                    self._pending[name] = state
         before = _Folder() if known is None else known
         folder.awake = (folder.subfolders - before.subfolders) | (folder.subfolders & before.awake)
         self._folders[relative] = folder
         return folder
+
+    def _note_file(self, name: str, entry: os.DirEntry[str]) -> None:
+        with suppress(FileNotFoundError):
+            found = entry.stat(follow_symlinks=False)
+            state = read_state(found)
+            if state is None:
+                self._folder.leave_out(name, found)
+            elif state != self._uploaded.get(name):
+                self._pending[name] = state
 
     def _upload_pending(self) -> int:
         if not self._pending:
@@ -199,7 +215,7 @@ class TensorUpload:
             if self._pool is None:
                 prefix = f"tensor-upload-{self._job_name}-large"
                 self._pool = ThreadPoolExecutor(_LARGE_UPLOADS, thread_name_prefix=prefix)
-            futures = [(name, self._pool.submit(self._upload, name)) for name in large]
+            futures = [(name, self._pool.submit(self._upload, name, None)) for name in large]
         else:
             futures = []
         in_pool = {name for name, _ in futures}
@@ -209,7 +225,7 @@ class TensorUpload:
             if name in in_pool:
                 continue
             try:
-                self._upload(name)
+                self._upload(name, self._top)
                 done += 1
             except UploadError as failure:
                 error = failure
@@ -226,10 +242,12 @@ class TensorUpload:
             raise error
         return done
 
-    def _upload(self, name: str) -> None:
+    def _upload(self, name: str, within: int | None) -> None:
         state = self._pending[name]
-        if put_file(self._object_store, self.folder / name, self._target(name)):
-            self._uploaded[name] = state
+        # A refused one is written down by the folder, and not tried again as it is.
+        with suppress(RefusedError):
+            if put_file(self._object_store, self._folder, name, self._target(name), within):
+                self._uploaded[name] = state
         del self._pending[name]
 
     def _target(self, name: str) -> S3Uri:

@@ -50,6 +50,11 @@ elif behaviour == "die":
     print("the last thing it said", flush=True); sys.exit(7)
 elif behaviour == "nonsense":
     pathlib.Path(c["VerdictPath"]).write_text("{not json")
+elif behaviour == "link":
+    for path in (c["VerdictPath"], c["OutputPath"]):
+        if os.path.isdir(path):
+            os.rename(path, path + "-moved")
+        os.symlink(p["target"], path)
 elif behaviour == "wait":
     time.sleep(600)
 """

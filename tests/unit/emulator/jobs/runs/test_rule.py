@@ -198,6 +198,18 @@ def test_files_of_a_rule_are_taken_from_its_local_path(room: Room) -> None:
     wait_until(lambda: {f"out/job/rule-output/R{at}/report.txt" for at in (0, 1)} <= set(room.stored()))
 
 
+def test_what_a_rule_links_to_is_not_read(room: Room, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/report.json").write_text("swordfish")
+    rule = room.rule("Links", "link")
+    rule["RuleParameters"]["target"] = str(tmp_path / "secret")
+    done = room.run(room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[rule]))
+    assert details_of(done, "Links").startswith("AlgorithmError: The rule container ended without a verdict.")
+    said = "'output/verdict.json' is a symbolic link; 'processing/output/rule' is a symbolic link."
+    wait_until(lambda: any(said in line for line in room.log("/aws/sagemaker/ProcessingJobs", "job")))
+    assert room.stored("out/job/rule-output") == []
+
+
 def test_where_a_rule_leaves_its_files_in_a_container(tmp_path: Path) -> None:
     opt_ml = Mount(tmp_path / "ml", "/opt/ml")
     for local_path, source in (

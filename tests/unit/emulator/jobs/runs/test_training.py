@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tarfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -165,6 +167,42 @@ time.sleep(600)
     with pytest.raises(ValidationException) as refused:
         room.jobs.stop_training_job(REGION, "job")
     assert refused.value.message == "The request was rejected because the training job is in status Stopped."
+
+
+def test_a_stopped_job_is_stopped_also_where_its_results_are_refused(room: Room) -> None:
+    script = """
+for place in ("model", "output/data"):
+    (ml / place).rmdir()
+    (ml / place).symlink_to(ml / "input")
+print("ready", flush=True)
+time.sleep(600)
+"""
+    room.jobs.create_training_job(REGION, room.request(script=script))
+    wait_until_ready(room)
+    room.jobs.stop_training_job(REGION, "job")
+    done = room.wait()
+    assert done["TrainingJobStatus"] == "Stopped"
+    assert "ModelArtifacts" not in done
+    assert room.stored() == []
+    assert room.log(TRAINING_LOG, "job/")[-1] == (
+        "smdebug-emulator: Not read, because only plain files and folders of the job's own are: "
+        "'model' is a symbolic link; 'output/data' is a symbolic link."
+    )
+
+
+@pytest.mark.parametrize("compression", ["GZIP", "NONE"])
+def test_a_model_with_a_file_that_has_another_name_is_refused(room: Room, tmp_path: Path, compression: str) -> None:
+    (tmp_path / "secret").write_text("swordfish")
+    script = f"os.link({str(tmp_path / 'secret')!r}, ml / 'model/weights')"
+    request = room.request(script=script)
+    request["OutputDataConfig"]["CompressionType"] = compression
+    done = room.run(request)
+    assert done["TrainingJobStatus"] == "Failed"
+    assert "'model/weights' has more than one name (hard links)" in done["FailureReason"]
+    kept = re.search(r"What the container left is kept in (\S+)\.$", done["FailureReason"])
+    assert kept is not None
+    assert Path(kept[1], "algo-1/model/weights").exists()
+    assert room.stored() == []
 
 
 def test_script_that_ignores_sigterm_is_killed_after_the_grace(room: Room) -> None:

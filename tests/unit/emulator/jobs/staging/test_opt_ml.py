@@ -7,7 +7,6 @@ import pytest
 
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.records.training_job import new_training_job
-from emulator.jobs.staging.container_files import read_small_file
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.opt_ml import build_environment, locate_opt_ml, stage_opt_ml
 from emulator.settings import Settings
@@ -120,12 +119,3 @@ def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -
         "TENSORBOARD_CONFIG_FILE_PATH": "/opt/ml/input/config/tensorboardoutputconfig.json",
         "CHECKPOINT_CONFIG_FILE_PATH": "/opt/ml/input/config/checkpointconfig.json",
     }
-
-
-def test_small_file_is_read_only_where_it_is_one(tmp_path: Path) -> None:
-    (tmp_path / "plain").write_bytes(b"0123456789")
-    (tmp_path / "link").symlink_to(tmp_path / "plain")
-    assert read_small_file(tmp_path / "plain", 4) == b"0123"
-    assert read_small_file(tmp_path / "link", 4) is None
-    assert read_small_file(tmp_path / "missing", 4) is None
-    assert read_small_file(tmp_path, 4) is None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from emulator.exceptions import NoSuchBucket, ObjectStoreError
+from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.uploads.folder import FolderUpload, UploadError
 from emulator.jobs.uploads.tensors import TensorUpload, announce_end
 from emulator.moto_services.s3 import ObjectStore, S3Uri
@@ -47,7 +48,7 @@ def store() -> WatchedStore:
 
 
 def make_upload(tmp_path: Path, store: WatchedStore, poll_seconds: float = 0.01) -> TensorUpload:
-    return TensorUpload(tmp_path, store, S3Uri(store.bucket, "run"), "job", poll_seconds)
+    return TensorUpload(JobFolder(tmp_path), store, S3Uri(store.bucket, "run"), "job", poll_seconds)
 
 
 def write(path: Path, content: bytes = b"x") -> None:
@@ -209,7 +210,7 @@ def test_visible_in_s3_within_a_tenth_of_a_second(tmp_path: Path, store: Watched
 
 
 def test_sync_leaves_a_changing_file_until_it_rests(tmp_path: Path, store: WatchedStore) -> None:
-    upload = FolderUpload(tmp_path, store, S3Uri(store.bucket, ""))
+    upload = FolderUpload(JobFolder(tmp_path), store, S3Uri(store.bucket, ""))
     (tmp_path / "a.json").write_text(json.dumps({}))
     assert upload.sweep(settled_only=True) == 0
     (tmp_path / "a.json").write_text(json.dumps({"more": 1}))
@@ -222,7 +223,7 @@ def test_sync_leaves_a_changing_file_until_it_rests(tmp_path: Path, store: Watch
 def test_a_file_whose_name_is_no_text_is_uploaded_too(tmp_path: Path, store: WatchedStore) -> None:
     for name in (b"a", b"b\xff", "c\u00e9".encode()):
         (tmp_path / os.fsdecode(name)).write_bytes(b"x")
-    upload = FolderUpload(tmp_path, store, S3Uri(store.bucket, "run"))
+    upload = FolderUpload(JobFolder(tmp_path), store, S3Uri(store.bucket, "run"))
     assert upload.sweep() == 3
     assert store.keys() == ["run/a", "run/b\\xff", "run/c\u00e9"]
     assert upload.sweep() == 0
