@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import SecondaryStatusTransition, TrainingJob
@@ -13,13 +13,25 @@ if TYPE_CHECKING:
 # The two members of CreateTrainingJob that Describe does not give back.
 _NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
 
+# What AWS fills in where a request says nothing, as jobs described there show: clients read some of it unasked.
+_DEFAULTS: dict[str, Any] = {
+    "InputDataConfig": [],
+    "EnableNetworkIsolation": False,
+    "EnableInterContainerTrafficEncryption": False,
+    "EnableManagedSpotTraining": False,
+}
+_OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
+_CHANNEL_DEFAULTS = {"CompressionType": "None", "RecordWrapperType": "None"}
+_RULE_DEFAULTS = {"VolumeSizeInGB": 0}
+_PROFILER_DEFAULTS = {"ProfilingIntervalInMilliseconds": 500}
+
 _RULE_INSTANCE_TYPE = "ml.t3.medium"
 _RULE_VOLUME_GB = 30
 
 
 def describe_training_job(job: TrainingJob, evaluations: Sequence[RuleEvaluation]) -> dict[str, Any]:
     """DescribeTrainingJob's members that have a value."""
-    description = {key: value for key, value in job.request.items() if key not in _NOT_DESCRIBED}
+    description = _describe_request(job.request)
     description |= {
         "TrainingJobName": job.name,
         "TrainingJobArn": job.arn,
@@ -46,6 +58,16 @@ def describe_training_job(job: TrainingJob, evaluations: Sequence[RuleEvaluation
         ]
     if evaluations:
         description["DebugRuleEvaluationStatuses"] = [_describe_evaluation(evaluation) for evaluation in evaluations]
+    if profiler_rules := job.request.get("ProfilerRuleConfigurations"):
+        description["ProfilerRuleEvaluationStatuses"] = [
+            {
+                "RuleConfigurationName": rule["RuleConfigurationName"],
+                "RuleEvaluationStatus": "Stopped",
+                "StatusDetails": "The profiler is not emulated: this rule is not evaluated.",
+                "LastModifiedTime": to_seconds(job.creation_ms),
+            }
+            for rule in profiler_rules
+        ]
     return description
 
 
@@ -84,6 +106,22 @@ def describe_processing_job(evaluation: RuleEvaluation, job: TrainingJob) -> dic
 def to_seconds(epoch_ms: int) -> float:
     """Epoch seconds, as the wire has them."""
     return epoch_ms / 1000
+
+
+def _describe_request(request: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for, with AWS's defaults for what was not."""
+    described = _DEFAULTS | {key: value for key, value in request.items() if key not in _NOT_DESCRIBED}
+    described["OutputDataConfig"] = _OUTPUT_DEFAULTS | described["OutputDataConfig"]
+    described["InputDataConfig"] = [_CHANNEL_DEFAULTS | channel for channel in described["InputDataConfig"]]
+    for rules in ("DebugRuleConfigurations", "ProfilerRuleConfigurations"):
+        if rules in described:
+            described[rules] = [_RULE_DEFAULTS | rule for rule in described[rules]]
+    profiler: Any = described.get("ProfilerConfig")
+    profiled = profiler is not None and not profiler.get("DisableProfiler")
+    if profiled:
+        described["ProfilerConfig"] = _PROFILER_DEFAULTS | profiler
+    described["ProfilingStatus"] = "Enabled" if profiled else "Disabled"
+    return described
 
 
 def _describe_transition(entry: SecondaryStatusTransition) -> dict[str, Any]:

@@ -31,7 +31,14 @@ _TIMES = frozenset(
     }
 )
 # What came with the request is the user's text: nothing in it is a time of ours.
-_RUN_STATE_LISTS = frozenset({"SecondaryStatusTransitions", "FinalMetricDataList", "DebugRuleEvaluationStatuses"})
+_RUN_STATE_LISTS = frozenset(
+    {
+        "SecondaryStatusTransitions",
+        "FinalMetricDataList",
+        "DebugRuleEvaluationStatuses",
+        "ProfilerRuleEvaluationStatuses",
+    }
+)
 
 
 def build_training_job_event(

@@ -10,8 +10,10 @@ REQUEST = {
     "TrainingJobName": "job",
     "RoleArn": "arn:aws:iam::1:role/x",
     "HyperParameters": {"CreationTime": "mine"},
+    "OutputDataConfig": {"S3OutputPath": "s3://bkt/out"},
     "DebugHookConfig": {"S3OutputPath": "s3://bkt/t"},
     "DebugRuleConfigurations": [{"RuleConfigurationName": "R", "RuleEvaluatorImage": "rules:latest"}],
+    "ProfilerRuleConfigurations": [{"RuleConfigurationName": "P", "RuleEvaluatorImage": "rules:latest"}],
     "Tags": [{"Key": "team", "Value": "a"}],
 }
 
@@ -45,7 +47,7 @@ def test_training_event_is_the_description_with_millisecond_times() -> None:
     assert detail["SecondaryStatusTransitions"][0]["EndTime"] == 1_700_000_001_456
     assert detail["HyperParameters"] == {"CreationTime": "mine"}
     assert detail["DebugHookConfig"] == REQUEST["DebugHookConfig"]
-    assert detail["DebugRuleConfigurations"] == REQUEST["DebugRuleConfigurations"]
+    assert detail["DebugRuleConfigurations"] == [{**REQUEST["DebugRuleConfigurations"][0], "VolumeSizeInGB": 0}]  # type: ignore[dict-item]
     assert detail["DebugRuleEvaluationStatuses"] == [
         {
             "RuleConfigurationName": "R",
@@ -55,6 +57,7 @@ def test_training_event_is_the_description_with_millisecond_times() -> None:
             "LastModifiedTime": 1_700_000_002_789,
         }
     ]
+    assert detail["ProfilerRuleEvaluationStatuses"][0]["LastModifiedTime"] == 1_700_000_000_123
     assert detail["Tags"] == {"team": "a"}
     json.dumps(event)
 

@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Iterator[JobStore]:
 
 
 def add(store: JobStore, name: str, now_ms: int = 1_000, region: str = "us-east-1") -> TrainingJob:
-    request = {"TrainingJobName": name, "Environment": {"A": "ü"}}
+    request = {"TrainingJobName": name, "Environment": {"A": "ü"}, "OutputDataConfig": {"S3OutputPath": "s3://bkt/out"}}
     job = new_training_job("123456789012", region, f"{region}{name}", request, now_ms)
     rule = new_rule_evaluation("123456789012", region, name, 0, {"RuleConfigurationName": "R"}, "0123abcd", now_ms)
     with store.transaction() as transaction:

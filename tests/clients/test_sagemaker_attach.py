@@ -1,0 +1,144 @@
+"""The sagemaker SDK (version 2) attaches to training jobs by both of its classes: to a running one, to an ended one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from examples.digits.job import BUCKET, HEALTHY, SICK, stage_inputs
+from sdk_compat.environment import prepare_environment
+
+if TYPE_CHECKING:
+    from tests.conftest import RunningEmulator
+
+SOURCE = Path(__file__).parents[2] / "examples" / "digits"
+CLASSES = ("Estimator", "PyTorch")
+
+SCRIPT = """
+import json, sys
+from sagemaker.debugger import DebuggerHookConfig, ProfilerRule, Rule, rule_configs
+from sagemaker.estimator import Estimator
+from sagemaker.pytorch import PyTorch
+from sagemaker.session import Session
+
+bucket, source, prefix, sick, healthy = sys.argv[1:]
+
+
+def fit(name, hyperparameters):
+    PyTorch(
+        entry_point="train.py",
+        source_dir=source,
+        role="arn:aws:iam::123456789012:role/Training",
+        instance_count=1,
+        instance_type="ml.m5.large",
+        framework_version="2.3.0",
+        py_version="py311",
+        hyperparameters=json.loads(hyperparameters),
+        output_path=f"s3://{bucket}/output",
+        debugger_hook_config=DebuggerHookConfig(s3_output_path=f"s3://{bucket}/tensors"),
+        rules=[
+            Rule.sagemaker(rule_configs.loss_not_decreasing(), rule_parameters={"collection_names": "losses"}),
+            ProfilerRule.sagemaker(rule_configs.ProfilerReport(), name="Report"),
+        ],
+        tags=[{"Key": "team", "Value": "digits"}],
+    ).fit({"training": f"s3://{bucket}/data/"}, job_name=name, wait=False)
+    return name
+
+
+def wait_until_ended(session, job):
+    waiter = session.sagemaker_client.get_waiter("training_job_completed_or_stopped")
+    waiter.wait(TrainingJobName=job, WaiterConfig={"Delay": 1, "MaxAttempts": 240})
+
+
+def attach(kind, name, stop):
+    seen = []
+
+    def note_and_wait(session, job):
+        # Here attach() has made its estimator, and waits for the end of the job.
+        seen.append(session.describe_training_job(job)["TrainingJobStatus"])
+        if stop:
+            # Until it is over: the SDK takes a job that is Stopping for one that failed.
+            session.stop_training_job(job)
+            wait_until_ended(session, job)
+        return wait_for_job(session, job, poll=1)
+
+    Session.wait_for_job = note_and_wait
+    attached = kind.attach(name)
+    description = attached.latest_training_job.describe()
+    found = {
+        "seen": seen,
+        "status": description["TrainingJobStatus"],
+        "profiling": [description["ProfilingStatus"], description["ProfilerConfig"]["ProfilingIntervalInMilliseconds"]],
+        "output": [attached.output_path, attached.output_kms_key],
+        "tags": attached.tags,
+        "isolation": attached.enable_network_isolation(),
+        "framework": getattr(attached, "framework_version", None),
+        "rules": {
+            rule["RuleConfigurationName"]: rule["RuleEvaluationStatus"]
+            for rule in attached.latest_training_job.rule_job_summary()
+        },
+        "path": attached.latest_job_debugger_artifacts_path(),
+    }
+    # The SDK does not take the hook's configuration over from the job.
+    attached.debugger_hook_config = DebuggerHookConfig(s3_output_path=description["DebugHookConfig"]["S3OutputPath"])
+    found["configured_path"] = attached.latest_job_debugger_artifacts_path()
+    print("FOUND", json.dumps({"class": kind.__name__, "job": name, **found}))
+
+
+wait_for_job = Session.wait_for_job
+ended = fit(f"{prefix}-ended", healthy)
+for kind in (Estimator, PyTorch):
+    attach(kind, fit(f"{prefix}-{kind.__name__}", sick), stop=True)
+wait_until_ended(Session(), ended)
+for kind in (Estimator, PyTorch):
+    attach(kind, ended, stop=False)
+"""
+
+
+@pytest.fixture(scope="module")
+def attached(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Any]:
+    """What the script found, by class and the state of the job; one run of it, because the SDK is slow to import."""
+    stage_inputs(emulator.client("s3"))
+    folder = tmp_path_factory.mktemp("sdk")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    environment |= prepare_environment(emulator.endpoint_url, environment, folder=folder)
+    prefix = f"attach-{uuid.uuid4().hex[:8]}"
+    arguments = [BUCKET, str(SOURCE), prefix, json.dumps(SICK), json.dumps(HEALTHY)]
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, *arguments]
+    done = subprocess.run(
+        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=270, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr + emulator.log_text()
+    lines = [line.removeprefix("FOUND ") for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    found = [json.loads(line) for line in lines]
+    return {(each["class"], "ended" if each["job"].endswith("-ended") else "running"): each for each in found}
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("state", ["running", "ended"])
+def test_an_attached_estimator_is_the_job(
+    emulator: RunningEmulator, attached: dict[tuple[str, str], Any], kind: str, state: str
+) -> None:
+    found = attached[kind, state]
+    assert (found["seen"], found["status"]) == (
+        (["InProgress"], "Stopped") if state == "running" else (["Completed"], "Completed")
+    )
+    assert found["output"] == [f"s3://{BUCKET}/output", ""]
+    assert found["isolation"] is False
+    assert found["tags"] == [{"Key": "team", "Value": "digits"}]
+    assert found["framework"] == ("2.3.0" if kind == "PyTorch" else None)
+    assert found["profiling"] == ["Enabled", 500]
+    assert found["rules"].keys() == {"LossNotDecreasing", "Report"}
+    assert found["rules"]["Report"] == "Stopped"
+    assert found["path"] is None
+    assert found["configured_path"] == f"s3://{BUCKET}/tensors/{found['job']}/debug-output"
+    if state == "ended":
+        prefix = f"tensors/{found['job']}/debug-output/"
+        assert emulator.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)["KeyCount"] > 0
