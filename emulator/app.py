@@ -87,7 +87,7 @@ class Emulator:
 
             store = self._store = JobStore(settings.state_dir / "jobs.sqlite")
             closers.callback(store.close)
-            closers.callback(capture_published(lambda message: record_message(store, message)))
+            closers.enter_context(capture_published(lambda message: record_message(store, message)))
             # The containers of jobs and functions still ask while they end; after them nobody is to write any more.
             closers.callback(_stop_listening, rooms, listeners)
 

@@ -6,6 +6,7 @@ import logging
 import queue
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,10 +94,9 @@ class Publisher:
         self._open = 0
         self._closing = threading.Event()
         self._slow = ThreadPoolExecutor(max_workers=4, thread_name_prefix="event-delivery")
-        self._restore = [
-            eventbridge.capture_dispatch(self._take_from_moto),
-            functions.capture_invocations(self._invoke_for_moto),
-        ]
+        self._captures = ExitStack()
+        self._captures.enter_context(eventbridge.capture_dispatch(self._take_from_moto))
+        self._captures.enter_context(functions.capture_invocations(self._invoke_for_moto))
         self._thread = threading.Thread(target=self._deliver_all, name="event-publisher", daemon=True)
         self._thread.start()
 
@@ -124,8 +124,7 @@ class Publisher:
         if self._closing.is_set():
             return
         self._closing.set()
-        for restore in self._restore:
-            restore()
+        self._captures.close()
         self._events.put(None)
         self._thread.join()
         self._slow.shutdown(cancel_futures=True)

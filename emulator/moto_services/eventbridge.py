@@ -9,10 +9,12 @@ never match.
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import json
 import time
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.exceptions import TargetGoneError
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.logs import LogGroups
+from emulator.moto_services.replacement import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -64,14 +67,14 @@ class Target:
 
 
 def matching_targets(account: str, region: str, bus: str, event: Mapping[str, Any]) -> list[Target]:
-    """The targets of every enabled rule of ``bus`` (a name or an ARN) whose pattern fits the complete ``event``."""
+    """List the targets of every enabled rule of ``bus`` (a name or an ARN) whose pattern fits the whole ``event``."""
     with service_lock("events"):
         rules = _rules(account, region, bus)
         return [target for rule in rules if _matches(rule, event) for target in _targets(rule)]
 
 
 def possible_targets(account: str, region: str, bus: str, event: Mapping[str, Any]) -> list[Target]:
-    """The targets that a later event of this kind may have: the pattern's part about the detail is left out."""
+    """List the targets that a later event of this kind may have: what a pattern asks of the detail is left out."""
     with service_lock("events"):
         return [
             target
@@ -157,34 +160,29 @@ def deliver_to_api_destination(target: Target, event: Mapping[str, Any]) -> None
         state=None,
         targets=[{**target.parameters, "InputTransformer": {}}],
     )
-    # capture_dispatch may stand before moto's own method.
-    send = getattr(rule_class.send_to_targets, "__wrapped__", rule_class.send_to_targets)
+    # The dispatch may be captured, which would bring the event back here.
+    send = inspect.unwrap(rule_class.send_to_targets)
     send(rule, {**event, "time": _epoch_seconds(str(event["time"])), "ingestion-time": time.time()})
 
 
-def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> Callable[[], None]:
-    """Send what moto would dispatch itself to ``sink``, and return the function that undoes this.
+@contextmanager
+def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> Iterator[None]:
+    """Send what moto would dispatch itself to ``sink`` instead.
 
     ``Rule.send_to_targets`` is the one place through which PutEvents, archive replays and S3's notifications reach a
     rule's targets, and moto raises NotImplementedError there for a Lambda function. ``sink`` gets the targets of one
     matching rule and the complete event, and must not block.
     """
     rule_class = _rule_class()
-    previous = rule_class.send_to_targets
 
-    @functools.wraps(previous)
+    @functools.wraps(rule_class.send_to_targets)
     def send_to_targets(rule: Any, original_event: dict[str, Any], transform_input: bool = True) -> None:  # noqa: ARG001
         event = _normalised(original_event)
         if _matches(rule, event):
             sink(_targets(rule), event)
 
-    rule_class.send_to_targets = send_to_targets
-
-    def restore() -> None:
-        if rule_class.send_to_targets is send_to_targets:
-            rule_class.send_to_targets = previous
-
-    return restore
+    with replaced(rule_class, "send_to_targets", send_to_targets):
+        yield
 
 
 def _rule_class() -> Any:
@@ -200,7 +198,7 @@ def _backend(account: str, region: str) -> Any:
 
 
 def _rules(account: str, region: str, bus: str) -> list[Any]:
-    """The enabled rules of ``bus``; none where the bus does not exist."""
+    """List the enabled rules of ``bus``; none where the bus does not exist."""
     found = _backend(account, region).event_buses.get(bus.rpartition("/")[2])
     return [rule for rule in found.rules.values() if rule.state == "ENABLED"] if found else []
 
@@ -224,7 +222,7 @@ def _targets(rule: Any) -> list[Target]:
 
 
 def _pattern(rule: Any) -> dict[str, Any]:
-    """The rule's pattern; empty for a rule that only has a schedule."""
+    """Return the rule's pattern, which is empty for a rule that only has a schedule."""
     pattern: dict[str, Any] = rule.event_pattern.get_pattern()
     return pattern
 
@@ -274,7 +272,7 @@ def _alternatives(pattern: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _normalised(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Put moto's inner event as EventBridge sends it: times are ISO 8601, what moto keeps for itself is left out."""
+    """Return moto's inner event as EventBridge sends it: times in ISO 8601, and nothing that only moto reads."""
     moment = event.get("time")
     if not isinstance(moment, str) or not moment:
         seconds = float(moment or time.time())

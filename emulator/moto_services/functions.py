@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import FunctionCodeError, FunctionNotFoundError
 from emulator.moto_services.locks import service_lock
+from emulator.moto_services.replacement import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 # What Lambda does with an asynchronous invocation whose function says nothing else.
 DEFAULT_ASYNC_RETRIES = 2
@@ -73,31 +75,24 @@ def get_function(account: str, region: str, name_or_arn: str, qualifier: str | N
         return _describe(found, backend)
 
 
-def capture_invocations(invoke: Callable[[Function, bytes], None]) -> Callable[[], None]:
-    """Send to ``invoke`` what moto's other services ask of a function, and return the function that undoes this.
+@contextmanager
+def capture_invocations(invoke: Callable[[Function, bytes], None]) -> Iterator[None]:
+    """Send to ``invoke`` what moto's other services ask of a function.
 
     SNS subscriptions, S3 notifications, queues and log subscriptions all end in ``LambdaFunction.invoke``, where moto
     would start an image from a registry. ``invoke`` must not block: moto's caller holds its service meanwhile.
     """
     from moto.awslambda.models import LambdaFunction
 
-    function_class: Any = LambdaFunction
-    previous = function_class.invoke
-
-    @functools.wraps(previous)
+    @functools.wraps(LambdaFunction.invoke)
     def invoke_function(found: Any, body: str | bytes, request_headers: Any, response_headers: Any) -> str:  # noqa: ARG001
         with service_lock("awslambda"):
             function = _describe(found, _backend(found.account_id, found.region))
         invoke(function, body if isinstance(body, bytes) else (body or "{}").encode())
         return ""
 
-    function_class.invoke = invoke_function
-
-    def restore() -> None:
-        if function_class.invoke is invoke_function:
-            function_class.invoke = previous
-
-    return restore
+    with replaced(LambdaFunction, "invoke", invoke_function):
+        yield
 
 
 def _backend(account: str, region: str) -> Any:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from emulator.moto_services.replacement import replaced
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +34,21 @@ class PublishedMessage:
     endpoints: tuple[tuple[str, str], ...]
 
 
-def capture_published(sink: Callable[[PublishedMessage], None]) -> Callable[[], None]:
-    """Tell ``sink`` of every message that SNS accepts, and return the function that undoes this.
+@contextmanager
+def capture_published(sink: Callable[[PublishedMessage], None]) -> Iterator[None]:
+    """Tell ``sink`` of every message that SNS accepts.
 
     moto delivers as before; ``sink`` must not block for long.
     """
     from moto.sns.models import SNSBackend
 
-    backend_class: Any = SNSBackend
-    previous = backend_class.publish
+    accept: Callable[..., str] = SNSBackend.publish
 
-    @functools.wraps(previous)
+    @functools.wraps(accept)
     def publish(
         backend: Any, message: str, arn: str | None, phone_number: str | None = None, *rest: Any, **named: Any
     ) -> str:
-        message_id: str = previous(backend, message, arn, phone_number, *rest, **named)
+        message_id = accept(backend, message, arn, phone_number, *rest, **named)
         subject = named.get("subject", rest[0] if rest else None)
         attributes = named.get("message_attributes", rest[1] if len(rest) > 1 else None)
         endpoints = () if phone_number or arn is None else _find_endpoints(backend, arn, attributes, message)
@@ -53,13 +56,8 @@ def capture_published(sink: Callable[[PublishedMessage], None]) -> Callable[[], 
         sink(PublishedMessage(backend.region_name, message_id, destination, subject, message, endpoints))
         return message_id
 
-    backend_class.publish = publish
-
-    def restore() -> None:
-        if backend_class.publish is publish:
-            backend_class.publish = previous
-
-    return restore
+    with replaced(SNSBackend, "publish", publish):
+        yield
 
 
 def _find_endpoints(backend: Any, arn: str, attributes: Any, message: str) -> tuple[tuple[str, str], ...]:

@@ -65,13 +65,10 @@ def test_what_sns_accepts_is_kept_with_those_it_is_for(store: JobStore, tmp_path
                 Endpoint=address,
                 Attributes={"FilterPolicy": json.dumps({"email": [address]})},
             )
-        restore = capture_published(lambda message: record_message(store, message))
-        try:
+        with capture_published(lambda message: record_message(store, message)):
             attributes = {"email": {"DataType": "String", "StringValue": "a@b.example"}}
             sns.publish(TopicArn=topic, Subject="It fired", Message="at\nstep 3", MessageAttributes=attributes)
             sns.publish(PhoneNumber="+15550100", Message="hello")
-        finally:
-            restore()
         sns.publish(TopicArn=topic, Message="seen by nobody")
     first, second = read_sent(tmp_path / "jobs.sqlite")
     assert first.content["Endpoints"] == [["email", "a@b.example"]]
