@@ -13,10 +13,10 @@ _guard = Lock()
 
 
 def service_lock(service: str) -> AbstractContextManager[bool]:
-    """The re-entrant lock of ``service`` (moto's name for it: ``s3``, ``logs``, ``events``, ``awslambda``…).
+    """Return the re-entrant lock of ``service`` (moto's name for it: ``s3``, ``logs``, ``events``, ``awslambda``…).
 
     Whoever touches a backend of moto holds it: the HTTP requests to that service (``wsgi``) and the calls made in this
-    process (``s3``, ``logs``, …), so that a listing never meets an upload half way.
+    process (``s3``, ``logs``, …), so that a listing never shows an upload half done.
     """
     with _guard:
         return _locks.setdefault(service, RLock())

@@ -64,7 +64,7 @@ def parse_s3_uri(uri: str) -> S3Uri:
 
 
 def _parse_https(uri: str, rest: str) -> S3Uri:
-    """The other spelling that CreateTrainingJob takes: ``https://s3.<region>.amazonaws.com/bucket/key``."""
+    """Split the other spelling that CreateTrainingJob takes: ``https://s3.<region>.amazonaws.com/bucket/key``."""
     host, _, path = rest.partition("/")
     if not (host.startswith(("s3.", "s3-")) and host.endswith((".amazonaws.com", ".amazonaws.com.cn"))):
         raise ValueError(f"{uri!r} is no S3 URI: write s3://bucket/key")
@@ -79,7 +79,7 @@ class ObjectStore:
         self._region = region
 
     def head_bucket(self, bucket: str) -> bool:
-        """Whether ``bucket`` exists."""
+        """Tell whether ``bucket`` exists."""
         with s3_access():
             try:
                 self._bucket(bucket)
@@ -105,7 +105,7 @@ class ObjectStore:
             self._backend().put_object(bucket, key, content)
 
     def get(self, bucket: str, key: str) -> bytes:
-        """The bytes of an object.
+        """Return the bytes of an object.
 
         Raises:
             NoSuchBucket, NoSuchKey.
@@ -131,7 +131,7 @@ class ObjectStore:
             shutil.copyfileobj(source, target, _COPY_BYTES)
 
     def list(self, bucket: str, prefix: str) -> list[ObjectSummary]:
-        """The objects whose keys begin with ``prefix``, in the order of their keys.
+        """List the objects whose keys begin with ``prefix``, in the order of their keys.
 
         Raises:
             NoSuchBucket.
@@ -174,5 +174,5 @@ class ObjectStore:
 
 
 def _is_delete_marker(entry: Any) -> bool:
-    """In a versioned bucket the newest entry of a deleted key says only that it was deleted."""
+    """Tell whether ``entry`` says only that its key was deleted, in a bucket with versions."""
     return not hasattr(entry, "contentsize")

@@ -89,7 +89,7 @@ class JournalledBackend(S3Backend):
     put_object_retention = _touching_object(S3Backend.put_object_retention)
 
     def put_bucket_policy(self, bucket_name: str, policy: bytes) -> None:
-        """As moto's, but refuse what is no policy: moto would stumble over it at every request for the bucket."""
+        """Refuse what is no policy: moto takes anything, and fails on it at every later request for the bucket."""
         check_policy(policy)
         self.journal.touch_bucket(bucket_name)
         super().put_bucket_policy(bucket_name, policy)
@@ -105,7 +105,7 @@ class JournalledBackend(S3Backend):
         disable_notification: bool | None = False,
         **kwargs: Any,
     ) -> Any:
-        """As moto's, with the contents in a file; ``value`` may be staged already."""
+        """Do as moto's method does, with the contents in a file; ``value`` may be staged already."""
         bucket = self.get_bucket(bucket_name)
         content = value if isinstance(value, StoredContent) else self.journal.stage(bucket_name, key_name, value)
         key = super().put_object(
@@ -122,7 +122,7 @@ class JournalledBackend(S3Backend):
         return key
 
     def copy_object(self, src_key: Any, dest_bucket_name: str, dest_key_name: str, *args: Any, **kwargs: Any) -> None:
-        """As moto's, with the whole of the checksum: without its kind, clients take that of parts for one of all."""
+        """Copy the kind of the checksum, too: without it, clients take the checksum of parts for one of the whole."""
         super().copy_object(src_key, dest_bucket_name, dest_key_name, *args, **kwargs)
         key = self.get_object(dest_bucket_name, dest_key_name)
         if key is not None and key.checksum_value:
@@ -130,7 +130,7 @@ class JournalledBackend(S3Backend):
             key.checksum_parts = src_key.checksum_parts
 
     def put_object_tagging(self, key: Any, *args: Any, **kwargs: Any) -> Any:
-        """As moto's; every put over HTTP ends with it, after metadata and lock were set."""
+        """Note the object: every put over HTTP ends here, after metadata and lock were set."""
         if key is not None:
             self.journal.touch(key.bucket_name, key.name)
         return super().put_object_tagging(key, *args, **kwargs)
@@ -150,7 +150,7 @@ class DurableS3:
         self.journal.commit(lambda name: describe_bucket(name, self.journal.report_unkept), describe_object)
 
     def close(self) -> None:
-        """Everything is in the folder; S3 is in memory again, and empty."""
+        """Leave everything in the folder; afterwards S3 is in memory again, and empty."""
         global _active
         self._sweep.join()
         with service_lock("s3"):
@@ -203,7 +203,7 @@ def _restore(journal: S3Journal) -> None:
 
 @contextmanager
 def s3_access() -> Iterator[None]:
-    """Hold S3's lock; what is changed meanwhile is in the journal, where there is one, before the lock is let go."""
+    """Hold S3's lock; before it is let go, write what was changed meanwhile to the journal, where there is one."""
     with service_lock("s3"):
         try:
             yield
@@ -213,7 +213,7 @@ def s3_access() -> Iterator[None]:
 
 
 def stage_content(bucket: str, key: str, data: bytes | Path) -> bytes | StoredContent:
-    """``data`` as ``put_object`` takes it. The slow part of a put; needs no lock.
+    """Return ``data`` as ``put_object`` takes it. This is the slow part of a put, and needs no lock.
 
     Raises:
         OSError: ``data`` names a file that cannot be read, or the disk is full.

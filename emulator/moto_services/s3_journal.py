@@ -87,18 +87,18 @@ class StoredContent:
 
     @property
     def file(self) -> str:
-        """How the index names it."""
+        """The name that the index has for it."""
         return f"{self.path.parent.name}/{self.path.name}"
 
     def seek(self, _offset: int) -> None:
-        """Moto rewinds before it reads; every ``read`` here starts at the beginning."""
+        """Do nothing: moto rewinds before it reads, and every ``read`` here starts at the beginning."""
 
     def read(self) -> bytes:
-        """All of it."""
+        """Return all of it."""
         return self.path.read_bytes()
 
     def close(self) -> None:
-        """Nothing is open between reads; the journal removes the file."""
+        """Do nothing: no file is open between reads, and the journal removes it."""
 
 
 # What can be touched: an object, or a bucket itself (None in place of a key).
@@ -163,19 +163,19 @@ class S3Journal:
             raise
 
     def find_content(self, file: str, size: int, md5: str) -> StoredContent:
-        """The content that the index names ``file``."""
+        """Return the content that the index names ``file``."""
         return StoredContent(self._contents / file, size, md5)
 
     def touch(self, bucket: str, key: str) -> None:
-        """The next ``commit`` writes this object's present state."""
+        """Let the next ``commit`` write this object's present state."""
         self._touched.add((bucket, key))
 
     def touch_bucket(self, bucket: str) -> None:
-        """The next ``commit`` writes this bucket's present state."""
+        """Let the next ``commit`` write this bucket's present state."""
         self._touched.add((bucket, None))
 
     def forget_touched(self) -> None:
-        """What was touched is in the index already."""
+        """Drop the notes of what was touched: it is in the index already."""
         self._touched.clear()
 
     def commit(
@@ -255,12 +255,12 @@ class S3Journal:
             raise
 
     def read_buckets(self) -> Iterator[BucketRow]:
-        """Every bucket of the index."""
+        """Yield every bucket of the index."""
         for row in self._index.execute("SELECT * FROM buckets"):
             yield BucketRow(*row)
 
     def read_objects(self) -> Iterator[ObjectRow]:
-        """Every version of every object, in the order of buckets, keys and ages."""
+        """Yield every version of every object, in the order of buckets, keys and ages."""
         for row in self._index.execute("SELECT * FROM objects ORDER BY bucket, key, position"):
             yield ObjectRow(*row)
 
@@ -298,7 +298,7 @@ class S3Journal:
 
 
 def _is_failure_of_index(error: Exception) -> bool:
-    """Whether the index fails for everybody: a full disk or damage, in contrast to a row that it does not take."""
+    """Tell whether the index fails for everybody (a full disk, damage) and not for one row that it does not take."""
     of_a_row = (sqlite3.InterfaceError, sqlite3.DataError, sqlite3.IntegrityError, sqlite3.ProgrammingError)
     return isinstance(error, sqlite3.Error) and not isinstance(error, of_a_row)
 

@@ -92,5 +92,5 @@ def _statements(policy: dict[str, Any]) -> list[Any]:
 
 
 def _escape(pattern: str) -> str:
-    """The pattern as a regular expression, but for the ``*`` that moto itself makes one of."""
+    """Return the pattern as a regular expression, but with each ``*`` as it is: moto makes ``.*`` of it."""
     return "".join("." if letter == "?" else "*" if letter == "*" else re.escape(letter) for letter in pattern)

@@ -73,7 +73,7 @@ class StoredKey(FakeKey):
         return twin
 
     def dispose(self, *_: Any, **__: Any) -> None:
-        """Nothing is open; the journal removes the file."""
+        """Do nothing: no file is open, and the journal removes it."""
 
 
 def store_content(key: Any, content: StoredContent) -> StoredKey:
@@ -96,7 +96,7 @@ def find_bucket(name: str) -> Any:
 
 
 def describe_bucket(name: str, report: Callable[[str, str, Exception], None]) -> BucketRow | None:
-    """The present state of a bucket, None when it is gone; ``report`` gets the settings that cannot be kept."""
+    """Return the present state of a bucket, None when it is gone; ``report`` gets the settings that cannot be kept."""
     bucket = find_bucket(name)
     if bucket is None:
         return None
@@ -118,14 +118,14 @@ def describe_bucket(name: str, report: Callable[[str, str, Exception], None]) ->
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON can hold it; what JSON cannot hold raises what ``json.dumps`` raises."""
+    """Return a setting as JSON can hold it, or raise what ``json.dumps`` raises."""
     value = value.decode() if isinstance(value, bytes) else value
     json.dumps(value)
     return value
 
 
 def describe_object(bucket_name: str, key: str) -> Sequence[ObjectRow]:
-    """The versions of a key, the oldest first; none when it is gone."""
+    """List the versions of a key, the oldest first; none when it is gone."""
     bucket = find_bucket(bucket_name)
     versions = [] if bucket is None else bucket.keys.getlist(key, [])
     return [_describe_version(bucket_name, key, *numbered) for numbered in enumerate(versions)]

@@ -63,11 +63,11 @@ def _access(service: str) -> AbstractContextManager[Any]:
 
 
 def _discard(_data: bytes) -> None:
-    """What ``start_response`` returns is for applications that write; moto's return their answers."""
+    """Stand for the ``write`` that a WSGI server gives out; moto's applications return their answers instead."""
 
 
 def has_sagemaker_operation(method_name: str) -> bool:
-    """Whether moto answers the SageMaker operation of this name in snake case, e.g. ``create_model``."""
+    """Tell whether moto answers the SageMaker operation of this name in snake case, e.g. ``create_model``."""
     from moto.sagemaker.responses import SageMakerResponse
 
     return method_name in vars(SageMakerResponse)
