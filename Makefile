@@ -4,11 +4,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 # AWS's training toolkit, built without its C extension: the tests run it in .venv, and need no compiler for it.
 WHEELS := .cache/wheels/built
-BUILD_TOOLKIT := "from container_runtime.images.wheelhouse import *; build_training_toolkit(Path('$(WHEELS)'))"
+BUILD_TOOLKIT := "from pathlib import Path; from container_runtime.images.wheelhouse import build_training_toolkit; \
+	print(build_training_toolkit(Path('$(WHEELS)')))"
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --find-links $(WHEELS)
 PYTEST_ARGS ?=
 TO_RUN := --no-build-isolation --editable '.[emulator]'
-TO_TEST := --no-build-isolation --editable '.[emulator,training,tensorflow,xgboost,dev]'
+TO_TEST := $(TO_RUN) --group dev
 
 # Pip's own words go to .venv/install.log; the terminal sees a count, and the log's end if something went wrong.
 pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
@@ -24,7 +25,7 @@ help: ## say what can be made
 .venv/.runs: pyproject.toml constraints.txt
 	@echo "Setting up .venv with what the emulator and its training scripts need (the first time: a minute or two) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(call pip_install,hatchling editables)
+	@$(call pip_install,'pip>=25.1' hatchling editables)
 	@$(call pip_install,$(TO_RUN))
 	@touch $@
 
@@ -37,8 +38,7 @@ help: ## say what can be made
 setup: .venv/.runs ## only set up .venv
 
 demo: .venv/.runs ## run the main job: train, capture, judge, stop
-	@$(MAKE) --no-print-directory images-if-engine
-	@$(BIN)/python -m examples.digits.demo
+	@$(BIN)/smdebug-emulator demo
 
 test: .venv/.tests ## lint, types, arrows and the whole test suite
 	@$(MAKE) --no-print-directory lint types arrows

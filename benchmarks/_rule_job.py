@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
-from examples.digits.job import TRAINING_IMAGE
-from examples.training_job import RULES_IMAGE
+from sdk_compat.demo.job import TRAINING_IMAGE
+from sdk_compat.demo.training_job import RULES_IMAGE
 from sdk_compat.emulator_process import EmulatorProcess
 
 if TYPE_CHECKING:

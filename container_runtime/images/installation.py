@@ -26,11 +26,13 @@ def collect_smdebug(root: Path = ROOT) -> dict[str, Path | bytes]:
     The metadata satisfies a script's ``requirements.txt`` that lists the original ``smdebug``, which pip would
     otherwise install over these files. It has no ``RECORD``: pip refuses to replace what it cannot take away.
     """
+    # The wheel has it where Python looks for it, a checkout beside the module that it imports.
+    autoload = root / "smdebug_autoload.pth"
     information = f"smdebug-{_SMDEBUG_VERSION}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: smdebug\nVersion: {_SMDEBUG_VERSION}\n"
     return {
         "smdebug": root / "smdebug",
-        "smdebug_autoload.pth": root / "smdebug" / "autoload.pth",
+        autoload.name: autoload if autoload.exists() else root / "smdebug" / "autoload.pth",
         f"{information}/METADATA": metadata.encode(),
         f"{information}/INSTALLER": b"smdebug-emulator\n",
     }

@@ -51,29 +51,32 @@ def list_images() -> None:
 def build(names: tuple[str, ...], runtime: str) -> None:
     """Build the images that are not up to date: those that are named, or all."""
     try:
-        build_for(runtime, names)
+        build_for(choose_back_end(runtime), names)
     except ContainerRuntimeError as error:
         fail(str(error))
 
 
-def build_for(runtime: str, names: Collection[str]) -> None:
+def choose_back_end(runtime: str) -> str:
+    """``docker`` or ``process``: as asked for, or ``docker`` where an engine answers."""
+    if runtime != "auto":
+        return runtime
+    from container_runtime.docker.daemon import describe_engine
+
+    return "process" if describe_engine() is None else "docker"
+
+
+def build_for(back_end: str, names: Collection[str]) -> None:
     """Build what a back end lacks of the named images, or of all, and show how it goes.
 
     Raises:
         ContainerRuntimeError: there is no such image, or it cannot be built.
     """
-    if runtime == "process" or (runtime == "auto" and not _engine_answers()):
+    if back_end == "process":
         _show_progress(lambda report: _build_environments(names, report))
     else:
         from container_runtime.docker.image_build import build_images
 
         _show_progress(lambda report: build_images(names, report))
-
-
-def _engine_answers() -> bool:
-    from container_runtime.docker.daemon import describe_engine
-
-    return describe_engine() is not None
 
 
 def _build_environments(names: Collection[str], report: Callable[[str, str], None]) -> list[str]:

@@ -1,4 +1,4 @@
-"""``env`` and ``rules``: commands of packages that the emulator does not import, run as programs of their own.
+"""``env``, ``rules`` and ``demo``: they belong to packages that the emulator does not import, and run as programs.
 
 Python's ``-P`` keeps the current folder off their path: a file of the user's called like a module is not imported.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from emulator.cli.running import find_running, read_settings, state_dir_option
+from container_runtime.runtime import ContainerRuntimeError
+from emulator.cli.images import build_for, choose_back_end
+from emulator.cli.running import fail, find_running, read_settings, state_dir_option
+from emulator.settings import RUNTIME_CHOICES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +29,7 @@ def env(state_dir: Path | None, role: str | None) -> None:
     # What clients need is known on their side of HTTP: nothing of sdk_compat is imported here.
     command = [sys.executable, "-P", "-m", "sdk_compat", "env", "--endpoint", record.endpoint_url]
     command += ["--region", record.region, *(["--role", role] if role else [])]
-    sys.exit(subprocess.run(command, check=False).returncode)
+    _become(command)
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
@@ -39,6 +42,27 @@ def rules(arguments: tuple[str, ...]) -> None:
     """
     # Rules are smdebug's, and nothing of it is imported here.
     command = [sys.executable, "-P", "-m", "smdebug.rules", *arguments]
+    _become(command)
+
+
+@click.command()
+@click.option("--runtime", type=click.Choice(RUNTIME_CHOICES), default="auto", show_default=True, help="As for start.")
+@click.option("--output", default=".demo", show_default=True, help="Folder for state and tensors; it is emptied.")
+def demo(runtime: str, output: str) -> None:
+    """Run two training jobs on handwritten digits: one is stopped by its rule, the other completes.
+
+    What the jobs run in is built first where it is missing.
+    """
+    try:
+        back_end = choose_back_end(runtime)
+        build_for(back_end, () if back_end == "docker" else ("pytorch-training",))
+    except ContainerRuntimeError as error:
+        fail(str(error))
+    _become([sys.executable, "-P", "-m", "sdk_compat.demo", "--runtime", runtime, "--output", output])
+
+
+def _become(command: list[str]) -> NoReturn:
+    """Run a program, which Ctrl-C interrupts as well, and end as it ends."""
     with subprocess.Popen(command) as process:
         try:
             process.wait()

@@ -13,7 +13,7 @@ from sagemaker.pytorch import PyTorch
 def main(bucket: str, job_name: str) -> None:
     estimator = PyTorch(
         entry_point="train.py",
-        source_dir=str(Path(__file__).parent),
+        source_dir=str(Path(__file__).parents[2] / "sdk_compat" / "demo"),
         role="arn:aws:iam::123456789012:role/DigitsTraining",
         instance_count=1,
         instance_type="ml.m5.large",

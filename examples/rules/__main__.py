@@ -18,7 +18,7 @@ import boto3
 from rich.console import Console
 
 from examples.rules.job import Example, build_request, find_examples
-from examples.training_job import stage_digits
+from sdk_compat.demo.training_job import stage_digits
 from sdk_compat.emulator_process import EmulatorProcess
 
 ENDED = {"Completed", "Failed", "Stopped"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from examples.training_job import (
+from sdk_compat.demo.training_job import (
     BUCKET,
     build_channels,
     build_rule,

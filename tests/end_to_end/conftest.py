@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from examples.digits.job import stage_inputs
+from sdk_compat.demo.job import stage_inputs
 from tests.conftest import BACK_ENDS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from examples.training_job import build_training_job
+from sdk_compat.demo.training_job import build_training_job
 from tests.end_to_end.conftest import read_log, wait_until_ended
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from examples.digits.job import BUCKET, stage_inputs
+from sdk_compat.demo.job import BUCKET, stage_inputs
 from tests.conftest import BACK_ENDS
 from tests.end_to_end.conftest import read_log, wait_until
 from tests.end_to_end.test_failures import build_script_request

@@ -12,7 +12,7 @@ import pytest
 
 from examples.rules.__main__ import run_example
 from examples.rules.job import find_examples
-from examples.training_job import BUCKET, stage_digits
+from sdk_compat.demo.training_job import BUCKET, stage_digits
 from smdebug.rules.builtin import list_names
 
 if TYPE_CHECKING:

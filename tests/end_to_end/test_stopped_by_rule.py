@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from examples.digits.job import BUCKET, HEALTHY, SICK, build_request
+from sdk_compat.demo.job import BUCKET, HEALTHY, SICK, build_request
 from sdk_compat.environment import prepare_environment
 from tests.end_to_end.conftest import wait_until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from examples.training_job import build_script_mode, build_training_job, locate_source, stage_source
+from sdk_compat.demo.training_job import build_script_mode, build_training_job, locate_source, stage_source
 
 BUCKET = "mxnet-example"
 # The newest that AWS publishes; what runs in its place is 1.9.1, and the job's log says so.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from examples.training_job import build_script_mode, build_training_job, locate_source, stage_source
+from sdk_compat.demo.training_job import build_script_mode, build_training_job, locate_source, stage_source
 
 BUCKET = "pytorch-digits"
 TRAINING_IMAGE = "pytorch-training:2.13.0-cpu-py311"

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from examples.training_job import (
+from sdk_compat.demo.training_job import (
     build_channels,
     build_script_mode,
     build_training_job,

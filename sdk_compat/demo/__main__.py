@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import boto3
 from rich.console import Console
 from rich.table import Table
 
-from examples.digits.job import BUCKET, HEALTHY, SICK, build_request, stage_inputs
+from sdk_compat.boto3_client import EmulatorSession
+from sdk_compat.demo.job import BUCKET, HEALTHY, SICK, build_request, stage_inputs
 from sdk_compat.emulator_process import EmulatorProcess, EmulatorStartError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Observed:
 
     @property
     def ended(self) -> bool:
+        """Whether the job and its rules have ended."""
         rules = self.description.get("DebugRuleEvaluationStatuses", [])
         return self.description.get("TrainingJobStatus") in {"Completed", "Failed", "Stopped"} and all(
             rule["RuleEvaluationStatus"] not in {"InProgress", "Stopping"} for rule in rules
@@ -51,6 +52,7 @@ class Observed:
 
 
 def main() -> int:
+    """Command line; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runtime", choices=["auto", "docker", "process"], default="auto", help="container back end")
     parser.add_argument("--output", type=Path, default=Path(".demo"), help="folder for state and tensors (emptied)")
@@ -67,19 +69,13 @@ def main() -> int:
 
 
 def run_demo(endpoint: str, output: Path) -> int:
-    def client(service: str) -> Any:
-        return boto3.client(
-            service,
-            endpoint_url=endpoint,
-            region_name="us-east-1",
-            aws_access_key_id="demo",
-            aws_secret_access_key="demo",
-        )
-
+    """Run both jobs on the emulator at ``endpoint``; returns the exit code."""
+    client = EmulatorSession(endpoint).client
     sagemaker, s3 = client("sagemaker"), client("s3")
     console.print("Putting 1,797 handwritten digits and the training script into S3 ...")
     stage_inputs(s3)
     queue_url = watch_events(client("sqs"), client("events"))
+    # The handler's source is the emulator's: it is deployed by its command.
     deploy = [sys.executable, "-P", "-m", "emulator", "stop-handler", "deploy", "--endpoint-url", endpoint]
     subprocess.run(deploy, check=True)
 
@@ -126,6 +122,7 @@ def receive_events(sqs: Any, queue_url: str, deadline: float) -> Iterator[dict[s
 
 
 def print_change(seconds: float, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Print what is new in an event: the job's secondary status, its rules' verdicts."""
     name = now["TrainingJobName"]
     if now["SecondaryStatus"] != before.get("SecondaryStatus"):
         message = now.get("SecondaryStatusTransitions", [{}])[-1].get("StatusMessage", "").partition(". ")[0]
@@ -143,6 +140,7 @@ def print_change(seconds: float, before: dict[str, Any], now: dict[str, Any]) ->
 
 
 def download_tensors(s3: Any, job: str, folder: Path) -> None:
+    """Copy a job's tensors from S3."""
     prefix = f"tensors/{job}/debug-output/"
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix):
         for item in page.get("Contents", []):
@@ -166,6 +164,7 @@ def handler_stopped(logs: Any, job: str) -> bool:
 
 
 def print_table(sagemaker: Any, observed: dict[str, Observed], output: Path) -> None:
+    """Print how the jobs and their rules have ended, and where the tensors are."""
     # Fits into 80 columns: no lines, one space between columns.
     table = Table(title="What became of the jobs", title_justify="left", box=None, padding=(0, 1, 0, 0))
     for column in ("Job", "Status", "Secondary", "Rule", "Verdict", "Step", "Events"):
@@ -192,11 +191,13 @@ def print_table(sagemaker: Any, observed: dict[str, Observed], output: Path) -> 
 
 
 def find_step(rule: dict[str, Any]) -> str:
+    """The step that a rule's words name, or a dash."""
     found = re.search(r"at step (\d+)", rule.get("StatusDetails", ""))
     return found.group(1) if found else "-"
 
 
 def judge(sagemaker: Any, *, by_handler: bool) -> int:
+    """Print whether everything ended as it had to; returns the exit code."""
     sick = sagemaker.describe_training_job(TrainingJobName="digits-sick")
     healthy = sagemaker.describe_training_job(TrainingJobName="digits-healthy")
     rules = {r["RuleConfigurationName"]: r["RuleEvaluationStatus"] for r in sick["DebugRuleEvaluationStatuses"]}

@@ -11,6 +11,7 @@ from torch import nn
 
 
 def build_network(depth: int, width: int, activation: str) -> nn.Sequential:
+    """``depth`` layers of ``width``, and one of the ten digits."""
     activation_class = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}[activation]
     layers: list[nn.Module] = []
     inputs = 64  # 8 x 8 pixels
@@ -21,6 +22,7 @@ def build_network(depth: int, width: int, activation: str) -> nn.Sequential:
 
 
 def main() -> None:
+    """Train on four fifths of the images, and say how many of the others are recognised."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--depth", type=int, default=2)

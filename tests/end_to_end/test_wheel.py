@@ -1,0 +1,168 @@
+"""The wheel in an empty environment and outside the checkout: what a user of `pip install` has."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+
+from container_runtime.docker.image_build import build_images
+from container_runtime.file_lock import hold_lock
+from container_runtime.images.wheelhouse import fetch_wheels
+from examples.frameworks.xgboost.job import ALGORITHM, build_algorithm_request, stage_inputs
+from sdk_compat.demo.training_job import build_rule
+from tests.end_to_end.conftest import wait_until
+from tests.wheel import CHECKOUT, build_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# The environment of a training image takes a minute to build. It is kept, and stays good for whatever wheel is
+# installed in the same place: its smdebug is a link there.
+KEPT = CHECKOUT / ".cache" / "wheel-test"
+OURS = ("smdebug", "emulator", "container_runtime", "sdk_compat", "rules_images")
+
+
+@dataclass
+class Installed:
+    """An environment that holds the wheel, used from a folder that holds nothing."""
+
+    bin: Path
+    folder: Path
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Of its processes: nothing that leads to the checkout or its interpreter."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+        folders = {"XDG_CACHE_HOME": str(KEPT / "cache"), "XDG_STATE_HOME": str(self.folder / "state")}
+        return {**kept, **folders, "PATH": f"{self.bin}:/usr/bin:/bin"}
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.bin / command[0], *command[1:]],
+            cwd=self.folder,
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            timeout=250,
+            check=False,
+        )
+
+    @property
+    def site_packages(self) -> Path:
+        return self.bin.parent / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+
+    def list_files(self) -> set[Path]:
+        return {path for path in self.site_packages.rglob("*") if "__pycache__" not in path.parts}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    wheel = build_wheel(tmp_path_factory.mktemp("wheel") / "built")
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    needed = fetch_wheels(project["dependencies"] + project["optional-dependencies"]["emulator"], CHECKOUT / ".cache")
+    with hold_lock(KEPT / "lock"):
+        shutil.rmtree(KEPT / "venv", ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", KEPT / "venv"], check=True)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", KEPT / "venv" / "bin" / "python"]
+        install = ["install", "--quiet", "--no-compile", "--no-index", "--find-links", needed, f"{wheel}[emulator]"]
+        subprocess.run([*pip, *install], check=True)
+        cache = KEPT / "cache" / "smdebug-emulator"
+        cache.mkdir(parents=True, exist_ok=True)
+        if not (cache / "wheels").is_symlink():
+            (cache / "wheels").symlink_to(CHECKOUT / ".cache" / "wheels")
+        yield Installed(KEPT / "venv" / "bin", tmp_path_factory.mktemp("elsewhere"))
+
+
+@contextmanager
+def started(installed: Installed, runtime: str) -> Iterator[Any]:
+    """A function that makes clients of an emulator that runs from the wheel."""
+    command = [installed.bin / "smdebug-emulator", "start", "--port", "0", "--runtime", runtime]
+    with (
+        (installed.folder / "log").open("w") as log,
+        subprocess.Popen(
+            command, cwd=installed.folder, env=installed.variables, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert " answers. " in line, (installed.folder / "log").read_text()
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
+        try:
+            yield lambda service: boto3.client(service, endpoint_url=line.split()[0], **keys)
+        finally:
+            process.terminate()
+            assert process.wait(60) == 0
+
+
+def test_its_packages_are_its_own(installed: Installed) -> None:
+    ran = installed.run("python", "-c", f"import {', '.join(OURS)}; print({', '.join(f'{o}.__path__' for o in OURS)})")
+    assert ran.returncode == 0, ran.stderr
+    assert str(CHECKOUT / "smdebug") not in ran.stdout
+    assert ran.stdout.count(f"{KEPT}/venv/lib/") == len(OURS)
+
+
+def test_images_are_listed(installed: Installed) -> None:
+    ran = installed.run("smdebug-emulator", "images", "list")
+    assert ran.returncode == 0, ran.stderr
+    assert "pytorch-training" in ran.stdout
+    assert "this interpreter" in ran.stdout
+
+
+@pytest.mark.timeout(600)
+def test_a_job_of_local_processes(installed: Installed) -> None:
+    """A container, and the rule that judges it, find all they need; nothing is written beside the packages."""
+    before = installed.list_files()
+    built = installed.run("smdebug-emulator", "images", "build", "--runtime", "process", "sagemaker-xgboost")
+    assert built.returncode == 0, built.stdout + built.stderr
+    request = build_algorithm_request("from-a-wheel", ALGORITHM)
+    parameters = {"collection_names": "losses", "num_steps": "10", "diff_percent": "0.1"}
+    request["DebugRuleConfigurations"] = [build_rule("LossNotDecreasing", **parameters)]
+    with started(installed, "process") as client:
+        stage_inputs(client("s3"))
+        sagemaker = client("sagemaker")
+        sagemaker.create_training_job(**request)
+
+        def describe() -> dict[str, Any]:
+            found: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName="from-a-wheel")
+            return found
+
+        def judge() -> str:
+            return str(describe()["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"])
+
+        wait_until(lambda: describe()["TrainingJobStatus"] != "InProgress" and judge() != "InProgress", "the job's end")
+        assert (describe()["TrainingJobStatus"], judge()) == ("Completed", "NoIssuesFound"), describe()
+        saved = client("s3").list_objects_v2(
+            Bucket="xgboost-example", Prefix="tensors/from-a-wheel/debug-output/index/"
+        )
+        assert saved["KeyCount"] >= 4
+    assert list((KEPT / "cache" / "smdebug-emulator" / "venvs").glob("sagemaker-xgboost-*/complete"))
+    assert installed.list_files() == before
+
+
+@pytest.mark.docker
+@pytest.mark.timeout(600)
+def test_images_are_built_from_the_wheel(installed: Installed) -> None:
+    """The rules' image, on its base: its smdebug is the wheel's, which a file shows that only the wheel has."""
+    name = "sagemaker-debugger-rules"
+    only_there = installed.site_packages / "smdebug" / "of_the_wheel.txt"
+    only_there.touch()
+    try:
+        ran = installed.run("smdebug-emulator", "images", "build", "--runtime", "docker", name)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        source = "import pathlib, smdebug; print(pathlib.Path(smdebug.__file__).with_name('of_the_wheel.txt').exists())"
+        command = ["docker", "run", "--rm", "--entrypoint", "python", f"smdebug-emulator/{name}:latest", "-c", source]
+        shown = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert shown.stdout == "True\n", shown.stderr
+    finally:
+        only_there.unlink()
+        build_images([name])
