@@ -7,40 +7,49 @@ import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.barrier import guarded
-from smdebug.capture.no_profiler import NoProfiler
+from smdebug.capture.recorder import StepRecorder
+from smdebug.capture.saved_collections import SavedCollections
 from smdebug.capture.singleton import set_hook
-from smdebug.capture.step_capture import StepCapture
+from smdebug.capture.tensor_writer import TensorWriter
 from smdebug.config.collection import Collection, CollectionKeys
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.collection_setup import include_tensors
 from smdebug.config.json_config import create_hook_from_json_config
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
-from smdebug.exceptions import SMDebugTypeError
+from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugTypeError
 from smdebug.format.arguments import check_mode, check_name
 from smdebug.writing.run_writer import check_out_dir
 from smdebug.writing.summaries import Scalar
 from smdebug.writing.tensorboard import get_tensorboard_dir
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Self
 
     from smdebug.mode_keys import ModeKeys
+    from smdebug.writing.run_writer import Worker
 
 
-class BaseHook(NoProfiler, StepCapture):
-    """Saves what its collections ask for, at the steps they ask for, under `out_dir`."""
+class BaseHook:
+    """Saves what its collections ask for, at the steps they ask for, under `out_dir`.
+
+    Attributes:
+        recorder: counts the steps and writes them; a framework's hook tells it when they begin and end.
+    """
 
     INPUT_TENSOR_SUFFIX = "_input_"
     OUTPUT_TENSOR_SUFFIX = "_output_"
     GRADIENT_PREFIX = "gradient/"
     SCALAR_PREFIX = "scalar/"
 
+    # Collections that exist from the start with these regexes, and may stay as they are.
+    default_collections: ClassVar[dict[str, tuple[str, ...]]] = {CollectionKeys.ALL: (), CollectionKeys.DEFAULT: ()}
     # Collections that are saved whether they are asked for or not.
     always_saved: ClassVar[tuple[str, ...]] = ()
     manager_class: ClassVar[type[CollectionManager]] = CollectionManager
     default_save_config: ClassVar[dict[str, Any]] = {}
+    tensor_writer_class: ClassVar[type[TensorWriter]] = TensorWriter
 
     def __init__(
         self,
@@ -95,7 +104,14 @@ class BaseHook(NoProfiler, StepCapture):
             save_all=save_all,
             include_regex=self.include_regex or (),
         )
-        super().__init__(self.out_dir, self.tensorboard_dir, all_workers=self.save_all_workers, dry_run=dry_run)
+        self.recorder = StepRecorder(
+            self,
+            SavedCollections(self),
+            self.out_dir,
+            self.tensorboard_dir,
+            all_workers=self.save_all_workers,
+            dry_run=dry_run,
+        )
         set_hook(self)
         atexit.register(self._cleanup)
         # What multiprocessing has forked ends without atexit's functions, and with its own.
@@ -118,32 +134,31 @@ class BaseHook(NoProfiler, StepCapture):
         return create_hook_from_json_config(cls, json_file_path, cls.default_save_config)
 
     @property
+    def mode(self) -> ModeKeys:
+        """The mode that the next step is counted in."""
+        return self.recorder.mode
+
+    @property
     def step(self) -> int:
         """The global step, -1 before the first."""
-        return self._counters.step
+        return self.recorder.step
 
     @property
     def mode_steps(self) -> dict[ModeKeys, int]:
         """The newest step of each mode that has been in use."""
-        return self._counters.mode_steps
+        return self.recorder.mode_steps
 
     @property
     def last_saved_step(self) -> int | None:
         """The newest global step that something was saved at."""
-        return self._counters.last_saved_step
+        return self.recorder.last_saved_step
 
     def set_mode(self, mode: object) -> None:
         """Count the next steps in `mode`; SMDebugValueError for anything that is no mode.
 
         A change ends the step in progress.
         """
-        self._change_mode(check_mode(mode))
-
-    def _change_mode(self, mode: ModeKeys) -> None:
-        if mode != self.mode:
-            with self._lock:
-                self._end_step()
-                self.mode = mode
+        self.recorder.change_mode(check_mode(mode))
 
     def get_collection(self, name: str, create: bool = True) -> Collection:
         """Return a collection to configure, made if it is missing. It is saved if include_collections names it.
@@ -151,17 +166,17 @@ class BaseHook(NoProfiler, StepCapture):
         Raises:
             SMDebugError: it is missing, and `create` is False.
         """
-        self._saving_plan = None
+        self.recorder.collections.forget_plan()
         return self.collection_manager.get(name, create)
 
     def get_collections(self) -> dict[str, Collection]:
         """Return all collections by name."""
-        self._saving_plan = None
+        self.recorder.collections.forget_plan()
         return self.collection_manager.get_collections()
 
     def add_collection(self, collection: Collection | str) -> None:
         """Add a collection, or an empty one of that name; SMDebugTypeError for other types."""
-        self._saving_plan = None
+        self.recorder.collections.forget_plan()
         self.collection_manager.add(collection)
 
     def has_default_hook_configuration(self) -> bool:
@@ -170,7 +185,7 @@ class BaseHook(NoProfiler, StepCapture):
 
     def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
         """Tell whether the collection, or the tensor by any collection, is saved at the present step."""
-        plan = self._get_saving_plan().get_step_plan(self.mode, self._get_mode_step())
+        plan = self.recorder.get_plan_of_step()
         if plan is None:
             return False
         is_due = any(collection.name == collection_name for collection in plan.due)
@@ -178,7 +193,7 @@ class BaseHook(NoProfiler, StepCapture):
 
     def should_save_layer(self, layer_name: str) -> bool:
         """Tell whether the inputs or outputs of the layer are saved at the present step."""
-        plan = self._get_saving_plan().get_step_plan(self.mode, self._get_mode_step())
+        plan = self.recorder.get_plan_of_step()
         suffixes = (self.INPUT_TENSOR_SUFFIX, self.OUTPUT_TENSOR_SUFFIX)
         return plan is not None and any(plan.wants_numbered(f"{layer_name}{suffix}") for suffix in suffixes)
 
@@ -198,16 +213,12 @@ class BaseHook(NoProfiler, StepCapture):
                 one, or of none.
         """
         check_name(name)
-        array = self._to_array(value)
+        array = self.recorder.tensors.to_array(value)
         if array.size != 1:
             raise SMDebugTypeError(f"save_scalar takes one number; {name!r} has {array.size}.")
         if timestamp is not None and not isinstance(timestamp, (int, float)):
             raise SMDebugTypeError(f"A timestamp is a number of seconds since the epoch, not {timestamp!r}.")
-        scalar = Scalar(f"{self.SCALAR_PREFIX}{name}", array.copy(), sm_metric, timestamp)
-        if self._counters.has_begun:
-            self._write_scalar(scalar)
-        elif not self._closed:
-            self._waiting_scalars.append(scalar)
+        self.recorder.save_scalar(Scalar(f"{self.SCALAR_PREFIX}{name}", array.copy(), sm_metric, timestamp))
 
     def save_tensor(
         self, tensor_name: str, tensor_value: Any, collections_to_write: str | Iterable[str] = CollectionKeys.DEFAULT
@@ -222,17 +233,7 @@ class BaseHook(NoProfiler, StepCapture):
         """
         check_name(tensor_name)
         names = (collections_to_write,) if isinstance(collections_to_write, str) else tuple(collections_to_write)
-        value = self._copy_value(tensor_value)
-        if self._closed:
-            return
-        with self._lock:
-            for name in names:
-                if not self.collection_manager.get(name).has_tensor_name(tensor_name):
-                    self.get_collection(name).add_tensor_name(tensor_name)
-            if self._in_step:
-                self._write_custom_tensor(tensor_name, value, names)
-            else:
-                self._waiting_tensors[tensor_name] = (value, names)
+        self.recorder.save_for_collections(tensor_name, self.recorder.tensors.copy(tensor_value), names)
 
     def close(self) -> None:
         """End the step in progress and the run; the hook saves nothing after that."""
@@ -245,12 +246,12 @@ class BaseHook(NoProfiler, StepCapture):
 
     def _get_worker_name(self) -> str:
         """Return the name of this process among those that train together, e.g. `worker_0`."""
-        return self._get_worker().name
+        return self.get_worker().name
 
     @guarded("the beginning of a step")
     def _increment_step(self) -> None:
         """Begin the next step by hand, where no framework's callback does."""
-        self._begin_step()
+        self.recorder.begin()
 
     def _write_raw_tensor_simple(
         self,
@@ -267,10 +268,94 @@ class BaseHook(NoProfiler, StepCapture):
             tensor_ref: not used.
             timestamp: seconds since the epoch, None for now.
         """
-        if not self._closed and self._is_writing_process():
-            with self._lock:
-                self._write_stamped(tensor_name, self._to_array(tensor_value), timestamp)
+        self.recorder.save_anyway(tensor_name, self.recorder.tensors.to_array(tensor_value), timestamp)
+
+    def _prepare_collections(self) -> None:
+        """Fill in what collections left to the hook; errors as the first step raises them."""
+        self.recorder.collections.prepare()
+
+    @guarded("the end of the run")
+    def _cleanup(self) -> None:
+        """End the step in progress and the run."""
+        if not self.recorder.is_closed and self.recorder.is_own_process:
+            self.detach()
+            self.recorder.close()
+
+    # What AWS's builds of the frameworks call for the profiler, which is no part of this library.
+
+    def record_trace_events(self, *args: Any, **kwargs: Any) -> None:
+        """Record no trace event."""
+
+    def should_save_dataloader_metrics(self, metrics_name: str) -> bool:  # noqa: ARG002 - the framework's call
+        """Answer that a data loader's metric is not wanted: False."""
+        return False
+
+    def profiling_start_batch(self, *args: Any, **kwargs: Any) -> None:
+        """Begin no profile."""
+
+    def profiling_end_batch(self, *args: Any, **kwargs: Any) -> None:
+        """End no profile."""
+
+    def profiling_end(self) -> None:
+        """End no profile."""
+
+    # What a framework's hook answers, and where it has nothing to say, this.
+
+    def get_worker(self) -> Worker:
+        """Return which of the processes that train together this one is; asked at the first step."""
+        raise NotImplementedError
+
+    def is_main_process(self) -> bool:
+        """Tell whether this process trains: one that only loads data for it writes nothing."""
+        return True
+
+    def leave_step(self) -> None:
+        """Save what the end of a step shows, and take out the callbacks that it needed."""
+
+    def give_up_step(self) -> None:
+        """Take out the callbacks of a step whose file can take nothing more."""
+
+    def detach(self) -> None:
+        """Take every callback out of the framework."""
+
+    def prepare_collection(self, collection: Collection) -> None:
+        """Resolve what a collection knows only in terms of the framework."""
+
+    def refuse_collection(self, collection: Collection) -> None:
+        """Hear of a collection that selects nothing.
+
+        Raises:
+            InvalidCollectionConfiguration: always; a hook that no script's author made says it instead.
+        """
+        raise InvalidCollectionConfiguration(collection.name)
+
+    def report_loss(self, lost: str, error: Exception) -> None:
+        """Say once what was lost; a step whose file could not be written is given up."""
+        self.recorder.report_loss(lost, error)
+
+    # Frameworks keep their hooks in the model, and scripts copy and pickle models.
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the hook itself: a copy of a model is not captured, but must be possible."""
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
+        """Be nothing in a pickled model: a hook holds open files and locks, and a run has one of it."""
+        return AbsentHook, ()
 
 
 # The name of the base of hooks that are called back by their framework.
 CallbackHook = BaseHook
+
+
+class AbsentHook:
+    """What pickled models have in place of their hook: it takes every call of their callbacks, and does nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _do_nothing
+
+
+def _do_nothing(*_args: Any, **_kwargs: Any) -> None:
+    pass

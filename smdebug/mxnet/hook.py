@@ -5,33 +5,28 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mxnet import autograd, gluon, nd
+from mxnet import autograd, gluon
 
 from smdebug.barrier import guarded
 from smdebug.capture.hook import BaseHook
 from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugError
-from smdebug.format.arguments import get_content
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
-from smdebug.mxnet.arrays import get_storable, view_array
 from smdebug.mxnet.block_capture import BlockCapture
 from smdebug.mxnet.blocks import OUTPUT_SUFFIX, get_block_name, is_tracing, list_blocks
 from smdebug.mxnet.collection import CollectionManager
 from smdebug.mxnet.eager_forward import EagerForward
 from smdebug.mxnet.parameters import ParameterCapture
-from smdebug.mxnet.reductions import ReductionQueue
 from smdebug.mxnet.step_end import StepEndWatch
+from smdebug.mxnet.tensor_writer import MxnetTensorWriter
 from smdebug.mxnet.training_failures import TrainingsOwnError, gives_back_failures
 from smdebug.mxnet.versions import is_supported
 from smdebug.mxnet.workers import get_worker
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from smdebug.capture.saving_plan import StepPlan
     from smdebug.writing.run_writer import Worker
-    from smdebug.writing.selected_tensor import Selection
 
 _MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
@@ -54,14 +49,14 @@ class Hook(BaseHook):
     }
     always_saved: ClassVar[tuple[str, ...]] = (CollectionKeys.LOSSES,)
     manager_class = CollectionManager
+    tensor_writer_class = MxnetTensorWriter
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what BaseHook takes; see there."""
         super().__init__(*args, **kwargs)
-        self._blocks = BlockCapture(self._save, self.report_loss)
-        self._losses = BlockCapture(self._save, self.report_loss)
-        self._parameters = ParameterCapture(self._save, self.GRADIENT_PREFIX)
-        self._reductions = ReductionQueue()
+        self._blocks = BlockCapture(self.recorder.save, self.report_loss)
+        self._losses = BlockCapture(self.recorder.save, self.report_loss)
+        self._parameters = ParameterCapture(self.recorder.save, self.GRADIENT_PREFIX)
         self._eager = EagerForward(self.report_loss)
         self._step_end = StepEndWatch(self._parameters, self._on_gradients_used, self.report_loss)
         self._root_handles: list[Any] = []
@@ -87,10 +82,10 @@ class Hook(BaseHook):
             return
         if isinstance(block, gluon.loss.Loss):
             self._add_loss(block)
-            if self._plan is not None:
-                self._losses.activate(self._plan)
+            if self.recorder.plan is not None:
+                self._losses.activate(self.recorder.plan)
             return
-        self._saving_plan = None
+        self.recorder.collections.forget_plan()
         for part in list_blocks(block):
             self._blocks.add(part, get_block_name(part))
         self._parameters.add_block(block)
@@ -119,8 +114,8 @@ class Hook(BaseHook):
         if is_tracing(inputs) or block not in self._blocks:
             return
         if self._mode_from_autograd:
-            self._change_mode(ModeKeys.TRAIN if autograd.is_training() else ModeKeys.EVAL)
-        plan = self._begin_step()
+            self.recorder.change_mode(ModeKeys.TRAIN if autograd.is_training() else ModeKeys.EVAL)
+        plan = self.recorder.begin()
         self._step_end.begin_step(plan is not None)
         if plan is None:
             return
@@ -134,11 +129,11 @@ class Hook(BaseHook):
             self._eager.begin(block, inputs)
 
     def _on_gradients_used(self) -> None:
-        if self._saves_late:
+        if self.recorder.saves_late:
             self._save_parameters()
-            self._in_step = False
-        elif self._in_step:
-            self._end_step()
+            self.recorder.in_step = False
+        elif self.recorder.in_step:
+            self.recorder.end()
 
     def _add_loss(self, loss: gluon.loss.Loss) -> None:
         name = get_block_name(loss)
@@ -153,17 +148,19 @@ class Hook(BaseHook):
         return any(block is not root for block in wanted)
 
     def _save_parameters(self) -> None:
-        if self._plan is not None and not self._parameters_saved:
+        if self.recorder.plan is not None and not self._parameters_saved:
             self._parameters_saved = True
-            self._parameters.save(self._plan, gradients=self._computes_gradients)
+            self._parameters.save(self.recorder.plan, gradients=self._computes_gradients)
+
+    @gives_back_failures
+    def set_mode(self, mode: object) -> None:
+        """Count the next steps in `mode`; see BaseHook."""
+        super().set_mode(mode)
 
     # What BaseHook asks.
 
-    @gives_back_failures
-    def _change_mode(self, mode: ModeKeys) -> None:
-        super()._change_mode(mode)
-
-    def _end_step(self) -> None:
+    def leave_step(self) -> None:
+        """Save the parameters as the step leaves them, and take out the callbacks that it needed."""
         try:
             self._eager.end()
             self._save_parameters()
@@ -176,7 +173,6 @@ class Hook(BaseHook):
                 self._is_watching = False
                 self._blocks.deactivate()
                 self._losses.deactivate()
-            super()._end_step()
 
     def _cleanup(self) -> None:
         try:
@@ -184,7 +180,8 @@ class Hook(BaseHook):
         except TrainingsOwnError as failure:
             self.report_loss("what the training failed to compute", failure.error)
 
-    def _detach(self) -> None:
+    def detach(self) -> None:
+        """Take every callback out of the blocks and trainers."""
         if self._root_handles and self.step < 0:
             get_logger().warning(
                 "Nothing was saved: no registered block was called. If it is a part of a hybridized block, register "
@@ -195,36 +192,6 @@ class Hook(BaseHook):
             handle.detach()
         self._root_handles.clear()
 
-    def _get_worker(self) -> Worker:
+    def get_worker(self) -> Worker:
+        """Return which of the processes that train together this one is."""
         return get_worker()
-
-    @gives_back_failures
-    def _to_array(self, value: Any) -> np.ndarray[Any, Any]:
-        return view_array(value) if isinstance(value, nd.NDArray) else super()._to_array(value)
-
-    def _write_value(self, name: str, value: Any, selection: Selection) -> None:
-        if not isinstance(value, nd.NDArray):
-            super()._write_value(name, value, selection)
-            return
-        array, data_type, true_dtype = get_storable(value)
-        if array.size == 0:
-            return
-        writer = self._get_step_writer()
-        if selection.raw:
-            writer.add_tensor(name, data_type, array.shape, get_content(array), true_dtype)
-        if selection.shape:
-            writer.add_shape(name, array.shape)
-        if selection.operations:
-            self._reductions.add(name, array, selection.operations)
-        if selection.raw and self._summaries.wants(array.size):
-            self._write_summary(name, array, selection)
-
-    def _flush_step(self) -> None:
-        with self._lock:
-            self._reductions.write(self._get_step_writer())
-
-    def report_loss(self, lost: str, error: Exception) -> None:
-        """Say once what was lost; a step whose file could not be written is given up."""
-        if isinstance(error, OSError):
-            self._reductions.clear()
-        super().report_loss(lost, error)

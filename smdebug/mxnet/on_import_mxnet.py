@@ -12,13 +12,13 @@ nothing. A hook made by the script keeps the mode it is given.
 from __future__ import annotations
 
 import functools
-import os
 from typing import TYPE_CHECKING, Any
 
 from mxnet import autograd, gluon
 
-from smdebug.barrier import LossReport, guarded
+from smdebug.barrier import guarded
 from smdebug.capture.singleton import get_current_hook
+from smdebug.capture.zero_script_change import UnattendedHook, ZeroScriptChange
 from smdebug.environment import is_switched_on
 from smdebug.logger import get_logger
 from smdebug.mxnet.blocks import get_block_name, is_tracing, list_blocks
@@ -29,15 +29,13 @@ from smdebug.mxnet.versions import is_supported
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from smdebug.config.collection import Collection
-
 
 # A script that makes a new loss in every step would make the hook grow without end.
 _MOST_LOSSES = 100
 
 
-class UnattendedHook(Hook):
-    """A hook that no script's author made: it takes its mode from autograd, and never raises."""
+class UnattendedMxnetHook(UnattendedHook, Hook):
+    """A hook that no script's author made: it takes its mode from autograd."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what Hook takes."""
@@ -49,19 +47,12 @@ class UnattendedHook(Hook):
         self._mode_from_autograd = False
         super().set_mode(mode)
 
-    def _refuse_collection(self, collection: Collection) -> None:
-        get_logger().error(
-            "Not saved: collection %s of the job's configuration. It has no include_regex, so it selects nothing.",
-            collection.name,
-        )
 
-
-class ZeroScriptChange:
+class MxnetWatch(ZeroScriptChange[Hook]):
     """Watches for the model that this process trains, and gives it a hook."""
 
     def __init__(self) -> None:
-        self._report = LossReport()
-        self._hook: Hook | None = None
+        super().__init__()
         self._watches_models = False
         self._watches_losses = False
         self._losses = 0
@@ -74,11 +65,6 @@ class ZeroScriptChange:
         self._plain_call = gluon.Block.__call__
         gluon.Block.__call__ = self._watching_call = _calling_first(self._plain_call, self._on_block)
 
-    def report_loss(self, lost: str, error: Exception) -> None:
-        """Say once what was lost, and give up: what failed while the hook was made fails again."""
-        self._report.say(lost, error)
-        self._stop()
-
     @gives_back_failures
     @guarded("everything")
     def _on_block(self, block: gluon.Block, inputs: Any) -> None:
@@ -87,27 +73,19 @@ class ZeroScriptChange:
         hook = get_current_hook()
         if hook is not None and not (isinstance(hook, Hook) and not hook.has_registered_block()):
             # The script has a hook of its own, and registers what it wants captured.
-            self._stop()
+            self.stop()
             return
         self._stop_watching_models()
         # A script may have asked for the job's hook, to save a scalar of its own, and left its model to us.
-        self._hook = hook or UnattendedHook.create_from_json_file()
-        self._hook.register_block(block)
-        get_logger().info("Capturing %s, process %d, to %s", get_block_name(block), os.getpid(), self._hook.out_dir)
+        self.hook = hook or UnattendedMxnetHook.create_from_json_file()
+        self.hook.register_block(block)
+        self.say_capturing(get_block_name(block), self.hook)
 
     @gives_back_failures
     @guarded("losses")
     def _on_loss(self, loss: gluon.loss.Loss, inputs: Any) -> None:
-        hook = self._hook
-        if hook is None or not self._watches_losses:
-            return
-        if get_current_hook() is not hook:
-            # A hook of the script's own has taken over.
-            self._stop()
-            if isinstance(hook, UnattendedHook):
-                hook.close()
-            return
-        if is_tracing(inputs) or hook.knows(loss):
+        hook = self.get_active_hook()
+        if hook is None or not self._watches_losses or is_tracing(inputs) or hook.knows(loss):
             return
         self._losses += 1
         if self._losses <= _MOST_LOSSES:
@@ -124,7 +102,9 @@ class ZeroScriptChange:
         if gluon.Block.__call__ is self._watching_call:
             gluon.Block.__call__ = self._plain_call
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Watch nothing any more."""
+        super().stop()
         self._stop_watching_models()
         self._watches_losses = False
 
@@ -132,7 +112,7 @@ class ZeroScriptChange:
 def install() -> None:
     """Begin to watch this process, unless USE_SMDEBUG turns smdebug off or this MXNet is not supported."""
     if is_switched_on() and is_supported():
-        ZeroScriptChange().start()
+        MxnetWatch().start()
 
 
 def _calling_first(call: Callable[..., Any], watch: Callable[[gluon.Block, Any], None]) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ from torch import nn
 
 from smdebug.barrier import guarded
 from smdebug.capture.framework_versions import check_version
+from smdebug.capture.hook import BaseHook
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
 from smdebug.config.collection_setup import selects_nothing
@@ -26,7 +27,7 @@ from smdebug.pytorch.module_capture import INPUT_SUFFIX, OUTPUT_SUFFIX, ModuleCa
 from smdebug.pytorch.optimizer_state import OPTIMIZER_REGEX, OptimizerCapture
 from smdebug.pytorch.parameters import ParameterCapture
 from smdebug.pytorch.step_end import StepEndWatch
-from smdebug.pytorch.tensor_hook import TensorHook
+from smdebug.pytorch.tensor_writer import TorchTensorWriter
 from smdebug.pytorch.workers import get_worker, is_data_loader_worker
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _OLDEST = (2, 1)
 _MODES_OF_EVALUATION = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
 
-class Hook(TensorHook):
+class Hook(BaseHook):
     """Saves parameters, gradients, losses, and inputs and outputs of modules of registered models.
 
     A step begins when a registered model is called, and is over when its optimizers have used its gradients, when the
@@ -60,19 +61,22 @@ class Hook(TensorHook):
     }
     always_saved: ClassVar[tuple[str, ...]] = (CollectionKeys.LOSSES,)
     manager_class = CollectionManager
+    tensor_writer_class = TorchTensorWriter
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what BaseHook takes; see there."""
         super().__init__(*args, **kwargs)
         check_version("PyTorch", torch.__version__, first=_OLDEST, missing="what it does not show")
-        self._modules = ModuleCapture(self._save, self.report_loss)
-        self._losses = ModuleCapture(self._save, self.report_loss)
+        self._modules = ModuleCapture(self.recorder.save, self.report_loss)
+        self._losses = ModuleCapture(self.recorder.save, self.report_loss)
         self._loss_scales = LossScales(self.report_loss)
-        self._parameters = ParameterCapture(self._save, self.report_loss, self.GRADIENT_PREFIX, self._loss_scales)
+        self._parameters = ParameterCapture(
+            self.recorder.save, self.report_loss, self.GRADIENT_PREFIX, self._loss_scales
+        )
         self._step_end = StepEndWatch(
             self._parameters, self._on_gradients_used, self._save_optimizer, self._on_new_optimizer
         )
-        self._optimizers = OptimizerCapture(self._save)
+        self._optimizers = OptimizerCapture(self.recorder.save)
         self._root_handles: list[RemovableHandle] = []
         self._lazy_handle: RemovableHandle | None = None
         self._compiled = CompiledModels(self.begin_step, lambda: self._modules.is_active)
@@ -103,7 +107,7 @@ class Hook(TensorHook):
         self._step_end.forget_optimizers()
         self._step_end.start()
         self._loss_scales.start()
-        self._saving_plan = None
+        self.recorder.collections.forget_plan()
 
     def _forget_models(self) -> None:
         for handle in self._root_handles:
@@ -142,12 +146,12 @@ class Hook(TensorHook):
 
         A functional loss goes to the collection losses if its name ends in `loss`.
         """
-        if self._plan is not None:
+        if self.recorder.plan is not None:
             self._losses.save_numbered(f"{tensor_name}{OUTPUT_SUFFIX}", tensor_value)
 
     def record_loss(self, name: str, inputs: object, result: object) -> None:
         """Save what went into a loss and came out of it, as a registered loss module of that class name is saved."""
-        if self._plan is not None:
+        if self.recorder.plan is not None:
             self._losses.save_call(name, inputs, result)
 
     # Called by torch.
@@ -160,9 +164,9 @@ class Hook(TensorHook):
             return
         if self._mode_from_model:
             mode = ModeKeys.TRAIN if module.training else ModeKeys.EVAL
-            if mode is not self.mode:
-                self._change_mode(mode)
-        plan = self._begin_step()
+            if mode is not self.recorder.mode:
+                self.recorder.change_mode(mode)
+        plan = self.recorder.begin()
         if plan is None:
             self._step_end.is_saving = False
             return
@@ -182,19 +186,19 @@ class Hook(TensorHook):
 
     @guarded("parameters of lazy modules")
     def _on_first_batch_seen(self, *arguments: object) -> None:  # noqa: ARG002 - torch's signature
-        if self._plan is not None:
-            self._save_parameters(self._plan)
+        if self.recorder.plan is not None:
+            self._save_parameters(self.recorder.plan)
 
     @guarded("a model that is new in a step")
     def _join_step(self) -> None:
         """Capture a model registered since the step in progress began from here on."""
-        if self._plan is not None:
-            self._save_parameters(self._plan)
-            self._modules.activate(self._plan)
+        if self.recorder.plan is not None:
+            self._save_parameters(self.recorder.plan)
+            self._modules.activate(self.recorder.plan)
 
     @guarded("the state of an optimizer")
     def _save_optimizer(self, optimizer: Optimizer) -> None:
-        if self._plan is not None and self._plan.has_collection(CollectionKeys.OPTIMIZER_VARIABLES):
+        if self.recorder.plan is not None and self.recorder.plan.has_collection(CollectionKeys.OPTIMIZER_VARIABLES):
             self._optimizers.save_state(optimizer)
 
     def _on_new_optimizer(self, *, is_known: bool) -> None:
@@ -202,19 +206,21 @@ class Hook(TensorHook):
 
     @guarded("the end of a step")
     def _on_gradients_used(self, *, more_may_come: bool = False) -> None:
-        if self._saves_late or more_may_come or (self._plan is None and self._writer is None):
-            self._in_step = False
-        elif self._in_step or self._plan is not None:
-            self._end_step()
+        recorder = self.recorder
+        if recorder.saves_late or more_may_come or (recorder.plan is None and not recorder.is_open):
+            recorder.in_step = False
+        elif recorder.in_step or recorder.plan is not None:
+            recorder.end()
 
     # What BaseHook asks.
 
-    def _end_step(self) -> None:
-        if self._plan is not None:
-            self._deactivate()
-        super()._end_step()
+    def leave_step(self) -> None:
+        """Take out the callbacks of the step that ends."""
+        if self.recorder.plan is not None:
+            self.give_up_step()
 
-    def _deactivate(self) -> None:
+    def give_up_step(self) -> None:
+        """Take out the callbacks of a step."""
         self._parameters.deactivate()
         self._modules.deactivate()
         self._losses.deactivate()
@@ -223,7 +229,8 @@ class Hook(TensorHook):
             self._lazy_handle.remove()
             self._lazy_handle = None
 
-    def _detach(self) -> None:
+    def detach(self) -> None:
+        """Take every callback out of the models and optimizers."""
         if self._root_handles and self.step < 0:
             get_logger().warning(
                 "Nothing was saved: no registered model was called. One that is called only within a function given "
@@ -241,13 +248,16 @@ class Hook(TensorHook):
             handle.remove()
         self._root_handles.clear()
 
-    def _get_worker(self) -> Worker:
+    def get_worker(self) -> Worker:
+        """Return which of the processes that train together this one is."""
         return get_worker()
 
-    def _is_writing_process(self) -> bool:
-        return not is_data_loader_worker() and super()._is_writing_process()
+    def is_main_process(self) -> bool:
+        """Tell whether this process is no worker of a data loader."""
+        return not is_data_loader_worker()
 
-    def _prepare_collection(self, collection: BaseCollection) -> None:
+    def prepare_collection(self, collection: BaseCollection) -> None:
+        """Turn the modules that a collection was given into names."""
         if not isinstance(collection, Collection):
             return
         if collection.name == CollectionKeys.OPTIMIZER_VARIABLES and selects_nothing(collection):
@@ -264,9 +274,3 @@ class Hook(TensorHook):
             if wish.outputs:
                 collection.include(f"{name}{OUTPUT_SUFFIX}")
         collection.module_tensors[:] = waiting
-
-    def report_loss(self, lost: str, error: Exception) -> None:
-        """Say once what was lost; a step whose file could not be written is given up."""
-        if isinstance(error, OSError):
-            self._deactivate()
-        super().report_loss(lost, error)

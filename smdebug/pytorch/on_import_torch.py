@@ -12,7 +12,6 @@ steps, which every reader understands, are the same either way. A hook made by t
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +19,9 @@ import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from smdebug.barrier import LossReport, guarded
+from smdebug.barrier import guarded
 from smdebug.capture.singleton import get_current_hook
-from smdebug.capture.step_counters import StepCounters
+from smdebug.capture.zero_script_change import UnattendedHook, ZeroScriptChange
 from smdebug.environment import is_switched_on
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
@@ -34,15 +33,14 @@ from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.workers import is_data_loader_worker
 
 if TYPE_CHECKING:
-    from smdebug.config.collection import Collection
     from smdebug.pytorch.step_end import TellsOfOptimizer
 
 # Steps for which models are looked for: what is trained without a call of its own is never found.
 _STEPS_TO_LOOK = 3
 
 
-class UnattendedHook(Hook):
-    """A hook that no script's author made: it takes its mode from the model, and never raises."""
+class UnattendedTorchHook(UnattendedHook, Hook):
+    """A hook that no script's author made: it takes its mode from the model."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what Hook takes."""
@@ -60,7 +58,11 @@ class UnattendedHook(Hook):
     def begin_step(self, module: nn.Module, inputs: Any) -> None:
         """Begin a step with the first call of any model; that of another model belongs to the same step."""
         if len(self._root_handles) > 1:
-            if self._in_step and module not in self._called and module.training == (self.mode == ModeKeys.TRAIN):
+            if (
+                self.recorder.in_step
+                and module not in self._called
+                and module.training == (self.mode == ModeKeys.TRAIN)
+            ):
                 self._called.add(module)
                 self._join_step()
                 return
@@ -82,42 +84,24 @@ class UnattendedHook(Hook):
         """
         parts = set(module.modules())
         others = [model for model in self._parameters.models if model not in parts]
-        self._discard_step()
+        self.recorder.discard()
         self._forget_models()
         self._called = set()
         for model in (*others, module):
             self.register_module(model)
 
-    def _discard_step(self) -> None:
-        self._deactivate()
-        self._queue.clear()
-        self._runs.drop_step()
-        self._writer = self._plan = None
-        self._in_step = False
-        self._idle_steps = 0
-        anew = StepCounters()
-        if anew.last_saved_step == self._counters.last_saved_step:
-            self._counters = anew
-
     def _on_new_optimizer(self, *, is_known: bool) -> None:
         if self.on_new_optimizer is not None:
             self.on_new_optimizer(is_known=is_known)
 
-    def _refuse_collection(self, collection: Collection) -> None:
-        get_logger().error(
-            "Not saved: collection %s of the job's configuration. It has no include_regex, so it selects nothing.",
-            collection.name,
-        )
 
-
-class ZeroScriptChange:
+class TorchWatch(ZeroScriptChange[Hook]):
     """Watches for the models that this process trains, and gives them a hook."""
 
     def __init__(self) -> None:
-        self._report = LossReport()
+        super().__init__()
         self._calls = CallWatch(self._on_call)
-        self._functions = FunctionalLosses(self._get_active_hook)
-        self._hook: Hook | None = None
+        self._functions = FunctionalLosses(self.get_active_hook)
         self._last_step = 0
         self._has_trained = False
         self._says_no_more = False
@@ -131,34 +115,32 @@ class ZeroScriptChange:
 
     def stop(self) -> None:
         """Watch nothing any more."""
+        super().stop()
         self._says_no_more = True
         self._calls.stop()
         self._functions.stop()
 
-    def report_loss(self, lost: str, error: Exception) -> None:
-        """Say once what was lost, and give up: what failed while the hook was made fails again."""
-        self._report.say(lost, error)
-        self.stop()
-
     @guarded("everything")
     def _on_call(self, module: nn.Module) -> None:
-        if self._hook is not None and self._get_active_hook() is None:
+        if self.hook is not None and self.get_active_hook() is None:
             return
         hook = get_current_hook()
-        if self._hook is None and not (hook is None or (isinstance(hook, Hook) and not hook.has_registered_module())):
+        if self.hook is None and not (hook is None or (isinstance(hook, Hook) and not hook.has_registered_module())):
             # The script has a hook of its own, and registers what it wants captured.
             self.stop()
             return
         if not _is_trained(module):
             return
-        if self._hook is None:
+        if self.hook is None:
             # A script may have asked for the job's hook, to save a scalar of its own, and left its model to us.
-            self._hook = hook if isinstance(hook, Hook) else UnattendedHook.create_from_json_file()
-            if isinstance(self._hook, UnattendedHook):
-                self._hook.on_new_optimizer = self._on_new_optimizer
-        if self._hook.step > self._last_step:
+            self.hook = hook if isinstance(hook, Hook) else UnattendedTorchHook.create_from_json_file()
+            if isinstance(self.hook, UnattendedTorchHook):
+                self.hook.on_new_optimizer = self._on_new_optimizer
+        if self.hook.step > self._last_step:
             self._calls.stop()
-        if self._register(self._hook, module) and (is_compiled(module) or not isinstance(self._hook, UnattendedHook)):
+        if self._register(self.hook, module) and (
+            is_compiled(module) or not isinstance(self.hook, UnattendedTorchHook)
+        ):
             # The compiler is about to look at how modules are called; and in a script's own hook each call is a step.
             self._calls.stop()
 
@@ -166,12 +148,12 @@ class ZeroScriptChange:
         """Register a model, and tell whether it was one that is new."""
         if not hook.knows_any_part(module):
             hook.register_module(module)
-        elif not self._has_trained and isinstance(hook, UnattendedHook) and hook.is_within(module):
+        elif not self._has_trained and isinstance(hook, UnattendedTorchHook) and hook.is_within(module):
             hook.take_over(module)
         else:
             return False
         self._says_no_more = True
-        get_logger().info("Capturing %s, process %d, to %s", type(module).__name__, os.getpid(), hook.out_dir)
+        self.say_capturing(type(module).__name__, hook)
         return True
 
     @guarded("word of a training that is not seen")
@@ -192,28 +174,15 @@ class ZeroScriptChange:
         else:
             self._look_for_models()
 
-    def _get_active_hook(self) -> Hook | None:
-        hook = self._hook
-        if hook is None:
-            return None
-        if get_current_hook() is not hook:
-            # A hook of the script's own has taken over.
-            self._hook = None
-            self.stop()
-            if isinstance(hook, UnattendedHook):
-                hook.close()
-            return None
-        return hook
-
     def _look_for_models(self) -> None:
-        self._last_step = _STEPS_TO_LOOK + (self._hook.step if self._hook else 0)
+        self._last_step = _STEPS_TO_LOOK + (self.hook.step if self.hook else 0)
         self._calls.start()
 
 
 def install() -> None:
     """Begin to watch this process, unless USE_SMDEBUG turns smdebug off."""
     if is_switched_on():
-        ZeroScriptChange().start()
+        TorchWatch().start()
 
 
 def _is_trained(module: nn.Module) -> bool:

@@ -84,7 +84,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
     @guarded("a value given to record_tensor_value")
     def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
         """Save a value under its name if the present step selects that name."""
-        self._save(tensor_name, tensor_value)
+        self.recorder.save(tensor_name, tensor_value)
 
     # Called by Keras.
 
@@ -113,15 +113,15 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
         """End the last step of `fit`."""
-        self._end_step()
+        self.recorder.end()
 
     def on_test_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
         """End the last step of an evaluation."""
-        self._end_step()
+        self.recorder.end()
 
     def on_predict_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
         """End the last step of `predict`."""
-        self._end_step()
+        self.recorder.end()
 
     @guarded("a step")
     def _begin_batch(self, mode: ModeKeys, batch: int) -> None:
@@ -130,15 +130,16 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             self._calls += 1
             if self._calls % self._calls_a_step:
                 return
-        if self._writer is not None:
+        recorder = self.recorder
+        if recorder.is_open:
             # Callbacks have added to the step: from now on it is written once, when the next one begins.
-            self._saves_late = True
-        if mode is not self.mode:
-            self._change_mode(mode)
-        plan = self._begin_step()
-        if plan is None and self._is_one_of_many and not self._closed:
+            recorder.saves_late = True
+        if mode is not recorder.mode:
+            recorder.change_mode(mode)
+        plan = recorder.begin()
+        if plan is None and self._is_one_of_many and not recorder.is_closed:
             # Whether this process writes or not: it would wait for ever for one that runs another function.
-            plan = self._get_saving_plan().get_step_plan(mode, self._get_mode_step())
+            plan = recorder.get_plan_of_step()
         if plan is not None:
             self._replace_function(self.model, mode, batch, plan)
 
@@ -147,7 +148,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
     @property
     def is_saving(self) -> bool:
         """Whether the present step saves something."""
-        return self._plan is not None
+        return self.recorder.plan is not None
 
     def begin_tape_step(self) -> bool:
         """Begin a step of a loop of the script's own; tell whether something is due at it."""
@@ -156,15 +157,15 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
     @guarded("a step")
     def _begin_tape_step(self) -> None:
-        self._plan = None
-        self._change_mode(ModeKeys.TRAIN)
-        self._begin_step()
+        self.recorder.plan = None
+        self.recorder.change_mode(ModeKeys.TRAIN)
+        self.recorder.begin()
 
     @guarded("values of a step")
     def save_tape_values(self, values: Values) -> None:
         """Save what a step of the script's own shows."""
         for name, value in values.items():
-            self._save(name, value)
+            self.recorder.save(name, value)
 
     def include_tape_names(self, values: Iterable[str], weights: Iterable[str]) -> None:
         """Put a loop's losses and weights into their collections."""
@@ -177,7 +178,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
     def may_save(self, name: str) -> bool:
         """Tell whether the tensor is saved at any step."""
-        return any(collection.matches(name) for collection in self._get_saving_plan().saved)
+        return any(collection.matches(name) for collection in self.recorder.collections.get_plan().saved)
 
     def get_tape_wants(self) -> Wants:
         """Return what registered models are to show: at this step, or in a function that is traced for all steps."""
@@ -185,15 +186,15 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             return Wants()
         if self.registered.refresh():
             self._wants.clear()
-        plan = self._plan
+        plan = self.recorder.plan
         if plan is None or not tf.executing_eagerly():
-            saved = self._get_saving_plan().saved
+            saved = self.recorder.collections.get_plan().saved
             plan = StepPlan(saved, saved)
         return self._get_wants(self.registered, plan)
 
-    def _end_step(self) -> None:
+    def leave_step(self) -> None:
+        """Let go of the layers of a tape's step."""
         self.tape_capture.end_step()
-        super()._end_step()
 
     # A step that is due.
 
@@ -208,7 +209,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
         def run_once(data: Any) -> Any:
             setattr(model, attribute, original)
-            if self._plan is None and not self._is_one_of_many:
+            if self.recorder.plan is None and not self._is_one_of_many:
                 return original(data)
             result, values = capture(data)
             self._save_step(names, mode, batch, result, values)
@@ -250,25 +251,20 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
     @guarded("a step")
     def _save_step(self, names: ModelNames, mode: ModeKeys, batch: int, result: Any, values: Values) -> None:
         """Save a step that has just been run, and make it visible."""
-        if self._plan is None:
+        if self.recorder.plan is None:
             return
         self._list_names(names)
         for name, value in values.items():
-            self._save(name, value)
+            self.recorder.save(name, value)
         if mode != ModeKeys.PREDICT:
             self._save_logs("val_" if mode == ModeKeys.EVAL else "", batch, result)
         for name, variable in names.weights.items():
-            self._save(name, variable)
+            self.recorder.save(name, variable)
         if mode == ModeKeys.TRAIN:
             self._save_optimizer(getattr(names.model, "optimizer", None))
-        self._publish_step()
-
-    def _publish_step(self) -> None:
-        """Make the step visible, and let what callbacks add to it come after."""
-        if not self._saves_late:
-            plan = self._plan
-            self._end_step()
-            self._plan, self._in_step = plan, True
+        if not self.recorder.saves_late:
+            # What callbacks add to the step comes after.
+            self.recorder.publish()
 
     def _save_logs(self, prefix: str, batch: int, logs: Any) -> None:
         if not isinstance(logs, dict):
@@ -279,11 +275,11 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         metrics = {**numbers, f"{prefix}batch": batch}
         self._include_names(CollectionKeys.METRICS, [name for name in metrics if name not in losses])
         for name, value in metrics.items():
-            array = self._to_array(value)
-            self._save(name, array.reshape(1) if array.ndim == 0 else array)
+            array = self.recorder.tensors.to_array(value)
+            self.recorder.save(name, array.reshape(1) if array.ndim == 0 else array)
 
     def _save_optimizer(self, optimizer: Any) -> None:
         variables = get_optimizer_variables(optimizer)
         self.include_optimizer_names(variables)
         for name, variable in variables.items():
-            self._save(name, variable)
+            self.recorder.save(name, variable)

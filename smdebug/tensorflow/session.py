@@ -94,7 +94,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
             if name not in optimizer_names:
                 self._include_names(CollectionKeys.BIASES if is_bias(name) else CollectionKeys.WEIGHTS, [name])
         self._include_names(CollectionKeys.LOSSES, [tensor.name for tensor in v1.losses.get_losses()])
-        self._saving_plan = None
+        self.recorder.collections.forget_plan()
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Do nothing: all is known from the graph."""
@@ -104,7 +104,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         """Begin a step, and fetch what is due at it."""
         if self._graph is None:
             return None
-        plan = self._begin_step()
+        plan = self.recorder.begin()
         if plan is None:
             return None
         named = {name for collection in plan.due for name in collection.tensor_names}
@@ -121,17 +121,18 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
     def after_run(self, run_context: Any, run_values: Any) -> None:  # noqa: ARG002 - the session's signature
         """Save what was fetched, and end the step."""
         for name, value in (run_values.results or {}).items():
-            self._save(name, value)
-        if self._saves_late:
-            self._in_step = False
+            self.recorder.save(name, value)
+        if self.recorder.saves_late:
+            self.recorder.in_step = False
         else:
-            self._end_step()
+            self.recorder.end()
 
     def end(self, session: Any) -> None:  # noqa: ARG002 - as above
         """Make what is left visible; the run goes on until the hook is closed."""
-        self._end_step()
+        self.recorder.end()
 
-    def _detach(self) -> None:
+    def detach(self) -> None:
+        """Say so if no session has called the hook."""
         if self._graph is None and self.step < 0:
             get_logger().warning(
                 "Nothing was saved: no session called the hook. Give it to MonitoredTrainingSession in `hooks`."

@@ -5,41 +5,33 @@ No framework is imported here before the script trains.
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from smdebug.barrier import LossReport, guarded
+from smdebug.barrier import guarded
 from smdebug.capture.singleton import get_current_hook
-from smdebug.logger import get_logger
+from smdebug.capture.zero_script_change import ZeroScriptChange
 
 if TYPE_CHECKING:
     from smdebug.tensorflow.keras import KerasHook
 
 
-class ZeroScriptChange:
+class KerasWatch(ZeroScriptChange["KerasHook"]):
     """Gives this process one hook, made of the job's config when the first training begins."""
 
     def __init__(self) -> None:
-        self._report = LossReport()
+        super().__init__()
         self._lock = threading.RLock()
-        self._hook: KerasHook | None = None
-        self._is_over = False
         self._is_making = False
-
-    def report_loss(self, lost: str, error: Exception) -> None:
-        """Say once what was lost, and give up: what failed while the hook was made fails again."""
-        self._report.say(lost, error)
-        self._is_over = True
 
     def get_hook(self, *, make: bool) -> KerasHook | None:
         """Return the hook of this process if it is to be called for the script, made if it may be."""
-        if self._is_over or self._is_making:
+        if self.is_over or self._is_making:
             return None
         current = get_current_hook()
-        if current is not self._hook or (current is None and make):
+        if current is not self.hook or (current is None and make):
             self._update(current, make=make)
-        return self._hook
+        return self.hook
 
     @guarded("everything")
     def _update(self, current: Any, *, make: bool) -> None:
@@ -48,36 +40,29 @@ class ZeroScriptChange:
             try:
                 if current is not None:
                     self._meet(current)
-                elif self._hook is not None:
+                elif self.hook is not None:
                     # The script has called del_hook.
-                    self._stop()
+                    self.leave_to_script()
                 elif make:
                     self._make()
             finally:
                 self._is_making = False
 
     def _make(self) -> None:
-        from smdebug.tensorflow.unattended_hook import UnattendedHook
+        from smdebug.tensorflow.unattended_hook import UnattendedKerasHook
 
-        self._hook = UnattendedHook.create_from_json_file()
-        get_logger().info("Capturing process %d to %s", os.getpid(), self._hook.out_dir)
+        self.hook = UnattendedKerasHook.create_from_json_file()
+        self.say_capturing("Keras", self.hook)
 
     def _meet(self, current: Any) -> None:
         """Leave the capture to a hook of the script's own, or call it where the script leaves its training to us."""
         from smdebug.tensorflow.keras import KerasHook
 
         # A script may have asked for the job's hook only to save a scalar of its own.
-        if self._hook is None and isinstance(current, KerasHook) and not current.is_in_use:
-            self._hook = current
+        if self.hook is None and isinstance(current, KerasHook) and not current.is_in_use:
+            self.hook = current
         else:
-            self._stop()
-
-    def _stop(self) -> None:
-        self._is_over = True
-        if self._hook is not None:
-            hook, self._hook = self._hook, None
-            if type(hook).__name__ == "UnattendedHook":
-                hook.close()
+            self.leave_to_script()
 
     # What the framework's classes call.
 
@@ -85,7 +70,7 @@ class ZeroScriptChange:
     def add_callback(self, callbacks: Any, *, is_training: bool) -> None:
         """Put the hook among the callbacks of a loop of Keras."""
         if any(found is get_current_hook() for found in callbacks):
-            self._is_over = self._is_over or self._hook is None
+            self.is_over = self.is_over or self.hook is None
             return
         hook = self.get_hook(make=is_training)
         if hook is not None:
@@ -96,24 +81,24 @@ class ZeroScriptChange:
         """Note that a tape records."""
         from smdebug.tensorflow.caller import is_inside_keras_loop
 
-        hook = self._hook if is_inside_keras_loop() else self.get_hook(make=is_new)
+        hook = self.hook if is_inside_keras_loop() else self.get_hook(make=is_new)
         if hook is not None:
             hook.tape_capture.on_push(is_new=is_new)
 
     @guarded("a step")
     def on_pop(self) -> None:
         """Note that a tape does not record any more."""
-        if self._hook is not None:
-            self._hook.tape_capture.on_pop()
+        if self.hook is not None:
+            self.hook.tape_capture.on_pop()
 
     @guarded("gradients, weights and loss of a step")
     def on_gradient(self, target: Any, sources: Any, gradients: Any) -> None:
         """Save what a tape was asked for."""
-        if self._hook is not None:
-            self._hook.tape_capture.on_gradient(target, sources, gradients)
+        if self.hook is not None:
+            self.hook.tape_capture.on_gradient(target, sources, gradients)
 
 
-_capture = ZeroScriptChange()
+_capture = KerasWatch()
 
 
 def watch_keras(callback_list: Any) -> None:

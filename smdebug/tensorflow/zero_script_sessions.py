@@ -7,52 +7,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smdebug.barrier import LossReport, guarded
+from smdebug.barrier import guarded
 from smdebug.capture.singleton import get_current_hook
-from smdebug.logger import get_logger
+from smdebug.capture.zero_script_change import ZeroScriptChange
 
 if TYPE_CHECKING:
     from smdebug.tensorflow.session import SessionHook
 
 
-class SessionWatch:
+class SessionWatch(ZeroScriptChange["SessionHook"]):
     """Gives the first session whose graph has gradients a hook, made of the job's config."""
 
     def __init__(self) -> None:
-        self._report = LossReport()
-        self._hook: SessionHook | None = None
-        self._is_over = False
+        super().__init__()
+        self.hook: SessionHook | None = None
         self._shown: list[tuple[Any, list[Any]]] = []
-
-    def report_loss(self, lost: str, error: Exception) -> None:
-        """Say once what was lost, and give up: what failed while the hook was made fails again."""
-        self._report.say(lost, error)
-        self._is_over = True
 
     @guarded("gradients")
     def on_gradients(self, optimizer: Any, pairs: Any) -> None:
         """Note what an optimizer of a graph has computed; a graph without is not trained."""
-        if not self._is_over:
+        if not self.is_over:
             self._shown.append((optimizer, [gradient for gradient, _ in pairs]))
 
     @guarded("everything")
     def add_hook(self, hooks: list[Any]) -> None:
         """Put the hook among those of a session that is made."""
-        if self._is_over or not self._shown:
+        if self.is_over or not self._shown:
             return
-        if self._hook is None:
+        if self.hook is None:
             if get_current_hook() is not None:
                 # The script has a hook of its own.
-                self._is_over = True
+                self.stop()
                 return
             from smdebug.tensorflow.unattended_hook import UnattendedSessionHook
 
-            self._hook = UnattendedSessionHook.create_from_json_file()
-            get_logger().info("Capturing sessions to %s", self._hook.out_dir)
+            self.hook = UnattendedSessionHook.create_from_json_file()
+            self.say_capturing("sessions", self.hook)
         for optimizer, gradients in self._shown:
-            self._hook.show_optimizer(optimizer, gradients)
+            self.hook.show_optimizer(optimizer, gradients)
         self._shown.clear()
-        hooks.append(self._hook)
+        hooks.append(self.hook)
 
 
 _watch = SessionWatch()

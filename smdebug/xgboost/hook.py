@@ -140,7 +140,7 @@ class Hook(BaseHook, TrainingCallback):
 
     @guarded("a boosting round")
     def _save_round(self, model: Any, evals_log: Any) -> None:
-        plan = self._begin_step()
+        plan = self.recorder.begin()
         if plan is not None:
             view = make_model(model, self.train_data, self.validation_data)
             self._save_hyperparameters()
@@ -150,14 +150,14 @@ class Hook(BaseHook, TrainingCallback):
             self._save_importances(view, plan)
             self._save_trees(view, plan)
             self._save_contributions(view, plan)
-        self._end_step()
+        self.recorder.end()
 
     # What a step holds.
 
     @guarded("hyperparameters")
     def _save_hyperparameters(self) -> None:
         for name, value in get_storable(self.hyperparameters or {}):
-            self._save(f"hyperparameters/{name}", value)
+            self.recorder.save(f"hyperparameters/{name}", value)
 
     @guarded("metrics")
     def _save_metrics(self, evals_log: Any) -> None:
@@ -168,7 +168,7 @@ class Hook(BaseHook, TrainingCallback):
                 self._add_name(CollectionKeys.METRICS, metric.name)
                 if metric.is_loss:
                     self._add_name(CollectionKeys.LOSSES, metric.name)
-            self._save(metric.name, metric.value)
+            self.recorder.save(metric.name, metric.value)
 
     @guarded("predictions")
     def _save_predictions(self, model: Model, plan: StepPlan) -> None:
@@ -189,13 +189,13 @@ class Hook(BaseHook, TrainingCallback):
         prefix = f"feature_importance/{kind}/"
         if self._wants_features(plan, prefix, lambda: model.feature_names):
             for feature, share in model.get_importances(kind).items():
-                self._save(f"{prefix}{feature}", share.reshape(-1))
+                self.recorder.save(f"{prefix}{feature}", share.reshape(-1))
 
     @guarded("trees")
     def _save_trees(self, model: Model, plan: StepPlan) -> None:
         if self._wishes.include(plan, "trees", lambda: [f"trees/{column}" for column in COLUMNS]):
             for column, values in model.get_newest_trees().items():
-                self._save(f"trees/{column}", values)
+                self.recorder.save(f"trees/{column}", values)
 
     @guarded("SHAP values")
     def _save_contributions(self, model: Model, plan: StepPlan) -> None:
@@ -212,18 +212,18 @@ class Hook(BaseHook, TrainingCallback):
         self._say_other_names(model.feature_names, features)
         if wants_full:
             for feature in features:
-                self._save(f"{full}{feature}", values)
+                self.recorder.save(f"{full}{feature}", values)
         if wants_average:
             # The mean over the rows, and over the classes where there are several.
             means = values.mean(axis=tuple(range(values.ndim - 1)), dtype=np.float64).astype(values.dtype)
             for at, feature in enumerate(features):
-                self._save(f"{average}{feature}", means[at : at + 1])
+                self.recorder.save(f"{average}{feature}", means[at : at + 1])
 
     def _save_found(self, name: str, values: np.ndarray[Any, Any] | None, needed: str) -> None:
         if values is None:
             self._say_missing(name, needed)
         else:
-            self._save(name, values)
+            self.recorder.save(name, values)
 
     def _wants_features(self, plan: StepPlan, prefix: str, get_features: Callable[[], list[str]]) -> bool:
         """Tell whether a tensor of any feature is wanted under that prefix."""
@@ -264,10 +264,12 @@ class Hook(BaseHook, TrainingCallback):
 
     # What BaseHook asks.
 
-    def _get_worker(self) -> Worker:
+    def get_worker(self) -> Worker:
+        """Return which of the processes that train together this one is."""
         return get_worker()
 
-    def _prepare_collection(self, collection: Collection) -> None:
+    def prepare_collection(self, collection: Collection) -> None:
+        """Say that a reduction asked for is not made."""
         config = collection.reduction_config
         if config is not None and not (config.save_raw_tensor and not config.operations() and not config.save_shape):
             self._say_not_reduced()

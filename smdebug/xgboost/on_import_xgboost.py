@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import sys
 import threading
 from contextlib import contextmanager
@@ -19,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import xgboost
 
-from smdebug.barrier import LossReport, guarded
+from smdebug.barrier import guarded
 from smdebug.capture.singleton import get_current_hook
+from smdebug.capture.zero_script_change import UnattendedHook, ZeroScriptChange
 from smdebug.environment import is_switched_on
 from smdebug.logger import get_logger
 from smdebug.xgboost.hook import Hook
@@ -28,19 +28,11 @@ from smdebug.xgboost.hook import Hook
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from smdebug.config.collection import Collection
-
 _FUNCTIONS = ("train", "cv")
 
 
-class UnattendedHook(Hook):
-    """A hook that no script's author made: it never raises."""
-
-    def _refuse_collection(self, collection: Collection) -> None:
-        get_logger().error(
-            "Not saved: collection %s of the job's configuration. It has no include_regex, so it selects nothing.",
-            collection.name,
-        )
+class UnattendedXgboostHook(UnattendedHook, Hook):
+    """A hook that no script's author made."""
 
 
 class _Call:
@@ -82,12 +74,11 @@ class _Call:
         return at if at < len(self.args) else None
 
 
-class ZeroScriptChange:
+class XgboostWatch(ZeroScriptChange[Hook]):
     """Gives the trainings of this process a hook."""
 
     def __init__(self) -> None:
-        self._report = LossReport()
-        self._given_up = False
+        super().__init__()
         # Held while a training has the hook: one that runs beside it in another thread goes without.
         self._hook_in_use = threading.Lock()
 
@@ -101,17 +92,12 @@ class ZeroScriptChange:
                 if is_of_xgboost and getattr(module, name, None) is original:
                     setattr(module, name, watched)
 
-    def report_loss(self, lost: str, error: Exception) -> None:
-        """Say once what was lost, and give up: what failed while the hook was made fails again."""
-        self._report.say(lost, error)
-        self._given_up = True
-
     def _watch(self, original: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(original)
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self._given_up or not self._hook_in_use.acquire(blocking=False):
+            if self.is_over or not self._hook_in_use.acquire(blocking=False):
                 return original(*args, **kwargs)
             try:
                 call = _Call(signature, args, kwargs)
@@ -147,10 +133,10 @@ class ZeroScriptChange:
             return None
         current = get_current_hook()
         if current is None:
-            current = UnattendedHook.create_from_json_file()
-            get_logger().info("Capturing XGBoost, process %d, to %s", os.getpid(), current.out_dir)
+            current = UnattendedXgboostHook.create_from_json_file()
+            self.say_capturing("XGBoost", current)
         # A script may have asked for the job's hook, to save a scalar of its own, and left its training to us.
-        is_free = isinstance(current, UnattendedHook) or (isinstance(current, Hook) and current.step < 0)
+        is_free = isinstance(current, UnattendedXgboostHook) or (isinstance(current, Hook) and current.step < 0)
         if not is_free:
             return None
         assert isinstance(current, Hook)
@@ -161,7 +147,7 @@ class ZeroScriptChange:
     @guarded("hyperparameters, predictions and SHAP values")
     def _describe_training(self, hook: Hook, call: _Call) -> None:
         """Tell the hook what it cannot see: what is trained how, and on what; what the script has said itself stays."""
-        if hook.hyperparameters is None or isinstance(hook, UnattendedHook):
+        if hook.hyperparameters is None or isinstance(hook, UnattendedXgboostHook):
             hook.hyperparameters = call.get("params")
         train_data = call.get("dtrain")
         if hook.train_data is None:
@@ -175,4 +161,4 @@ class ZeroScriptChange:
 def install() -> None:
     """Begin to watch this process, unless USE_SMDEBUG turns smdebug off."""
     if is_switched_on():
-        ZeroScriptChange().start()
+        XgboostWatch().start()

@@ -7,8 +7,7 @@ import pickle
 
 import pytest
 
-from smdebug.capture.absent import AbsentHook
-from smdebug.capture.hook import BaseHook
+from smdebug.capture.hook import AbsentHook, BaseHook
 from smdebug.capture.singleton import del_hook
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class PlainHook(BaseHook):
-    def _get_worker(self) -> Worker:
+    def get_worker(self) -> Worker:
         return Worker("worker_0", is_chief=True, count=1)
 
 
@@ -81,7 +81,7 @@ def test_several_threads_save_at_once(make_hook, tmp_path, quick_switching):
         thread.start()
     for step in range(1, 31):
         hook._increment_step()
-        hook._save("loss", np.full(3, step))
+        hook.recorder.save("loss", np.full(3, step))
         time.sleep(0.002)
     ended.set()
     for thread in threads:
@@ -107,17 +107,17 @@ def run_child(work: Callable[[], object]) -> None:
 def test_forked_child_leaves_the_step_in_progress_to_its_parent(make_hook, tmp_path, what):
     hook = make_hook(export_tensorboard=True)
     work = {
-        "step": lambda: (hook._increment_step(), hook._save("child", np.ones(3))),
+        "step": lambda: (hook._increment_step(), hook.recorder.save("child", np.ones(3))),
         # Too large to wait in memory for the end of the step.
-        "save": lambda: hook._save("child", np.ones(30_000)),
+        "save": lambda: hook.recorder.save("child", np.ones(30_000)),
         "scalar": lambda: (hook.save_scalar("child", 1), hook.save_tensor("child", np.ones(3))),
         "mode": lambda: hook.set_mode(modes.EVAL),
         "close": hook.close,
     }[what]
     hook._increment_step()
-    hook._save("before", np.ones(30_000))
+    hook.recorder.save("before", np.ones(30_000))
     run_child(work)
-    hook._save("after", np.full(30_000, 2.0))
+    hook.recorder.save("after", np.full(30_000, 2.0))
     hook._increment_step()
     hook.close()
     values = read_everything(create_trial(str(tmp_path / "run")))
@@ -130,7 +130,7 @@ def test_fork_while_another_thread_saves_does_not_hang_the_child(make_hook):
     held, release = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with hook._lock:
+        with hook.recorder._lock:
             held.set()
             release.wait()
 
@@ -153,17 +153,17 @@ def test_scalar_before_the_first_step_of_a_restarted_job_leaves_the_saved_steps_
     first = make_hook()
     for step in range(3):
         first._increment_step()
-        first._save("loss", np.full(3, step))
+        first.recorder.save("loss", np.full(3, step))
         (checkpoints / f"at_{step}").write_text("weights")
     first._increment_step()
-    first._runs._claim.release()
-    first._closed = True
+    first.recorder._runs._claim.release()
+    first.recorder.is_closed = True
     restarted = make_hook()
     assert restarted.step == 2
     restarted.save_scalar("rate", 0.5)
     if makes_a_step:
         restarted._increment_step()
-        restarted._save("loss", np.full(3, 9))
+        restarted.recorder.save("loss", np.full(3, 9))
     restarted.close()
     values = read_everything(create_trial(str(tmp_path / "run")))
     assert [int(values["loss", step][0]) for step in range(3)] == [0, 1, 2]
@@ -175,14 +175,14 @@ def test_tensors_that_wait_for_a_step_do_not_pile_up(make_hook, tmp_path):
     hook = make_hook()
     for number in range(100):
         hook.save_tensor("t", np.full(10, number))
-    assert len(hook._waiting_tensors) == 1
+    assert len(hook.recorder._waiting_tensors) == 1
     hook._increment_step()
     hook.close()
     for number in range(100):
         hook.save_tensor(f"late_{number}", np.ones(10))
         hook.save_scalar("late", number)
-    assert not hook._waiting_tensors
-    assert not hook._waiting_scalars
+    assert not hook.recorder._waiting_tensors
+    assert not hook.recorder._waiting_scalars
     values = read_everything(create_trial(str(tmp_path / "run")))
     assert {key: int(value[0]) for key, value in values.items()} == {("t", 0): 99}
 
@@ -198,13 +198,13 @@ def test_tensor_written_by_hand_is_not_written_in_a_dry_run(make_hook, tmp_path)
 def test_what_is_left_of_a_failed_step_does_not_reach_the_next(make_hook, tmp_path, monkeypatch, said):
     hook = make_hook()
     hook._increment_step()
-    hook._save("t", np.zeros(3))
-    monkeypatch.setattr(hook, "_flush_step", lambda: 1 / 0)
-    hook._end_step()
+    hook.recorder.save("t", np.zeros(3))
+    monkeypatch.setattr(hook.recorder.tensors, "flush", lambda _writer: 1 / 0)
+    hook.recorder.end()
     assert "ZeroDivisionError" in said.text
     monkeypatch.undo()
     hook._increment_step()
-    hook._save("t", np.ones(3))
+    hook.recorder.save("t", np.ones(3))
     hook.close()
     values = read_everything(create_trial(str(tmp_path / "run")))
     assert {key: int(value[0]) for key, value in values.items()} == {("t", 1): 1}
@@ -244,7 +244,7 @@ def test_full_disk_is_said_with_the_name_of_the_file(make_hook, tmp_path, monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(output.os, "writev", be_full)
-    hook._save("t", np.ones(30_000))
+    hook.recorder.save("t", np.ones(30_000))
     monkeypatch.undo()
     assert f"No space left on device: '{tmp_path}/run/events/000000000000/" in said.text
     assert not list(tmp_path.rglob("*.tmp"))
@@ -278,7 +278,7 @@ def test_numbers_that_tensorboard_cannot_hold_are_infinite_there(make_hook, tmp_
     hook = make_hook(export_tensorboard=True)
     hook._increment_step()
     hook.save_scalar("large", -1e300)
-    hook._save("t", np.array([1e300, -1e300, 1.0]))
+    hook.recorder.save("t", np.array([1e300, -1e300, 1.0]))
     hook.close()
     (path,) = (tmp_path / "run" / "tensorboard").rglob("*.tfevents")
     shown = FileReader(path).read_events(check="full")

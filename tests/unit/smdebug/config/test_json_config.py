@@ -33,7 +33,7 @@ class PlainHook(BaseHook):
     }
     always_saved: ClassVar[tuple[str, ...]] = ("losses",)
 
-    def _get_worker(self) -> Worker:
+    def get_worker(self) -> Worker:
         return Worker("worker_0", is_chief=True, count=1)
 
 

@@ -405,7 +405,7 @@ def test_a_refusal_loses_nothing_that_was_there(storage, training, monkeypatch):
         patched.setattr(output.S3Output, "_put", refuse)
         training.step()
         hook.save_scalar("lost", 1)
-        hook._end_step()
+        hook.recorder.end()
     training.step()
     hook.close()
     smd.del_hook()

@@ -7,21 +7,21 @@ import os
 
 import torch
 
-from smdebug.pytorch import ReductionConfig, tensor_hook
+from smdebug.pytorch import ReductionConfig, tensor_writer
 from smdebug.writing import step_writer
 
 
 def test_a_tensor_that_cannot_be_saved_is_named_once_and_the_others_are_saved(
     make_hook, training, run, said, monkeypatch
 ):
-    original = tensor_hook.get_storable
+    original = tensor_writer.get_storable
 
     def fail(tensor):
         if tensor.shape == (3, 4):
             raise TypeError("no such memory")
         return original(tensor)
 
-    monkeypatch.setattr(tensor_hook, "get_storable", fail)
+    monkeypatch.setattr(tensor_writer, "get_storable", fail)
     hook = make_hook(include_collections=["weights"])
     hook.register_module(training.model)
     training.step(3)

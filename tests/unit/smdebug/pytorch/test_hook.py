@@ -472,8 +472,8 @@ def test_every_thousand_steps_have_an_index_folder_of_their_own(make_hook, train
         save_config=smd.SaveConfig(save_interval=10**9, save_steps=[1001]), include_collections=["weights"]
     )
     hook.register_module(training.model)
-    hook._counters.step = 1000
-    hook._counters.mode_steps[smd.modes.GLOBAL] = 1000
+    hook.recorder._counters.step = 1000
+    hook.recorder._counters.mode_steps[smd.modes.GLOBAL] = 1000
     training.step()
     assert (run.path / "index/000000001/000000001001_worker_0.json").exists()
     assert (run.path / "events/000000001001/000000001001_worker_0.tfevents").exists()
@@ -527,5 +527,5 @@ def test_a_worker_that_writes_nothing_keeps_nothing(make_hook, training, run, mo
         training.step()
         hook.save_tensor("mine", np.ones(2))
     training.step()
-    assert not hook._waiting_tensors
+    assert not hook.recorder._waiting_tensors
     assert not run.path.exists()

@@ -45,7 +45,7 @@ def test_5_a_failure_to_add_to_a_step_leaves_it_as_it_was(make_hook, training, r
     monkeypatch.setattr(step_writer, "open_output", fail)
     for _ in range(2):
         hook.save_scalar("late", 1)
-        hook._end_step()
+        hook.recorder.end()
     monkeypatch.setattr(step_writer, "open_output", original)
     # There is room again, and half of the step's tensors in memory no more: it must not be written anew.
     hook.save_scalar("later", 1)

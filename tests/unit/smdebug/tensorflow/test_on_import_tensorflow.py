@@ -13,7 +13,7 @@ import tensorflow as tf
 import smdebug
 import smdebug.tensorflow as smd
 from smdebug.tensorflow import on_import_keras
-from smdebug.tensorflow.zero_script_change import ZeroScriptChange
+from smdebug.tensorflow.zero_script_change import KerasWatch
 
 PTH = Path(smdebug.__file__).with_name("autoload.pth")
 # What a .pth file in site-packages does when Python starts.
@@ -144,7 +144,7 @@ def capture(config, monkeypatch):
     """What watches a process, without its watching of this one."""
     monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", config())
     smd.del_hook()
-    watching = ZeroScriptChange()
+    watching = KerasWatch()
     yield watching
     if smd.get_hook() is not None:
         smd.get_hook().close()
@@ -201,7 +201,7 @@ def test_a_hook_that_takes_over_ends_the_run_of_the_job(capture, tmp_path, run):
 def test_a_config_that_cannot_be_read_costs_the_capture_only(config, monkeypatch, said):
     monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", config(HookParameters={"save_interval": "often"}))
     smd.del_hook()
-    capture, callbacks = ZeroScriptChange(), []
+    capture, callbacks = KerasWatch(), []
     capture.add_callback(callbacks, is_training=True)
     capture.add_callback(callbacks, is_training=True)
     capture.on_push(is_new=True)

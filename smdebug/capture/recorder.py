@@ -1,0 +1,394 @@
+"""StepRecorder: the life of a step, from what is due at it to the files that hold it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from smdebug.barrier import LossReport, guarded
+from smdebug.capture.forks import watch_forks
+from smdebug.capture.saving_plan import SavingPlan, StepPlan
+from smdebug.capture.step_counters import StepCounters
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
+from smdebug.storage.output import get_outage
+from smdebug.writing.run_writer import RunWriter, Worker
+from smdebug.writing.selected_tensor import write_value
+from smdebug.writing.summaries import Scalar, Summaries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+
+    from smdebug.capture.saved_collections import SavedCollections
+    from smdebug.capture.tensor_writer import TensorWriter
+    from smdebug.config.collection import Collection
+    from smdebug.writing.selected_tensor import Selection
+    from smdebug.writing.step_writer import StepWriter
+
+
+class Framework(Protocol):
+    """What a recorder asks of the framework whose steps it records; every framework's hook answers it."""
+
+    tensor_writer_class: ClassVar[type[TensorWriter]]
+
+    def get_worker(self) -> Worker:
+        """Return which of the processes that train together this one is; asked at the first step."""
+
+    def is_main_process(self) -> bool:
+        """Tell whether this process trains: one that only loads data for it writes nothing."""
+
+    def leave_step(self) -> None:
+        """Save what the end of a step shows, and take out the callbacks that it needed."""
+
+    def give_up_step(self) -> None:
+        """Take out the callbacks of a step whose file can take nothing more."""
+
+
+class StepRecorder:
+    """Counts the steps of a training, and writes what is due at each.
+
+    A step is in progress from `begin` until it is known to be over; its files become visible then. What comes for it
+    later is added to it. Its methods may be called by several threads, as a backward pass does for each device.
+
+    Attributes:
+        mode: in which the next step is counted.
+        plan: what is saved at the present step; None where nothing is, or another process writes.
+        in_step: whether the framework is within a step.
+        saves_late: whether the script saves after its step seemed over; such steps end when the next one begins.
+        is_closed: whether the run has ended; nothing is saved any more.
+    """
+
+    def __init__(
+        self,
+        framework: Framework,
+        collections: SavedCollections,
+        out_dir: str,
+        tensorboard_dir: str | None,
+        *,
+        all_workers: bool,
+        dry_run: bool,
+    ) -> None:
+        """Take the checked folder or `s3://` prefix of the run; nothing is written before the first saved step."""
+        self.mode = ModeKeys.GLOBAL
+        self.plan: StepPlan | None = None
+        self.in_step = False
+        self.saves_late = False
+        self.is_closed = False
+        self.collections = collections
+        self._framework = framework
+        self._losses = LossReport()
+        self._summaries = Summaries(None if dry_run else tensorboard_dir, self._losses.say)
+        self.tensors = framework.tensor_writer_class(self._summaries, self._losses.say)
+        self._runs = RunWriter(out_dir, all_workers=all_workers, dry_run=dry_run)
+        self._counters = StepCounters()
+        self._writer: StepWriter | None = None
+        self._lock = threading.RLock()
+        # Coming steps of a mode at which nothing is due, by the plan that says so.
+        self._idle_steps = 0
+        self._idle_mode = self.mode
+        self._idle_plan: SavingPlan | None = None
+        self._waiting_scalars: list[Scalar] = []
+        # By name: of what comes again before the step that it waits for, the last counts, as it would within a step.
+        self._waiting_tensors: dict[str, tuple[Any, tuple[str, ...]]] = {}
+        self._told_not_due: set[str] = set()
+        self._described_extent = (0, 0)
+        watch_forks(self)
+
+    # Where the training is.
+
+    @property
+    def step(self) -> int:
+        """The global step, -1 before the first."""
+        return self._counters.step
+
+    @property
+    def mode_steps(self) -> dict[ModeKeys, int]:
+        """The newest step of each mode that has been in use."""
+        return self._counters.mode_steps
+
+    @property
+    def last_saved_step(self) -> int | None:
+        """The newest global step that something was saved at."""
+        return self._counters.last_saved_step
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something was written that is not visible yet."""
+        return self._writer is not None
+
+    def get_plan_of_step(self) -> StepPlan | None:
+        """Return what is due at the present step, whichever process writes it; None for nothing."""
+        return self.collections.get_plan().get_step_plan(self.mode, self._get_mode_step())
+
+    def is_writing_process(self) -> bool:
+        """Tell whether this process writes; a child forked after the first step never does."""
+        return self._framework.is_main_process() and self._runs.may_write_here(self._framework.get_worker)
+
+    # The life of a step.
+
+    def begin(self) -> StepPlan | None:
+        """Begin the next step, which ends the one before; return what to save at it."""
+        if (
+            self._idle_steps > 0
+            and self.mode is self._idle_mode
+            and self.collections.plan is self._idle_plan
+            and self._writer is None
+            and self.plan is None
+            and not self._waiting_tensors
+        ):
+            # What most steps are: nothing is left of the one before, and nothing is due at this one.
+            self._idle_steps -= 1
+            self.in_step = True
+            self._counters.increment(self.mode)
+            return None
+        # The one ends and the other begins as one: what another thread saves in between belongs to neither.
+        with self._lock:
+            self.end()
+            if self.is_closed:
+                return None
+            saving_plan = self.collections.get_plan()
+            mode_step = self._counters.increment(self.mode)
+            self.in_step = True
+            self._idle_mode, self._idle_plan = self.mode, saving_plan
+            self._idle_steps = saving_plan.count_idle_steps(self.mode, mode_step + 1)
+            if not self.is_writing_process():
+                self._waiting_scalars.clear()
+                self._waiting_tensors.clear()
+                return None
+            self.plan = saving_plan.get_step_plan(self.mode, mode_step)
+            if self._waiting_scalars or self._waiting_tensors:
+                self._write_waiting()
+            return self.plan
+
+    def save(self, name: str, value: Any) -> None:
+        """Save a tensor if a collection that is due selects it; a failure costs this tensor only."""
+        plan = self.plan
+        if plan is None:
+            return
+        with self._lock:
+            selection = plan.select(name)
+            if selection is not None:
+                self._write(name, value, selection)
+
+    def end(self) -> None:
+        """Make the step in progress visible, whole."""
+        try:
+            self._framework.leave_step()
+        finally:
+            self._close_step()
+
+    def publish(self) -> None:
+        """Make the step visible as it is, and go on with it."""
+        plan = self.plan
+        self.end()
+        self.plan, self.in_step = plan, True
+
+    def discard(self) -> None:
+        """Give up what is not visible yet of the step in progress; if nothing was before, it never was a step."""
+        self._framework.give_up_step()
+        self._drop_step()
+        self.in_step = False
+        self._idle_steps = 0
+        anew = StepCounters()
+        if anew.last_saved_step == self._counters.last_saved_step:
+            self._counters = anew
+
+    def change_mode(self, mode: ModeKeys) -> None:
+        """Count the next steps in `mode`; another one ends the step in progress."""
+        if mode != self.mode:
+            with self._lock:
+                self.end()
+                self.mode = mode
+
+    def close(self) -> None:
+        """Write what is left, and the end of the run."""
+        get_outage().forget()
+        try:
+            if self.is_writing_process():
+                self._write_rest()
+        finally:
+            self.is_closed = True
+            self._idle_steps = 0
+            self._runs.end()
+
+    @property
+    def is_own_process(self) -> bool:
+        """Whether this is the process of the first step, or, before any, the one that made the recorder."""
+        return self._runs.is_own_process
+
+    # What scripts save by themselves.
+
+    def save_scalar(self, scalar: Scalar) -> None:
+        """Save a number at the present step, whatever is due at it; before the first step it waits for that one."""
+        if self._counters.has_begun:
+            self._write_scalar(scalar)
+        elif not self.is_closed:
+            self._waiting_scalars.append(scalar)
+
+    def save_for_collections(self, name: str, value: Any, collection_names: tuple[str, ...]) -> None:
+        """Save a value if one of the collections is due at the present step; between two steps it waits for the next.
+
+        Args:
+            name: of the tensor.
+            value: as `tensors.copy` returns it.
+            collection_names: those that the tensor becomes part of.
+        """
+        if self.is_closed:
+            return
+        with self._lock:
+            for collection_name in collection_names:
+                self.collections.add_tensor(collection_name, name)
+            if self.in_step:
+                self._write_for_collections(name, value, collection_names)
+            else:
+                self._waiting_tensors[name] = (value, collection_names)
+
+    def save_anyway(self, name: str, array: np.ndarray[Any, Any], timestamp: float | None) -> None:
+        """Save values at the present step, whatever is due at it; `timestamp` in seconds since the epoch."""
+        if not self.is_closed and self.is_writing_process():
+            with self._lock:
+                self._write_stamped(name, array, timestamp)
+
+    def report_loss(self, lost: str, error: Exception) -> None:
+        """Say once what was lost; a step whose file could not be written is given up."""
+        if isinstance(error, OSError):
+            self._framework.give_up_step()
+            with self._lock:
+                self._drop_step()
+        self._losses.say(lost, error)
+
+    def leave_to_parent(self) -> None:
+        """Forget, in a child just forked, the step in progress: its files are open in the parent, which goes on."""
+        # Another thread of the parent may have held it, and there is no such thread here.
+        self._lock = threading.RLock()
+        self._writer = None
+        self.plan = None
+        self.in_step = False
+        self._summaries.leave_to_parent()
+        self._runs.leave_to_parent()
+
+    # How a step's files come about.
+
+    def _write(self, name: str, value: Any, selection: Selection) -> None:
+        """Write a tensor; whoever calls holds the lock."""
+        try:
+            self.tensors.write(self._open_writer, name, value, selection)
+        except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
+            self.report_loss(f"tensor {name}", error)
+
+    def _open_writer(self) -> StepWriter:
+        """Return the writer of the present step, reopened where the step was over already."""
+        if self._writer is None:
+            self.saves_late = self.saves_late or not self.in_step
+            self._writer = self._runs.open_step(self._counters.step_to_write, self.mode, self._get_mode_step())
+        return self._writer
+
+    @guarded("what was left of the step that ended")
+    def _close_step(self) -> None:
+        with self._lock:
+            self.in_step = False
+            self.plan = None
+            writer = self._writer
+            if writer is None:
+                return
+            try:
+                try:
+                    self.tensors.flush(writer)
+                finally:
+                    # What comes after a failure is of another step.
+                    self._writer = None
+                if writer.is_empty:
+                    return
+                if not writer.closed:
+                    # Whoever sees an index must find the collections that its tensors are in.
+                    self._describe_collections()
+                writer.close()
+            except Exception:
+                self._runs.drop_step()
+                raise
+            finally:
+                self._summaries.close_step()
+            self._counters.last_saved_step = writer.step
+
+    def _drop_step(self) -> None:
+        self.tensors.clear()
+        self._runs.drop_step()
+        self._writer = None
+        self.plan = None
+
+    def _describe_collections(self) -> None:
+        """Write the collections file where a tensor or a collection is new since it was written last."""
+        extent = self.collections.extent
+        if extent != self._described_extent:
+            self._runs.export_collections(self.collections.manager)
+            self._described_extent = extent
+
+    def _write_waiting(self) -> None:
+        scalars, self._waiting_scalars = self._waiting_scalars, []
+        tensors, self._waiting_tensors = self._waiting_tensors, {}
+        for scalar in scalars:
+            self._write_scalar(scalar)
+        for tensor_name, (value, names) in tensors.items():
+            self._write_for_collections(tensor_name, value, names)
+
+    @guarded("a scalar")
+    def _write_scalar(self, scalar: Scalar) -> None:
+        if self.is_closed or not self.is_writing_process():
+            return
+        with self._lock:
+            writer = self._write_stamped(scalar.name, scalar.array, scalar.timestamp)
+            self._summaries.add_scalar(scalar, writer.mode, writer.step, writer.mode_step)
+
+    def _write_stamped(self, name: str, array: np.ndarray[Any, Any], timestamp: float | None) -> StepWriter:
+        writer = self._open_writer()
+        # The mode is the step's: the recorder's may be another by now, with no step of its own yet.
+        if timestamp is not None:
+            writer.stamp(writer.mode, writer.mode_step, timestamp)
+        write_value(writer, name, array)
+        if timestamp is not None:
+            writer.stamp(writer.mode, writer.mode_step, None)
+        return writer
+
+    @guarded("a tensor given to save_tensor")
+    def _write_for_collections(self, name: str, value: Any, collection_names: tuple[str, ...]) -> None:
+        if self.is_closed or not self.is_writing_process():
+            return
+        due = self._get_due(collection_names)
+        others = self.plan.due if self.plan else ()
+        due += [collection for collection in others if collection not in due and collection.matches(name)]
+        selection = StepPlan.combine(due)
+        if selection:
+            self._write(name, value, selection)
+        elif name not in self._told_not_due:
+            self._told_not_due.add(name)
+            get_logger().info(
+                "%s is not saved at step %d of mode %s: the save_config of %s saves other steps. Not said again.",
+                name,
+                self._get_mode_step(),
+                self.mode.name,
+                ", ".join(collection_names),
+            )
+
+    def _get_due(self, collection_names: Iterable[str]) -> list[Collection]:
+        self.collections.get_plan()
+        step = self._get_mode_step()
+        collections = [self.collections.manager.get(name) for name in collection_names]
+        return [
+            found for found in collections if found.save_config and found.save_config.should_save_step(self.mode, step)
+        ]
+
+    def _get_mode_step(self) -> int:
+        return self._counters.get_mode_step_to_write(self.mode)
+
+    def _write_rest(self) -> None:
+        if self._runs.was_deleted:
+            self._runs.drop_step()
+            return
+        with self._lock:
+            self._write_waiting()
+            self.end()
+            if self._counters.step >= 0 or not self._runs.has_collections_file:
+                self.collections.prepare(check=False)
+                self._runs.export_collections(self.collections.manager)

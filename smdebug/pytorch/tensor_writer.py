@@ -1,0 +1,97 @@
+"""How PyTorch's tensors are written into a step: those of any device, and within torch.func's transforms."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._C._functorch import peek_interpreter_stack
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+
+from smdebug.capture.tensor_writer import TensorWriter
+from smdebug.exceptions import SMDebugValueError
+from smdebug.format.reductions import get_reduction_tensor_name
+from smdebug.pytorch.device_queue import DeviceQueue
+from smdebug.pytorch.reductions import reduce_tensor
+from smdebug.pytorch.sharded import get_local_part
+from smdebug.pytorch.tensors import get_storable, take_off_transforms, to_array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+    from smdebug.writing.selected_tensor import Selection
+    from smdebug.writing.step_writer import StepWriter
+    from smdebug.writing.summaries import Summaries
+
+
+class TorchTensorWriter(TensorWriter):
+    """Writes torch's tensors, those of accelerators by way of a queue that waits for the device once a step."""
+
+    def __init__(self, summaries: Summaries, report: Callable[[str, Exception], None]) -> None:
+        """Take what TensorWriter takes; see there."""
+        super().__init__(summaries, report)
+        self._queue = DeviceQueue()
+
+    def to_array(self, value: Any) -> np.ndarray[Any, Any]:
+        """Make an array of a tensor, or of anything else; errors as TensorWriter raises them."""
+        return to_array(value)[0] if isinstance(value, torch.Tensor) else super().to_array(value)
+
+    def copy(self, value: Any) -> Any:
+        """Return a value that later changes of the original do not reach."""
+        return value.detach().clone() if isinstance(value, torch.Tensor) else super().copy(value)
+
+    def write(self, get_writer: Callable[[], StepWriter], name: str, value: Any, selection: Selection) -> None:
+        """Write what is selected of a value; of tensors that hold none, a word to the log."""
+        if not isinstance(value, torch.Tensor):
+            super().write(get_writer, name, value, selection)
+            return
+        local = get_local_part(value)
+        if local is None:
+            kind = type(value).__name__
+            self._report(f"tensors of type {kind}", SMDebugValueError(f"{name} and its like hold no values"))
+            return
+        value = local
+        if value.numel() == 0:
+            return
+        if value.is_meta:
+            self._report("tensors of the device meta", SMDebugValueError(f"{name} and its like hold no values"))
+            return
+        if peek_interpreter_stack() is None:
+            self._write_tensor(get_writer(), name, value, selection)
+        else:
+            # A transform of torch.func is under way, and would take what is done here for a part of its function.
+            with temporarily_clear_interpreter_stack():
+                self._write_tensor(get_writer(), name, take_off_transforms(value), selection)
+
+    def _write_tensor(self, writer: StepWriter, name: str, value: torch.Tensor, selection: Selection) -> None:
+        if selection.raw:
+            is_shown = self._summaries.wants(value.numel())
+            if value.is_cuda and not is_shown:
+                self._queue.add_copy(name, value)
+            else:
+                writer.add_tensor(name, *get_storable(value))
+                if is_shown:
+                    self._show(writer, name, self.to_array(value), selection)
+        if selection.shape:
+            writer.add_shape(name, tuple(value.shape))
+        if selection.operations:
+            names = _get_reduction_names(name, selection.operations)
+            self._queue.add_numbers(names, reduce_tensor(value, selection.operations))
+        if self._queue.is_full:
+            self._queue.write(writer)
+
+    def flush(self, writer: StepWriter) -> None:
+        """Wait for the device, and write what it has computed."""
+        self._queue.write(writer)
+
+    def clear(self) -> None:
+        """Forget what was queued."""
+        self._queue.clear()
+
+
+@lru_cache(maxsize=65536)
+def _get_reduction_names(name: str, operations: tuple[tuple[str, bool], ...]) -> list[str]:
+    return [get_reduction_tensor_name(name, operation, is_abs) for operation, is_abs in operations]

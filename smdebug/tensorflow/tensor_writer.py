@@ -1,0 +1,58 @@
+"""How TensorFlow's tensors and variables are written into a step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from smdebug.capture.tensor_writer import TensorWriter
+from smdebug.format.arguments import get_content
+from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name
+from smdebug.format.tfevent import DATA_TYPE_NUMBERS
+from smdebug.tensorflow.values import to_array
+from smdebug.writing.selected_tensor import write_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from smdebug.writing.selected_tensor import Selection
+    from smdebug.writing.step_writer import StepWriter
+
+
+class TensorflowTensorWriter(TensorWriter):
+    """Writes tensors, variables and arrays.
+
+    Reductions are numpy's: std and variance divide by n, l1 and l2 are norms of the flattened tensor. Their names keep
+    the `:0` of a variable's name, as those of TensorFlow's runs always did.
+    """
+
+    def to_array(self, value: Any) -> np.ndarray[Any, Any]:
+        """Make an array of a tensor or variable, or of anything else; errors as TensorWriter raises them."""
+        if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex, str, list, tuple)):
+            return super().to_array(value)
+        return to_array(value)[0] if hasattr(value, "numpy") or tf.is_tensor(value) else super().to_array(value)
+
+    def write(self, get_writer: Callable[[], StepWriter], name: str, value: Any, selection: Selection) -> None:
+        """Write what is selected of a tensor, a variable or an array."""
+        is_array = isinstance(value, np.ndarray) or hasattr(value, "numpy") or tf.is_tensor(value)
+        array, true_dtype = to_array(value) if is_array else (self.to_array(value), None)
+        if not array.nbytes:
+            return
+        writer = get_writer()
+        if selection.raw:
+            if true_dtype is None:
+                write_value(writer, name, array)
+            else:
+                array = np.ascontiguousarray(array)
+                number = DATA_TYPE_NUMBERS[array.dtype.name]
+                writer.add_tensor(name, number, array.shape, get_content(array), true_dtype)
+            self._show(writer, name, array, selection)
+        if selection.shape:
+            writer.add_shape(name, array.shape)
+        if array.dtype.kind in "biufc":
+            for operation, is_abs in selection.operations:
+                reduced = np.asarray(get_numpy_reduction(operation, array, is_abs)).reshape(1)
+                full_name = get_reduction_tensor_name(name, operation, is_abs, remove_colon_index=False)
+                write_value(writer, full_name, reduced)
