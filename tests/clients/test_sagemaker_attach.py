@@ -18,7 +18,7 @@ from sdk_compat.environment import prepare_environment
 if TYPE_CHECKING:
     from tests.conftest import RunningEmulator
 
-SOURCE = Path(__file__).parents[2] / "examples" / "digits"
+SOURCE = Path(__file__).parents[2] / "sdk_compat" / "demo"
 CLASSES = ("Estimator", "PyTorch")
 
 SCRIPT = """
