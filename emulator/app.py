@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import StartupError
-from emulator.gateway.authentication import LOOPBACK_HOSTS
+from emulator.gateway.authentication import LOOPBACK_HOSTS, read_region
 from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.state_folder import StateFolder
 
@@ -95,11 +95,12 @@ class Emulator:
             from emulator.lambda_functions.invoke_api import InvokeApplication
             from emulator.lambda_functions.invoker import FunctionInvoker
 
+            find_region = partial(read_region, default=settings.region)
             invoker = FunctionInvoker(
                 runtime, endpoint_url, settings.state_dir / "lambda", settings.container_credentials
             )
             closers.callback(invoker.close)
-            rooms.invoke.set_result(InvokeApplication(invoker, settings.account_id, settings.region))
+            rooms.invoke.set_result(InvokeApplication(invoker, settings.account_id, find_region))
 
             # Events reach the targets of EventBridge's rules.
             from emulator.events.publisher import Publisher

@@ -1,4 +1,4 @@
-"""One function a kind of target: how an event reaches it. The table at the end is the list of kinds."""
+"""The kinds of targets, and how an event reaches each. The table at the end is the list of them."""
 
 from __future__ import annotations
 
@@ -72,20 +72,12 @@ def _to_function(delivery: Delivery) -> Future[InvocationResult]:
     return delivery.invoker.invoke_async(function, build_target_input(target, delivery.event).encode())
 
 
-def _to_queue(delivery: Delivery) -> None:
-    eventbridge.deliver_to_queue(delivery.target, build_target_input(delivery.target, delivery.event))
+def _send_input(send: Callable[[Target, str], None]) -> Callable[[Delivery], None]:
+    return lambda delivery: send(delivery.target, build_target_input(delivery.target, delivery.event))
 
 
-def _to_log_group(delivery: Delivery) -> None:
-    eventbridge.deliver_to_log_group(delivery.target, build_target_input(delivery.target, delivery.event))
-
-
-def _to_topic(delivery: Delivery) -> None:
-    eventbridge.deliver_to_topic(delivery.target, build_target_input(delivery.target, delivery.event))
-
-
-def _to_archive(delivery: Delivery) -> None:
-    eventbridge.deliver_to_archive(delivery.target, delivery.event)
+def _send_event(send: Callable[[Target, Mapping[str, Any]], None]) -> Callable[[Delivery], None]:
+    return lambda delivery: send(delivery.target, delivery.event)
 
 
 def _to_bus(delivery: Delivery) -> None:
@@ -93,16 +85,12 @@ def _to_bus(delivery: Delivery) -> None:
     delivery.publish(account, region, resource.partition("/")[2], delivery.event)
 
 
-def _to_api_destination(delivery: Delivery) -> None:
-    eventbridge.deliver_to_api_destination(delivery.target, delivery.event)
-
-
 KINDS: Mapping[str, Kind] = {
     "lambda": Kind(_to_function),
-    "sqs": Kind(_to_queue),
-    "logs": Kind(_to_log_group),
-    "sns": Kind(_to_topic, slow=True),
-    "events:": Kind(_to_archive),
+    "sqs": Kind(_send_input(eventbridge.deliver_to_queue)),
+    "logs": Kind(_send_input(eventbridge.deliver_to_log_group)),
+    "sns": Kind(_send_input(eventbridge.deliver_to_topic), slow=True),
+    "events:": Kind(_send_event(eventbridge.deliver_to_archive)),
     "events:event-bus": Kind(_to_bus),
-    "events:api-destination": Kind(_to_api_destination, slow=True),
+    "events:api-destination": Kind(_send_event(eventbridge.deliver_to_api_destination), slow=True),
 }

@@ -7,7 +7,6 @@ and the Host and Origin checks, which keep a web page from reaching it through t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
@@ -19,28 +18,20 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
-_SCOPE = re.compile(r"Credential=[^/,\s]+/\d{8}/(?P<region>[a-z0-9-]+)/(?P<service>[a-z0-9.-]+)/aws4_request")
+_SCOPE = re.compile(r"Credential=[^/,\s]+/\d{8}/([a-z0-9-]+)/[a-z0-9.-]+/aws4_request")
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialScope:
-    """What a request was signed for."""
-
-    region: str
-    service: str
-
-
-def read_credential_scope(environ: WSGIEnvironment) -> CredentialScope | None:
-    """Read the scope in the Authorization header, or in the query of a presigned request; None when unsigned."""
+def read_region(environ: WSGIEnvironment, default: str = "") -> str:
+    """Read the region in the Authorization header, or in a presigned request's query; ``default`` when unsigned."""
     found = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
     if found is None and "X-Amz-Credential" in environ.get("QUERY_STRING", ""):
         query = parse_qs(environ["QUERY_STRING"])
         found = _SCOPE.search(f"Credential={query['X-Amz-Credential'][0]}")
-    return None if found is None else CredentialScope(found["region"], found["service"])
+    return default if found is None else found[1]
 
 
-def authenticate(environ: WSGIEnvironment, regions: Collection[str]) -> CredentialScope:
-    """Read the scope of a request that has to be signed.
+def authenticate(environ: WSGIEnvironment, regions: Collection[str]) -> str:
+    """Read the region of a request that has to be signed.
 
     Args:
         environ: the request.
@@ -50,13 +41,13 @@ def authenticate(environ: WSGIEnvironment, regions: Collection[str]) -> Credenti
         MissingAuthenticationToken: it is not signed.
         AwsError: ``InvalidSignatureException``, it is signed for a region that does not exist.
     """
-    scope = read_credential_scope(environ)
-    if scope is None:
+    region = read_region(environ)
+    if not region:
         raise MissingAuthenticationToken("Missing Authentication Token", code="MissingAuthenticationTokenException")
-    if scope.region not in regions:
-        text = f"Credential should be scoped to a valid region, not {scope.region!r}."
+    if region not in regions:
+        text = f"Credential should be scoped to a valid region, not {region!r}."
         raise AwsError(text, code="InvalidSignatureException")
-    return scope
+    return region
 
 
 @lru_cache(maxsize=1)

@@ -65,11 +65,11 @@ class SageMaker:
         Raises:
             AwsError: what is wrong with the request.
         """
-        scope = authenticate(environ, load_regions())
+        region = authenticate(environ, load_regions())
         operation = load_operation(name)
         body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         request: dict[str, Any] = operation.decode(body)
-        context = Context(jobs=self._jobs, account_id=self._account_id, region=scope.region)
+        context = Context(jobs=self._jobs, account_id=self._account_id, region=region)
         return operation.encode(self._operations[name](request, context))
 
 

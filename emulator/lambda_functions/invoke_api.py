@@ -20,7 +20,7 @@ from emulator.exceptions import (
 from emulator.moto_services.functions import get_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import BinaryIO
     from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from emulator.moto_services.functions import Function
 
 INVOKE_PATH = re.compile(r"/2015-03-31/functions/(?P<name>[^/]+)/invocations/?")
-_CREDENTIAL_SCOPE = re.compile(r"Credential=[^/,]+/\d{8}/([a-z0-9-]+)/lambda/")
 # Lambda's limits for a payload that somebody waits for, and for one that nobody does.
 _MAX_PAYLOAD_BYTES = {"RequestResponse": 6_291_456, "Event": 1_048_576, "DryRun": 6_291_456}
 
@@ -36,11 +35,13 @@ _MAX_PAYLOAD_BYTES = {"RequestResponse": 6_291_456, "Event": 1_048_576, "DryRun"
 class InvokeApplication:
     """A WSGI application for the requests whose path ``INVOKE_PATH`` matches."""
 
-    def __init__(self, invoker: FunctionInvoker, account_id: str, region: str) -> None:
-        """``region`` is used where the request's signature names none."""
+    def __init__(
+        self, invoker: FunctionInvoker, account_id: str, find_region: Callable[[WSGIEnvironment], str]
+    ) -> None:
+        """``find_region`` tells the region that a request is for."""
         self._invoker = invoker
         self._account_id = account_id
-        self._region = region
+        self._find_region = find_region
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
@@ -94,11 +95,9 @@ class InvokeApplication:
             raise AwsError(
                 "Invoke is POST …/invocations.", code="UnknownOperationException", status=HTTPStatus.NOT_FOUND
             )
-        scope = _CREDENTIAL_SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
-        region = scope[1] if scope else self._region
         qualifier = parse_qs(environ.get("QUERY_STRING", "")).get("Qualifier", [None])[0]
         try:
-            function = get_function(self._account_id, region, unquote(path["name"]), qualifier)
+            function = get_function(self._account_id, self._find_region(environ), unquote(path["name"]), qualifier)
         except FunctionNotFoundError as error:
             raise AwsError(str(error), code="ResourceNotFoundException", status=HTTPStatus.NOT_FOUND) from error
         except FunctionCodeError as error:

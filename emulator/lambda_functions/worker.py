@@ -70,7 +70,9 @@ class Worker:
         # Unguessable, because it names a folder and a container beside those of others.
         self._id = secrets.token_hex(16)
         self._folder = settings.work_dir / self._id
-        self._log = WorkerLog(settings.log_sink(function.account, function.region), function.name, function.version)
+        self._worker_log = WorkerLog(
+            settings.log_sink(function.account, function.region), function.name, function.version
+        )
         self._api: RuntimeApi | None = None
         self._container_id: str | None = None
         self._started_at = 0.0
@@ -116,10 +118,10 @@ class Worker:
             self._broken = True
             payload, failed = failure.payload, True
             if failure.log:
-                self._log.line(failure.log)
+                self._worker_log.line(failure.log)
         # Like AWS, an invocation whose worker did not start took no time.
         duration_ms = (time.monotonic() - self._began_at) * 1000 if self._began_at is not None else 0.0
-        wait_for_tail = self._log.finish_invocation(self._build_end(invocation, duration_ms))
+        wait_for_tail = self._worker_log.finish_invocation(self._build_end(invocation, duration_ms))
         self.idle_since = time.monotonic()
         return InvocationResult(
             request_id=invocation.request_id,
@@ -139,7 +141,7 @@ class Worker:
                 self._api.close()
             if self._container_id is not None:
                 self._remove_container(self._container_id)
-            self._log.close()
+            self._worker_log.close()
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _remove_container(self, container_id: str) -> None:
@@ -155,7 +157,7 @@ class Worker:
     def _follow(self, container_id: str) -> None:
         how = Exit(code=255)
         try:
-            self._log.follow(self._settings.container_runtime.logs(container_id))
+            self._worker_log.follow(self._settings.container_runtime.logs(container_id))
             how = self._settings.container_runtime.wait(container_id, 10.0) or how
         except ContainerRuntimeError:
             logger.exception("The log of Lambda worker %s was lost; the worker is given up.", container_id)
@@ -164,7 +166,7 @@ class Worker:
 
     def _note_start(self, invocation: Invocation) -> None:
         self._began_at = time.monotonic()
-        self._log.start_invocation(f"START RequestId: {invocation.request_id} Version: {self.function.version}")
+        self._worker_log.start_invocation(f"START RequestId: {invocation.request_id} Version: {self.function.version}")
 
     def _build_end(self, invocation: Invocation, duration_ms: float) -> list[str]:
         """Build END and REPORT. Lambda's "Max Memory Used" is left out: the container interface does not tell it."""
@@ -235,8 +237,8 @@ class Worker:
             "AWS_LAMBDA_FUNCTION_NAME": function.name,
             "AWS_LAMBDA_FUNCTION_VERSION": function.version,
             "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
-            "AWS_LAMBDA_LOG_GROUP_NAME": self._log.group,
-            "AWS_LAMBDA_LOG_STREAM_NAME": self._log.stream,
+            "AWS_LAMBDA_LOG_GROUP_NAME": self._worker_log.group,
+            "AWS_LAMBDA_LOG_STREAM_NAME": self._worker_log.stream,
             "AWS_LAMBDA_RUNTIME_API": api.address,
             "AWS_DEFAULT_REGION": function.region,
             "AWS_REGION": function.region,

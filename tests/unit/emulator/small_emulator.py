@@ -15,6 +15,7 @@ import pytest
 
 from container_runtime.process.local_processes import LocalProcesses
 from emulator.events.publisher import Publisher
+from emulator.gateway.authentication import read_region
 from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.lambda_functions.invoke_api import INVOKE_PATH, InvokeApplication
 from emulator.lambda_functions.invoker import FunctionInvoker
@@ -150,7 +151,7 @@ def emulator(tmp_path: Path, moto_application: Any) -> Iterator[Emulator]:
         emulator.containers, emulator.endpoint_url, tmp_path / "lambda", CREDENTIALS, idle_seconds=60.0
     )
     emulator.publisher = Publisher(ACCOUNT, emulator.invoker, retry_seconds=0.02)
-    routes["invoke"] = InvokeApplication(emulator.invoker, ACCOUNT, REGION)
+    routes["invoke"] = InvokeApplication(emulator.invoker, ACCOUNT, read_region)
     yield emulator
     emulator.publisher.close()
     emulator.invoker.close()

@@ -5,22 +5,25 @@ import pytest
 from emulator.exceptions import AccessDeniedException, AwsError, MissingAuthenticationToken
 from emulator.gateway.authentication import (
     LOOPBACK_HOSTS,
-    CredentialScope,
     authenticate,
     check_source,
-    read_credential_scope,
+    read_region,
 )
 
 SIGNED = "AWS4-HMAC-SHA256 Credential=AKID/20250101/eu-west-1/sagemaker/aws4_request, SignedHeaders=a, Signature=0"
 
 
-def test_the_scope_comes_from_the_header() -> None:
-    assert read_credential_scope({"HTTP_AUTHORIZATION": SIGNED}) == CredentialScope("eu-west-1", "sagemaker")
+def test_the_region_comes_from_the_header() -> None:
+    assert read_region({"HTTP_AUTHORIZATION": SIGNED}) == "eu-west-1"
 
 
-def test_the_scope_comes_from_a_presigned_query() -> None:
+def test_the_region_comes_from_a_presigned_query() -> None:
     query = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKID%2F20250101%2Fus-east-2%2Fs3%2Faws4_request"
-    assert read_credential_scope({"QUERY_STRING": query}) == CredentialScope("us-east-2", "s3")
+    assert read_region({"QUERY_STRING": query}) == "us-east-2"
+
+
+def test_an_unsigned_request_is_for_the_default_region() -> None:
+    assert read_region({}, default="eu-north-1") == "eu-north-1"
 
 
 @pytest.mark.parametrize("header", ["", "Basic x", "AWS4-HMAC-SHA256 Credential=AKID/2025/us-east-1/x/aws4_request"])
