@@ -10,7 +10,7 @@ import logging
 import uuid
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from emulator.api import PREFIX
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     Headers = list[tuple[str, str]]
 
 logger = logging.getLogger(__name__)
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 # How long a request waits for a room that is still being built.
 _START_SECONDS = 60.0
@@ -87,7 +84,8 @@ class Gateway:
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
-        # The first that returns an application lets that answer. One that returns None leaves the request to the next.
+        # The first that returns an application lets that answer; None leaves the request to the next. The last of this
+        # list always has one, and so has the last of the handlers of errors.
         self._request_handlers: list[Callable[[Request], WSGIApplication | None]] = [
             self._refuse_strangers,
             self._serve_pages,
@@ -108,10 +106,10 @@ class Gateway:
         request = parse_request(environ)
         start_answer = _AnswerStart(start_response, self._answer_handlers)
         try:
-            application = find_first(self._request_handlers, request)
+            application = next(found for handle in self._request_handlers if (found := handle(request)) is not None)
             return application(environ, start_answer)
         except Exception as error:
-            answer = find_first(self._error_handlers, request, error)
+            answer = next(found for handle in self._error_handlers if (found := handle(request, error)) is not None)
             if start_answer.called:
                 raise  # the server cuts the connection: half an answer is out
             return answer(environ, start_answer)
@@ -172,11 +170,6 @@ def log_and_encode_failure(request: Request, error: Exception) -> WireAnswer:
     logger.error("%s failed", request.operation or f"{request.method} {request.path}", exc_info=error)
     where = f"in {request.operation}" if request.operation else "to answer"
     return encode_error(InternalFailure(f"The emulator failed {where}; its log has the traceback."))
-
-
-def find_first(handlers: Iterable[Callable[P, T | None]], *arguments: P.args, **more: P.kwargs) -> T:
-    """Ask one handler after the other until one has something; the last of each list always has."""
-    return next(found for handle in handlers if (found := handle(*arguments, **more)) is not None)
 
 
 class _AnswerStart:
