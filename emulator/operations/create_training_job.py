@@ -29,7 +29,7 @@ def create_training_job(request: Request, context: Context) -> Response:
 
 
 def _check_algorithm(request: Request) -> None:
-    """The model requires none of these, because other kinds of training leave them out; a container needs them."""
+    """Require what a container needs: the model requires none of it, because other kinds of training leave it out."""
     algorithm = request.get("AlgorithmSpecification", {})
     if bool(algorithm.get("TrainingImage")) == bool(algorithm.get("AlgorithmName")):
         raise ValidationException(

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def describe_processing_job(request: Request, context: Context) -> Response:
-    """The processing job of a rule.
+    """Describe the processing job of a rule.
 
     Raises:
         ValidationException: there is no such job.

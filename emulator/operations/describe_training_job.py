@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def describe_training_job(request: Request, context: Context) -> Response:
-    """The job's request and where it stands.
+    """Describe the job: its request, and where it stands.
 
     Raises:
         ValidationException: there is no such job.

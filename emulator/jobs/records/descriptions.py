@@ -109,7 +109,7 @@ def to_seconds(epoch_ms: int) -> float:
 
 
 def _describe_request(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for, with AWS's defaults for what was not."""
+    """Describe what was asked for, with AWS's defaults for what was not."""
     described = _DEFAULTS | {key: value for key, value in request.items() if key not in _NOT_DESCRIBED}
     described["OutputDataConfig"] = _OUTPUT_DEFAULTS | described["OutputDataConfig"]
     described["InputDataConfig"] = [_CHANNEL_DEFAULTS | channel for channel in described["InputDataConfig"]]

@@ -58,12 +58,12 @@ class JobFolder:
         return str(self.root / self.path)
 
     def below(self, path: str) -> JobFolder:
-        """The folder at ``path`` in this one."""
+        """Return the folder at ``path`` in this one."""
         return JobFolder(self.root, self._join(path), self.refused)
 
     @contextmanager
     def open(self, path: str = "", within: int | None = None) -> Iterator[int]:
-        """A descriptor of the folder at ``path`` in this one.
+        """Open a descriptor of the folder at ``path`` in this one.
 
         Args:
             path: relative to this folder.
@@ -117,7 +117,7 @@ class JobFolder:
         raise self._refuse(self._join(path), hard_link if stat.S_ISREG(found.st_mode) else found)
 
     def read_link(self, path: str) -> str:
-        """What a symbolic link says; it is not followed."""
+        """Read what a symbolic link says; it is not followed."""
         folder, _, name = path.rpartition("/")
         with self.open(folder) as descriptor:
             return os.readlink(name, dir_fd=descriptor)
@@ -166,7 +166,7 @@ class JobFolder:
         return f"{self.path}/{path}" if self.path and path else self.path or path
 
     def _judge(self, error: OSError, path: str, name: str, parent: int) -> Exception:
-        """What to raise where ``name`` could not be opened: a refusal for a link and the like."""
+        """Build what to raise where ``name`` could not be opened: a refusal for a link and the like."""
         if error.errno not in _OF_ANOTHER_KIND:
             return error
         return self._refuse(path, os.stat(name, dir_fd=parent, follow_symlinks=False))
@@ -187,7 +187,7 @@ def _cut(path: str, left: int) -> str:
 
 
 def describe_refused(refused: Mapping[str, str]) -> str:
-    """What was not read, in one line of a job's log."""
+    """Say what was not read, in one line of a job's log."""
     more = ", and more" if len(refused) == _TOLD else ""
     told = "; ".join(f"{path!r} {why}" for path, why in sorted(refused.items()))
     return f"Not read, because only plain files and folders of the job's own are: {told}{more}."
