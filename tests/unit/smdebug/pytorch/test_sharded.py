@@ -58,6 +58,7 @@ def train(rank, parts, hook_arguments, optimizes_within_backward):
             parameter.register_post_accumulate_grad_hook(use_gradient)
     else:
         optimizer = torch.optim.SGD(trained.values(), lr=0.1, momentum=0.9)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0, enabled=not optimizes_within_backward)
     for step in range(3):
         parameters = {path: list_numbers(parameter) for path, parameter in model.named_parameters()}
         with torch.no_grad():
@@ -65,10 +66,12 @@ def train(rank, parts, hook_arguments, optimizes_within_backward):
             model(torch.ones(2, 4))
         loss = model(torch.ones(2, 4) * (rank + 1)).square().sum()
         losses.append(loss.item())
-        loss.backward()
+        scaler.scale(loss).backward()
         if not optimizes_within_backward:
+            scaler.unscale_(optimizer)
             gradients = {path: list_numbers(parameter.grad) for path, parameter in trained.items()}
-            optimizer.step()
+            scaler.step(optimizer)
+            scaler.update()
             optimizer.zero_grad()
         steps.append([hook.step if hook else None, parameters, dict(gradients)])
     if hook:

@@ -1,0 +1,490 @@
+"""Trainings of every kind, with a hook that saves everything and without one: to the last bit the same."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import logging
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.func import functional_call, grad, vmap
+from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils import parametrizations, weight_norm
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+
+import smdebug.pytorch as smd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+STEPS = 4
+BATCH, FEATURES, CLASSES = 4, 6, 3
+
+
+class Classifier(nn.Module):
+    """What the other models are made of: a body of a kind, and a head."""
+
+    def __init__(self, body: nn.Module, width: int = FEATURES) -> None:
+        super().__init__()
+        self.body = body
+        self.head = nn.Linear(width, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.body(x).flatten(1))
+
+
+class Function(nn.Module):
+    def __init__(self, function: Callable[..., torch.Tensor], *parts: nn.Module) -> None:
+        super().__init__()
+        self.function = function
+        self.parts = nn.ModuleList(parts)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.function(x, *self.parts)
+
+
+def tie_weights() -> nn.Module:
+    first, second = nn.Linear(FEATURES, FEATURES), nn.Linear(FEATURES, FEATURES)
+    second.weight = first.weight
+    return nn.Sequential(first, nn.Tanh(), second)
+
+
+def freeze() -> nn.Module:
+    body = nn.Sequential(nn.Linear(FEATURES, FEATURES), nn.Tanh(), nn.Linear(FEATURES, FEATURES))
+    return body.requires_grad_(False)
+
+
+def freeze_in_part() -> nn.Module:
+    body = nn.Sequential(nn.Linear(FEATURES, FEATURES), nn.Tanh(), nn.Linear(FEATURES, FEATURES))
+    body[0].weight.requires_grad_(False)
+    return body
+
+
+def convolve() -> nn.Module:
+    image = Function(lambda x, *_: x.view(-1, 1, 2, 3))
+    body = nn.Sequential(image, nn.Conv2d(1, 4, 2), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Flatten())
+    return Classifier(body.to(memory_format=torch.channels_last), 8)
+
+
+class Observed(nn.Module):
+    """As quantization-aware training puts stubs into a model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lower = nn.Parameter(torch.tensor(-1.0))
+        self.register_buffer("scale", torch.tensor(0.1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.scale.mul_(0.9).add_(x.detach().abs().max() * 0.1 / 128)
+        return torch.fake_quantize_per_tensor_affine(x, float(self.scale), 0, -128, 127).clamp_min(self.lower)
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # noqa: ARG004 - torch's signature
+        return gradient * 2
+
+
+def resize_output(x: torch.Tensor, part: nn.Module) -> torch.Tensor:
+    # The memory of an output that is not needed for the backward pass is given up, as pipelines do.
+    output = part(x)
+    kept = output * 1
+    output.data.untyped_storage().resize_(0)
+    return kept
+
+
+def add_slope(x: torch.Tensor, part: nn.Linear) -> torch.Tensor:
+    (slope,) = torch.autograd.grad(part(x).square().sum(), part.weight, create_graph=True)
+    return x + slope.sum()
+
+
+def bodies() -> dict[str, Callable[[], nn.Module]]:
+    def line() -> nn.Module:
+        return nn.Linear(FEATURES, FEATURES)
+
+    def embed(x: torch.Tensor, table: nn.Module) -> torch.Tensor:
+        return table(x.abs().mul(2).long().clamp(max=8)).mean(1)
+
+    return {
+        "linear": lambda: nn.Sequential(line(), nn.GELU(), nn.Dropout(0.3), nn.LayerNorm(FEATURES)),
+        "lstm": lambda: Function(lambda x, lstm: lstm(x.unsqueeze(1))[0], nn.LSTM(FEATURES, FEATURES, 2)),
+        "gru cell": lambda: Function(lambda x, cell: cell(cell(x)), nn.GRUCell(FEATURES, FEATURES)),
+        "transformer": lambda: Function(
+            lambda x, layer: layer(x.unsqueeze(0))[0], nn.TransformerEncoderLayer(FEATURES, 2, 8, batch_first=True)
+        ),
+        "attention": lambda: Function(lambda x, part: part(x, x, x)[0], nn.MultiheadAttention(FEATURES, 3)),
+        "embedding": lambda: Function(embed, nn.Embedding(9, FEATURES, padding_idx=0)),
+        "sparse embedding": lambda: Function(embed, nn.Embedding(9, FEATURES, sparse=True)),
+        "embedding bag": lambda: Function(
+            lambda x, bag: bag(x.abs().mul(2).long().clamp(max=8)), nn.EmbeddingBag(9, FEATURES, sparse=True)
+        ),
+        "convolution": convolve,
+        "old weight norm": lambda: weight_norm(line()),
+        "weight norm": lambda: parametrizations.weight_norm(line()),
+        "spectral norm": lambda: parametrizations.spectral_norm(line()),
+        "orthogonal": lambda: parametrizations.orthogonal(line()),
+        "tied": tie_weights,
+        "frozen": freeze,
+        "frozen in part": freeze_in_part,
+        "lazy": lambda: nn.Sequential(nn.LazyLinear(FEATURES), nn.LazyBatchNorm1d()),
+        "in place": lambda: nn.Sequential(line(), nn.ReLU(inplace=True), line(), nn.Hardtanh(inplace=True)),
+        "own function in place": lambda: Function(lambda x, part: Doubled.apply(part(x)), line()),
+        "checkpoint": lambda: Function(lambda x, part: checkpoint(part, x, use_reentrant=False), line()),
+        "reentrant checkpoint": lambda: Function(
+            lambda x, part: checkpoint(part, x.detach().requires_grad_(), use_reentrant=True),
+            nn.Sequential(line(), nn.Dropout(0.3)),
+        ),
+        "sequential checkpoint": lambda: Function(
+            lambda x, *parts: checkpoint_sequential(list(parts), 2, x, use_reentrant=False), line(), nn.Tanh(), line()
+        ),
+        "quantized": lambda: nn.Sequential(line(), Observed()),
+        "complex": lambda: Function(lambda x, part: part(x.to(torch.complex64)).abs(), line().to(torch.complex64)),
+        "views": lambda: Function(lambda x, part: part(x).t().conj().unsqueeze(0)[0].t().expand(1, -1, -1)[0], line()),
+        "memory given up": lambda: Function(resize_output, line()),
+        "nothing trained": lambda: Function(lambda x, _: x, nn.Identity()),
+        "called twice": lambda: Function(lambda x, part: part(part(x)), line()),
+        "slope within the forward pass": lambda: Function(add_slope, line()),
+        "returns structures": lambda: Function(lambda x, part: part({"x": x})["y"][0], Structures()),
+        "vmap": lambda: Function(lambda x, part: vmap(part)(x.unsqueeze(1)).squeeze(1), line()),
+    }
+
+
+class Structures(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = nn.Linear(FEATURES, FEATURES)
+
+    def forward(self, values: dict[str, torch.Tensor]) -> dict[str, Any]:
+        return {"y": (self.part(values["x"]), None, [1, "text"])}
+
+
+def optimizers() -> dict[str, Callable[..., torch.optim.Optimizer]]:
+    o = torch.optim
+    return {
+        "SGD": lambda p: o.SGD(p, 0.1),
+        "momentum foreach": lambda p: o.SGD(p, 0.1, momentum=0.9, nesterov=True, foreach=True),
+        "Adam fused": lambda p: o.Adam(p, 0.01, fused=True),
+        "AdamW amsgrad": lambda p: o.AdamW(p, 0.01, amsgrad=True),
+        "Adam capturable lr": lambda p: o.Adam(p, torch.tensor(0.01), foreach=False),
+        "RMSprop": lambda p: o.RMSprop(p, 0.01, centered=True, momentum=0.1),
+        "Adagrad": lambda p: o.Adagrad(p, 0.1),
+        "Adadelta": lambda p: o.Adadelta(p),
+        "Adamax": lambda p: o.Adamax(p),
+        "NAdam": lambda p: o.NAdam(p, 0.01),
+        "RAdam": lambda p: o.RAdam(p, 0.01),
+        "ASGD": lambda p: o.ASGD(p, 0.1),
+        "Rprop": lambda p: o.Rprop(p),
+        "Adafactor": lambda p: o.Adafactor(p),
+        "LBFGS": lambda p: o.LBFGS(p, max_iter=3, line_search_fn="strong_wolfe"),
+    }
+
+
+def shard(model: nn.Module) -> nn.Module:
+    mesh = init_device_mesh("cpu", (1,))
+    if next(model.head.parameters(), None) is not None:
+        fully_shard(model.head, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+def compile_in_place(model: nn.Module) -> nn.Module:
+    model.compile(backend="eager")
+    return model
+
+
+WRAPPERS: dict[str, Callable[[nn.Module], nn.Module]] = {
+    "bare": lambda model: model,
+    "sequential": lambda model: nn.Sequential(model),
+    "data parallel": nn.DataParallel,
+    "distributed": lambda model: DistributedDataParallel(model, find_unused_parameters=True),
+    "distributed, buckets": lambda model: DistributedDataParallel(model, gradient_as_bucket_view=True),
+    "fully_shard": shard,
+    "fully sharded, flat": lambda model: FullyShardedDataParallel(model, device_id=torch.device("cpu")),
+    "fully sharded": lambda model: FullyShardedDataParallel(model, device_id=torch.device("cpu"), use_orig_params=True),
+    "compiled": lambda model: torch.compile(model, backend="eager"),
+    "compiled in place": compile_in_place,
+}
+
+
+@dataclass
+class Training:
+    """One training in progress, for the way in which it computes its gradients."""
+
+    model: nn.Module
+    loss: nn.Module
+    optimizer: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler
+    average: AveragedModel
+
+    def compute_loss(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return self.loss(self.model(x), y)
+
+
+def go_plainly(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def closure() -> torch.Tensor:
+        t.optimizer.zero_grad()
+        loss = t.compute_loss(x, y)
+        loss.backward()
+        return loss
+
+    return t.optimizer.step(closure)
+
+
+def step_after(backward: Callable[[Training, torch.Tensor, torch.Tensor], torch.Tensor]) -> Any:
+    def go(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        t.optimizer.zero_grad(set_to_none=False)
+        loss = backward(t, x, y)
+        t.optimizer.step(lambda: loss)
+        return loss
+
+    return go
+
+
+def accumulate(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros(())
+    for half, labels in zip(x.chunk(2), y.chunk(2), strict=True):
+        loss = t.compute_loss(half, labels) / 2
+        loss.backward()
+        total = total + loss.detach()
+    nn.utils.clip_grad_norm_(t.model.parameters(), 0.5)
+    return total
+
+
+def punish_gradients(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x = x.clone().requires_grad_()
+    loss = t.compute_loss(x, y)
+    (slope,) = torch.autograd.grad(loss, x, create_graph=True, allow_unused=True)
+    if slope is not None:
+        loss = loss + slope.square().sum()
+    loss.backward()
+    return loss
+
+
+def backward_twice(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    loss = t.compute_loss(x, y)
+    loss.backward(retain_graph=True)
+    (loss * 0.1).backward()
+    return loss
+
+
+def autocast(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = t.compute_loss(x, y)
+    loss.backward()
+    return loss
+
+
+def scale(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    t.optimizer.zero_grad()
+    loss = t.compute_loss(x, y)
+    t.scaler.scale(loss).backward()
+    t.scaler.unscale_(t.optimizer)
+    t.scaler.step(t.optimizer)
+    t.scaler.update()
+    return loss
+
+
+def call_functionally(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    parameters = dict(t.model.named_parameters())
+    loss = t.loss(functional_call(t.model, parameters, (x,)), y)
+    loss.backward()
+    return loss
+
+
+def use_func(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    parameters = {name: parameter.detach() for name, parameter in t.model.named_parameters()}
+    found = grad(lambda values: t.loss(functional_call(t.model, values, (x,)), y))(parameters)
+    for name, parameter in t.model.named_parameters():
+        parameter.grad = found[name] if parameter.requires_grad else None
+    return t.compute_loss(x, y)
+
+
+def evaluate_between(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    t.model.eval()
+    with torch.no_grad():
+        t.model(x)
+    with torch.inference_mode():
+        t.model(x + 1)
+    t.model.train()
+    loss = t.compute_loss(x, y)
+    loss.backward()
+    t.average.update_parameters(t.model)
+    return loss
+
+
+def take_gradients(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    loss = t.compute_loss(x, y)
+    trained = [parameter for parameter in t.model.parameters() if parameter.requires_grad]
+    for parameter, gradient in zip(trained, torch.autograd.grad(loss, trained, allow_unused=True), strict=True):
+        parameter.grad = gradient
+    return loss
+
+
+WAYS: dict[str, Any] = {
+    "closure": go_plainly,
+    "accumulated, clipped": step_after(accumulate),
+    "gradient penalty": step_after(punish_gradients),
+    "two backward passes": step_after(backward_twice),
+    "autocast": step_after(autocast),
+    "scaler": scale,
+    "functional_call": step_after(call_functionally),
+    "torch.func.grad": step_after(use_func),
+    "evaluation between, average": step_after(evaluate_between),
+    "autograd.grad": step_after(take_gradients),
+}
+
+BODIES, OPTIMIZERS = bodies(), optimizers()
+# Those that torch itself knows no way to train, some by a segmentation fault.
+REFUSED = {
+    "data parallel": ("functional_call", "torch.func.grad"),
+    "fully_shard": ("functional_call", "torch.func.grad"),
+    "fully sharded": ("functional_call", "torch.func.grad", "evaluation between, average"),
+    "fully sharded, flat": ("functional_call", "torch.func.grad", "evaluation between, average"),
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train, and what to save of it."""
+
+    body: str
+    wrapper: str
+    optimizer: str
+    way: str
+    reduces: bool
+
+    def __str__(self) -> str:
+        return f"{self.body}-{self.wrapper}-{self.optimizer}-{self.way}"
+
+
+def list_each() -> Iterator[Recipe]:
+    """Each of each once at least, in trainings that torch has no objection to."""
+    optimizers = itertools.cycle(OPTIMIZERS)
+    for number, body in enumerate(BODIES):
+        optimizer = next(optimizers) if "sparse" not in body and body != "embedding bag" else "SGD"
+        yield Recipe(body, "bare", optimizer if body != "complex" else "SGD", "closure", reduces=number % 2 == 0)
+    ways = itertools.cycle(WAYS)
+    for number, wrapper in enumerate(WRAPPERS):
+        way = next(way for way in ways if way not in REFUSED.get(wrapper, ()))
+        yield Recipe("linear", wrapper, "momentum foreach", way, reduces=number % 2 == 1)
+
+
+def mix() -> Iterator[Recipe]:
+    """What chance brings together: torch refuses some of it, with a hook as without."""
+    chance = random.Random(0)
+    for _ in range(20):
+        wrapper = chance.choice(list(WRAPPERS))
+        way = chance.choice([way for way in WAYS if way not in REFUSED.get(wrapper, ())])
+        body, optimizer = chance.choice(list(BODIES)), chance.choice(list(OPTIMIZERS))
+        yield Recipe(body, wrapper, optimizer, way, reduces=chance.random() < 0.5)
+
+
+def train(recipe: Recipe, make_hook: Callable[[], smd.Hook] | None) -> list[Any]:
+    """Train, and return all that a script may see of it."""
+    torch.manual_seed(7)
+    seen: list[Any] = []
+    try:
+        model = Classifier(BODIES[recipe.body]()) if recipe.body != "convolution" else convolve()
+        if recipe.body == "lazy":
+            model(torch.randn(BATCH, FEATURES))
+        model = WRAPPERS[recipe.wrapper](model)
+        loss = nn.CrossEntropyLoss()
+        if make_hook:
+            hook = make_hook()
+            hook.register_module(model)
+            hook.register_loss(loss)
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        optimizer = OPTIMIZERS[recipe.optimizer](trained)
+        average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9)) if "average" in recipe.way else None
+        training = Training(model, loss, optimizer, torch.amp.GradScaler("cpu"), average)
+        for _ in range(STEPS):
+            x, y = torch.randn(BATCH, FEATURES), torch.randint(0, CLASSES, (BATCH,))
+            seen.append(WAYS[recipe.way](training, x, y).detach().clone())
+            seen.append([copy_value(parameter.grad) for parameter in model.parameters()])
+        seen += [copy_value(value) for value in model.state_dict().values()]
+        seen += [copy_value(value) for state in optimizer.state.values() for value in state.values()]
+        if average is not None:
+            seen += [copy_value(value) for value in average.parameters()]
+    except Exception as error:  # noqa: BLE001 - a script may see one, and then must see the same one
+        seen.append(f"{type(error).__name__}: {error}"[:200])
+    seen.append(torch.get_rng_state())
+    return seen
+
+
+def copy_value(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else copy.deepcopy(value)
+
+
+def is_equal(first: Any, second: Any) -> bool:
+    if isinstance(first, torch.Tensor):
+        same = [(type(each), each.dtype, each.layout, each.shape) for each in (first, second)]
+        if same[0] != same[1]:
+            return False
+        first, second = get_plain(first), get_plain(second)
+        return first.stride() == second.stride() and torch.equal(first, second)
+    if isinstance(first, (list, tuple)):
+        return len(first) == len(second) and all(map(is_equal, first, second))
+    return bool(first == second)
+
+
+def get_plain(tensor: Any) -> torch.Tensor:
+    local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    # Not numbers are equal to none.
+    return local.to_dense().nan_to_num(nan=12345.0) if local.layout != torch.strided else local.nan_to_num(nan=12345.0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def process_group(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    meeting = tmp_path_factory.mktemp("group") / "meeting"
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+# What is odd about these trainings, torch says without a hook, too.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture
+def train_twice(make_hook):
+    """Train by a recipe without a hook and with one, and return what is seen of both."""
+
+    def make(recipe: Recipe) -> smd.Hook:
+        reductions = smd.ReductionConfig(reductions=["min", "mean", "std"], abs_reductions=["max"], norms=["l2"])
+        return make_hook(
+            save_all=True,
+            include_collections=["all", "optimizer_variables"],
+            reduction_config=reductions if recipe.reduces else None,
+            export_tensorboard=not recipe.reduces,
+            save_config=smd.SaveConfig(save_interval=2),
+        )
+
+    return lambda recipe: (train(recipe, None), train(recipe, functools.partial(make, recipe)))
+
+
+@pytest.mark.parametrize("recipe", list(list_each()), ids=str)
+def test_a_hook_changes_nothing(recipe, train_twice, said):
+    bare, captured = train_twice(recipe)
+    assert [value for value in bare if isinstance(value, str)] == []
+    assert is_equal(captured, bare)
+    assert [record.message for record in said.records if record.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.parametrize("recipe", list(mix()), ids=str)
+def test_what_fails_fails_as_without_a_hook(recipe, train_twice):
+    bare, captured = train_twice(recipe)
+    assert is_equal(captured, bare)
