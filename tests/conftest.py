@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from container_runtime.docker.daemon import describe_engine
 from sdk_compat.emulator_process import EmulatorProcess
+from tests.interop.recorded_runs import unpack_recorded_runs
 
 with suppress(ImportError):
     # It comes with torch's builds for CUDA, and ends the process if it is loaded after TensorFlow.
@@ -48,6 +49,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if os.environ.get("CI"):
             pytest.fail("No Docker engine answers, and in CI the Docker tests must run: make engine starts one.")
         pytest.skip("no Docker engine answers (make engine starts one)")
+
+
+@pytest.fixture(scope="session")
+def recorded_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the runs that the real smdebug recorded, by their names; to be read only."""
+    return unpack_recorded_runs(tmp_path_factory.mktemp("recorded_runs"))
 
 
 class RunningEmulator(EmulatorProcess):

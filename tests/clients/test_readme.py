@@ -26,12 +26,12 @@ ELSEWHERE = ("make ", ".venv/bin/smdebug-emulator start", "python examples/digit
 
 @pytest.fixture(scope="module")
 def readme_emulator(
-    start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pytest.TempPathFactory
+    start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pytest.TempPathFactory, recorded_runs: Path
 ) -> RunningEmulator:
     emulator = start_emulator("process", state_dir=tmp_path_factory.mktemp("readme") / "state")
     s3 = emulator.client("s3")
     s3.create_bucket(Bucket="digits-demo")
-    run = CHECKOUT / "tests" / "interop_data" / "pt_save_all" / "run"
+    run = recorded_runs / "pt_save_all" / "run"
     for path in run.rglob("*"):
         if path.is_file():
             key = f"tensors/digits-sick/debug-output/{path.relative_to(run)}"

@@ -13,7 +13,6 @@ from tests.interop.test_original_reads_ours import read_ours, read_with_original
 from tests.unit.smdebug.mxnet.environment import ROOT, build_mxnet_environment
 
 KINDS = ("everything", "hybridized_with_modes", "reductions", "float64")
-RECORDED = ROOT / "tests" / "interop_data" / "mx_save_all" / "run"
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +41,10 @@ def test_original_reads_what_we_read(kind: str, runs: Path, original_smdebug_pyt
     assert ours["loaded_all_steps"]
 
 
-def test_a_run_of_ours_holds_what_a_run_of_the_original_holds(runs: Path) -> None:
+def test_a_run_of_ours_holds_what_a_run_of_the_original_holds(runs: Path, recorded_runs: Path) -> None:
     """Guards the comparison above: a hook that wrote nothing would agree with anything."""
-    ours, theirs = read_ours(create_trial(str(runs / "everything"))), read_ours(create_trial(str(RECORDED)))
+    recorded = str(recorded_runs / "mx_save_all" / "run")
+    ours, theirs = read_ours(create_trial(str(runs / "everything"))), read_ours(create_trial(recorded))
     assert ours["tensors"].pop("scalar/number")
     ours["collections"]["all"].remove("scalar/number")
     for key in ("steps", "modes", "places", "workers", "collections"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -19,8 +18,8 @@ from tests.interop.test_original_reads_ours import read_ours, read_with_original
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-RECORDED = Path(__file__).parents[1] / "interop_data"
 EVERY = smd.SaveConfig(save_interval=1)
 X, Y = np.random.default_rng(0).random((16, 4), np.float32), np.random.default_rng(1).random((16, 2), np.float32)
 REDUCTIONS = smd.ReductionConfig(
@@ -116,8 +115,8 @@ def without_path(name: str) -> str:
     return name.replace("/net/", "/").replace("smdebug/reductions/", "")
 
 
-def test_fit_is_named_as_the_original_named_it(tmp_path: Path) -> None:
-    recorded = create_trial(str(RECORDED / "tf_keras_fit" / "run"))
+def test_fit_is_named_as_the_original_named_it(tmp_path: Path, recorded_runs: Path) -> None:
+    recorded = create_trial(str(recorded_runs / "tf_keras_fit" / "run"))
     out_dir = str(tmp_path / "run")
     write_fit(out_dir)
     ours = create_trial(out_dir)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +15,8 @@ from tests.interop.test_original_reads_ours import read_ours, read_with_original
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-RECORDED = Path(__file__).parents[1] / "interop_data" / "xgb_all" / "run"
 PARAMETERS = {"objective": "binary:logistic", "eval_metric": ["logloss", "auc"], "max_depth": 2, "nthread": 1}
 
 
@@ -69,8 +68,8 @@ def test_original_reads_the_same(write: Callable[[str], None], tmp_path: Path, o
     assert ours == original
 
 
-def test_names_types_and_shapes_are_those_of_the_original(tmp_path: Path) -> None:
-    recorded = create_trial(str(RECORDED))
+def test_names_types_and_shapes_are_those_of_the_original(tmp_path: Path, recorded_runs: Path) -> None:
+    recorded = create_trial(str(recorded_runs / "xgb_all" / "run"))
     out_dir = str(tmp_path / "run")
     write_everything(out_dir)
     ours = create_trial(out_dir)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -21,9 +20,12 @@ from tests.interop.recorded import (
     check_trial,
     describe_array,
 )
+from tests.interop.recorded_runs import read_answers
 
-DATA = Path(__file__).parent.parent / "interop_data"
-EXPECTED = {path.parent.name: json.loads(path.read_text()) for path in sorted(DATA.glob("*/expected.json"))}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXPECTED = read_answers()
 READABLE = sorted(case for case, expected in EXPECTED.items() if "create_trial" not in expected)
 REFUSED = sorted(set(EXPECTED) - set(READABLE))
 
@@ -48,8 +50,9 @@ TRUE_VALUES = {
 }
 
 
-def open_case(case: str) -> Trial:
-    return create_trial(str(DATA / case / "run"))
+@pytest.fixture
+def open_case(recorded_runs: Path) -> Callable[[str], Trial]:
+    return lambda case: create_trial(str(recorded_runs / case / "run"))
 
 
 @pytest.fixture(autouse=True)
@@ -64,35 +67,35 @@ def test_every_case_is_here() -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refuses(case: str) -> None:
+def test_refuses(case: str, open_case: Callable[[str], Trial]) -> None:
     with pytest.raises(MissingCollectionFiles):
         open_case(case)
 
 
 @pytest.mark.parametrize("case", READABLE)
-def test_right_after_opening(case: str) -> None:
+def test_right_after_opening(case: str, open_case: Callable[[str], Trial], recorded_runs: Path) -> None:
     expected, trial = EXPECTED[case]["after_constructor"], open_case(case)
     assert trial.num_workers == expected["num_workers"]
     assert trial.last_complete_step == expected["last_complete_step"]
     assert trial.loaded_all_steps == expected["loaded_all_steps"]
     token = expected["last_index_token"]
-    assert trial.last_index_token == (token and str(DATA / case / "run" / token))
+    assert trial.last_index_token == (token and str(recorded_runs / case / "run" / token))
 
 
 @pytest.mark.parametrize("case", READABLE)
-def test_trial(case: str) -> None:
+def test_trial(case: str, open_case: Callable[[str], Trial]) -> None:
     check_trial(EXPECTED[case], open_case(case))
 
 
 @pytest.mark.parametrize("case", READABLE)
-def test_queries(case: str) -> None:
+def test_queries(case: str, open_case: Callable[[str], Trial]) -> None:
     trial = open_case(case)
     for query in EXPECTED[case]["queries"]:
         check_raises(query, lambda query=query: answer_query(trial, query["call"]))
 
 
 @pytest.mark.parametrize("case", READABLE)
-def test_tensors(case: str) -> None:
+def test_tensors(case: str, open_case: Callable[[str], Trial]) -> None:
     trial = open_case(case)
     for name, expected in EXPECTED[case]["tensors"].items():
         tensor = trial.tensor(name)

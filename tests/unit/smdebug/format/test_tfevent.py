@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,7 +30,6 @@ from smdebug.format.tfevent import (
 )
 from smdebug.mode_keys import ModeKeys
 
-DATA = Path(__file__).parents[3] / "interop_data"
 RUNS = ["pt_save_all", "pt_modes", "pt_fp16", "writer_dtypes", "tf_keras_fit", "xgb_all", "pt_reductions_only"]
 
 
@@ -50,11 +48,11 @@ def encode(name: str, array: np.ndarray, step: int, mode: ModeKeys, mode_step: i
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_records_of_the_original_are_read_and_written_again(case):
+def test_records_of_the_original_are_read_and_written_again(case, recorded_runs):
     count = 0
-    for path in (DATA / case / "run").glob("index/*/*.json"):
+    for path in (recorded_runs / case / "run").glob("index/*/*.json"):
         index = json.loads(path.read_text())
-        data = (DATA / case / "run" / index["meta"]["event_file_name"]).read_bytes()
+        data = (recorded_runs / case / "run" / index["meta"]["event_file_name"]).read_bytes()
         for entry in index["tensor_payload"]:
             payload, end = read_record(data, entry["start_idx"])
             assert end == entry["start_idx"] + entry["length"]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
 
 import smdebug.pytorch as smd
-
-SAMPLE = Path(__file__).parents[3] / "interop_data" / "resume_first"
 
 
 @pytest.fixture
@@ -27,8 +24,8 @@ def states(folder):
     return json.loads((folder / "metadata.json").read_text())
 
 
-def test_the_originals_state_is_gone_on_from(checkpoints, make_hook, training, run):
-    shutil.copytree(SAMPLE / "ckpt", checkpoints)
+def test_the_originals_state_is_gone_on_from(recorded_runs, checkpoints, make_hook, training, run):
+    shutil.copytree(recorded_runs / "resume_first" / "ckpt", checkpoints)
     last = max(states(checkpoints), key=lambda state: state["latest-global-step-seen"])
     hook = make_hook(include_collections=["weights"])
     hook.register_module(training.model)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import mxnet as mx
@@ -15,8 +14,8 @@ from mxnet import autograd, gluon, nd
 
 import smdebug.mxnet as smd
 from smdebug.trials import create_trial
+from tests.interop.recorded_runs import read_answers
 
-RECORDED = Path(__file__).parents[4] / "interop_data" / "mx_save_all" / "expected.json"
 EVAL, TRAIN = smd.modes.EVAL, smd.modes.TRAIN
 
 
@@ -44,9 +43,9 @@ def test_everything_is_saved_as_gluon_has_it_and_named_as_the_original_did(make_
         same(values, {"hybridsequential0_input_0": training.images.asnumpy()})
         assert (values["dense0_relu_output_0"] == values["dense1_input_0"]).all()
         assert (np.maximum(values["dense0_relu_input_0"], 0) == values["dense0_relu_output_0"]).all()
-    assert set(values) == set(json.loads(RECORDED.read_text())["tensor_names"])
+    assert set(values) == set(read_answers()["mx_save_all"]["tensor_names"])
     hook.close()
-    recorded = json.loads(RECORDED.read_text())["collections"]
+    recorded = read_answers()["mx_save_all"]["collections"]
     for name, collection in run.collections()["collections"].items():
         assert collection["tensor_names"] == recorded[name]["tensor_names_in_file"], name
         assert collection["include_regex"] == recorded[name]["include_regex"], name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +10,9 @@ from smdebug.trials import Trial, create_trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-INTEROP_DATA = Path(__file__).parents[4] / "interop_data"
+    from pathlib import Path
 
 
 @pytest.fixture
-def original_run() -> Callable[[str], Trial]:
-    return lambda case: create_trial(str(INTEROP_DATA / case / "run"))
+def original_run(recorded_runs: Path) -> Callable[[str], Trial]:
+    return lambda case: create_trial(str(recorded_runs / case / "run"))

@@ -1,0 +1,26 @@
+"""The runs that the real smdebug 1.0.34 wrote, out of the archive that keeps them: see README.md."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from functools import cache
+from pathlib import Path, PurePath
+from typing import Any
+
+ARCHIVE = Path(__file__).with_name("recorded_runs.tar.xz")
+
+
+@cache
+def read_answers() -> dict[str, Any]:
+    """What the original answered of each run, by the run's name; unpacks nothing, so tests can be named by it."""
+    with tarfile.open(ARCHIVE) as archive:
+        found = [(PurePath(member.name), member) for member in archive if member.name.endswith("/expected.json")]
+        return {path.parts[0]: json.load(archive.extractfile(member)) for path, member in found}
+
+
+def unpack_recorded_runs(folder: Path) -> Path:
+    """Unpack `<run's name>/run` and what stands beside it; return the folder."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
