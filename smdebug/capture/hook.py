@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.barrier import guarded
+from smdebug.capture.one_process import KeptOutOfCopies
 from smdebug.capture.recorder import StepRecorder
 from smdebug.capture.saved_collections import SavedCollections
 from smdebug.capture.singleton import set_hook
@@ -24,14 +25,14 @@ from smdebug.writing.summaries import Scalar
 from smdebug.writing.tensorboard import get_tensorboard_dir
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from typing import Self
 
     from smdebug.mode_keys import ModeKeys
     from smdebug.writing.run_writer import Worker
 
 
-class BaseHook:
+class BaseHook(KeptOutOfCopies):
     """Saves what its collections ask for, at the steps they ask for, under `out_dir`.
 
     Attributes:
@@ -333,29 +334,6 @@ class BaseHook:
         """Say once what was lost; a step whose file could not be written is given up."""
         self.recorder.report_loss(lost, error)
 
-    # Frameworks keep their hooks in the model, and scripts copy and pickle models.
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return the hook itself: a copy of a model is not captured, but must be possible."""
-        return self
-
-    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
-        """Be nothing in a pickled model: a hook holds open files and locks, and a run has one of it."""
-        return AbsentHook, ()
-
 
 # The name of the base of hooks that are called back by their framework.
 CallbackHook = BaseHook
-
-
-class AbsentHook:
-    """What pickled models have in place of their hook: it takes every call of their callbacks, and does nothing."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _do_nothing
-
-
-def _do_nothing(*_args: Any, **_kwargs: Any) -> None:
-    pass

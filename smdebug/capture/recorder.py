@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from smdebug.barrier import LossReport, guarded
-from smdebug.capture.forks import watch_forks
+from smdebug.capture.one_process import KeptOutOfCopies, watch_forks
 from smdebug.capture.saving_plan import SavingPlan, StepPlan
 from smdebug.capture.step_counters import StepCounters
 from smdebug.logger import get_logger
@@ -46,7 +46,7 @@ class Framework(Protocol):
         """Take out the callbacks of a step whose file can take nothing more."""
 
 
-class StepRecorder:
+class StepRecorder(KeptOutOfCopies):
     """Counts the steps of a training, and writes what is due at each.
 
     A step is in progress from `begin` until it is known to be over; its files become visible then. What comes for it

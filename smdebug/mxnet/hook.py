@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import mxnet
 from mxnet import autograd, gluon
 
 from smdebug.barrier import guarded
+from smdebug.capture.framework_versions import check_version
 from smdebug.capture.hook import BaseHook
 from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugError
@@ -21,7 +23,6 @@ from smdebug.mxnet.parameters import ParameterCapture
 from smdebug.mxnet.step_end import StepEndWatch
 from smdebug.mxnet.tensor_writer import MxnetTensorWriter
 from smdebug.mxnet.training_failures import TrainingsOwnError, gives_back_failures
-from smdebug.mxnet.versions import is_supported
 from smdebug.mxnet.workers import get_worker
 
 if TYPE_CHECKING:
@@ -195,3 +196,10 @@ class Hook(BaseHook):
     def get_worker(self) -> Worker:
         """Return which of the processes that train together this one is."""
         return get_worker()
+
+
+def is_supported() -> bool:
+    """Tell whether this MXNet names and calls its blocks as the releases from 1.6 on did; 2.0 no longer does."""
+    return check_version(
+        "MXNet", mxnet.__version__, first=(1, 6), end=(2, 0), missing="what it names or calls in another way"
+    )

@@ -22,9 +22,8 @@ from smdebug.capture.zero_script_change import UnattendedHook, ZeroScriptChange
 from smdebug.environment import is_switched_on
 from smdebug.logger import get_logger
 from smdebug.mxnet.blocks import get_block_name, is_tracing, list_blocks
-from smdebug.mxnet.hook import Hook
+from smdebug.mxnet.hook import Hook, is_supported
 from smdebug.mxnet.training_failures import gives_back_failures
-from smdebug.mxnet.versions import is_supported
 
 if TYPE_CHECKING:
     from collections.abc import Callable

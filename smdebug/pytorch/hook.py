@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import nn
+from torch.nn.modules.loss import _Loss
 
 from smdebug.barrier import guarded
 from smdebug.capture.framework_versions import check_version
@@ -16,18 +17,17 @@ from smdebug.config.collection_setup import selects_nothing
 from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
-from smdebug.pytorch.call_context import is_training_call
 from smdebug.pytorch.collection import Collection, CollectionManager
-from smdebug.pytorch.compiled_models import CompiledModels, get_written_model
-from smdebug.pytorch.loss_scales import LossScales
-from smdebug.pytorch.losses import register_loss_module
-from smdebug.pytorch.model_names import choose_model_name, choose_part_name
-from smdebug.pytorch.module_callbacks import ModuleCallback, register_forward_hook, register_forward_pre_hook
-from smdebug.pytorch.module_capture import INPUT_SUFFIX, OUTPUT_SUFFIX, ModuleCapture
-from smdebug.pytorch.optimizer_state import OPTIMIZER_REGEX, OptimizerCapture
-from smdebug.pytorch.parameters import ParameterCapture
-from smdebug.pytorch.step_end import StepEndWatch
-from smdebug.pytorch.tensor_writer import TorchTensorWriter
+from smdebug.pytorch.modules.call_context import is_training_call
+from smdebug.pytorch.modules.compiled_models import CompiledModels, get_written_model
+from smdebug.pytorch.modules.model_names import choose_model_name, choose_part_name
+from smdebug.pytorch.modules.module_callbacks import ModuleCallback, register_forward_hook, register_forward_pre_hook
+from smdebug.pytorch.modules.module_capture import INPUT_SUFFIX, OUTPUT_SUFFIX, ModuleCapture
+from smdebug.pytorch.tensors.tensor_writer import TorchTensorWriter
+from smdebug.pytorch.training.loss_scales import LossScales
+from smdebug.pytorch.training.optimizer_state import OPTIMIZER_REGEX, OptimizerCapture
+from smdebug.pytorch.training.parameters import ParameterCapture
+from smdebug.pytorch.training.step_end import StepEndWatch
 from smdebug.pytorch.workers import get_worker, is_data_loader_worker
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Hook(BaseHook):
     A step begins when a registered model is called, and is over when its optimizers have used its gradients, when the
     mode changes, or when the next one begins. Only the callback that counts steps is there in a step that saves
     nothing. The state of optimizers is saved where include_collections names `optimizer_variables`; see
-    `smdebug.pytorch.optimizer_state`.
+    `smdebug.pytorch.training.optimizer_state`.
     """
 
     default_collections: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -125,8 +125,16 @@ class Hook(BaseHook):
         Raises:
             SMDebugError: it is none of torch's losses, nor derived from one.
         """
-        if not register_loss_module(self._losses, loss_module):
+        written = get_written_model(loss_module)
+        if not isinstance(written, _Loss):
+            raise SMDebugError(
+                f"register_loss takes a loss of torch.nn or a class derived from one, not {type(written).__name__}. "
+                "Save the result of any other loss by record_tensor_value."
+            )
+        if loss_module in self._losses:
             get_logger().warning("The loss %s is registered already.", type(loss_module).__name__)
+            return
+        self._losses.add(loss_module, type(written).__name__)
 
     def has_registered_module(self) -> bool:
         """Tell whether a model was registered."""

@@ -25,15 +25,15 @@ from smdebug.capture.zero_script_change import UnattendedHook, ZeroScriptChange
 from smdebug.environment import is_switched_on
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
-from smdebug.pytorch.call_context import is_being_built, is_training_call
-from smdebug.pytorch.call_watch import CallWatch
-from smdebug.pytorch.compiled_models import get_written_model, is_compiled
-from smdebug.pytorch.functional_losses import FunctionalLosses
 from smdebug.pytorch.hook import Hook
+from smdebug.pytorch.modules.call_context import is_being_built, is_training_call
+from smdebug.pytorch.modules.call_watch import CallWatch
+from smdebug.pytorch.modules.compiled_models import get_written_model, is_compiled
+from smdebug.pytorch.modules.functional_losses import FunctionalLosses
 from smdebug.pytorch.workers import is_data_loader_worker
 
 if TYPE_CHECKING:
-    from smdebug.pytorch.step_end import TellsOfOptimizer
+    from smdebug.pytorch.training.step_end import TellsOfOptimizer
 
 # Steps for which models are looked for: what is trained without a call of its own is never found.
 _STEPS_TO_LOOK = 3

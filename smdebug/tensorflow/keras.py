@@ -13,12 +13,12 @@ from smdebug.config.collection_keys import CollectionKeys
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.collection import Collection, CollectionManager
-from smdebug.tensorflow.model_names import ModelNames, get_optimizer_variables, is_bias
-from smdebug.tensorflow.registered_models import RegisteredModels
-from smdebug.tensorflow.step_functions import FUNCTIONS, StepFunctions, Values
-from smdebug.tensorflow.tape import TapeCapture, wrap_optimizer, wrap_tape
+from smdebug.tensorflow.steps.model_names import ModelNames, get_optimizer_variables, is_bias
+from smdebug.tensorflow.steps.registered_models import RegisteredModels
+from smdebug.tensorflow.steps.step_functions import FUNCTIONS, StepFunctions, Values
+from smdebug.tensorflow.steps.tape import TapeCapture, wrap_optimizer, wrap_tape
+from smdebug.tensorflow.steps.wants import Wants, choose_wants
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
-from smdebug.tensorflow.wants import Wants, choose_wants
 from smdebug.tensorflow.workers import trains_with_other_processes
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ def install() -> None:
     import keras
 
     if keras.backend.backend() == "tensorflow":
-        from smdebug.tensorflow.zero_script_change import watch_keras
+        from smdebug.tensorflow.untouched.zero_script_change import watch_keras
 
         watch_keras(keras.callbacks.CallbackList)
     else:

@@ -10,8 +10,8 @@ def install() -> None:
     if is_switched_on():
         import tensorflow as tf
 
-        from smdebug.tensorflow.zero_script_change import watch_tapes
-        from smdebug.tensorflow.zero_script_sessions import watch_sessions
+        from smdebug.tensorflow.untouched.zero_script_change import watch_tapes
+        from smdebug.tensorflow.untouched.zero_script_sessions import watch_sessions
 
         watch_tapes(tf.GradientTape)
         train = tf.compat.v1.train

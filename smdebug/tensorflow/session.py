@@ -12,8 +12,8 @@ from smdebug.exceptions import SMDebugNotImplementedError
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.collection import Collection, CollectionManager, get_name
-from smdebug.tensorflow.graph import FetchedGraph
-from smdebug.tensorflow.model_names import is_bias
+from smdebug.tensorflow.steps.graph import FetchedGraph
+from smdebug.tensorflow.steps.model_names import is_bias
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from smdebug.xgboost.hyperparameters import get_storable
 from smdebug.xgboost.metrics import get_newest_metrics
 from smdebug.xgboost.models import BIAS, IMPORTANCE_TYPES, make_model, name_contributions
 from smdebug.xgboost.trees import COLUMNS
-from smdebug.xgboost.wishes import Wishes
 from smdebug.xgboost.workers import get_worker
 
 if TYPE_CHECKING:
@@ -38,6 +37,27 @@ __all__ = ["Collection", "CollectionKeys", "CollectionManager", "Hook"]
 
 # The first that keeps categories and several targets in its trees as the present one does.
 _OLDEST = (2, 0)
+
+
+class Wishes:
+    """Remembers, for each plan of a step, which groups of tensors any of its collections wants."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[StepPlan, str], bool] = {}
+
+    def include(self, plan: StepPlan, group: str, get_names: Callable[[], Iterable[str]]) -> bool:
+        """Tell whether a step with that plan wants any tensor of a group.
+
+        Args:
+            plan: what is due.
+            group: a name for the tensors, one for the whole training.
+            get_names: gives the names that they may have; asked once a plan.
+        """
+        wanted = self._known.get((plan, group))
+        if wanted is None:
+            wanted = any(collection.matches(name) for name in get_names() for collection in plan.due)
+            self._known[plan, group] = wanted
+        return wanted
 
 
 class Hook(BaseHook, TrainingCallback):

@@ -7,7 +7,8 @@ import os
 
 import torch
 
-from smdebug.pytorch import ReductionConfig, tensor_writer
+from smdebug.pytorch import ReductionConfig
+from smdebug.pytorch.tensors import tensor_writer
 from smdebug.writing import step_writer
 
 

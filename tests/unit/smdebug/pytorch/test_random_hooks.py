@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import smdebug.pytorch as smd
 from smdebug.config.reduction_config import ALLOWED_NORMS, ALLOWED_REDUCTIONS
-from smdebug.pytorch.reductions import reduce_tensor
+from smdebug.pytorch.tensors.reductions import reduce_tensor
 from smdebug.trials import create_trial
 
 MODES = [smd.modes.TRAIN, smd.modes.EVAL, smd.modes.PREDICT, smd.modes.GLOBAL]

@@ -9,7 +9,7 @@ import torch
 import smdebug.pytorch as smd
 from smdebug.config.reduction_config import ALLOWED_NORMS, ALLOWED_REDUCTIONS
 from smdebug.exceptions import SMDebugValueError
-from smdebug.pytorch.reductions import reduce_tensor
+from smdebug.pytorch.tensors.reductions import reduce_tensor
 
 OPERATIONS = [*ALLOWED_REDUCTIONS, *ALLOWED_NORMS]
 TENSORS = {

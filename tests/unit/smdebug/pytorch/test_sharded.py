@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from smdebug.pytorch.tensors import get_storable, to_array, view_array
+from smdebug.pytorch.tensors.storable import get_storable, to_array, view_array
 
 # Each worker trains twice, without a hook and with one, and writes down what either training showed.
 SHARDED = """

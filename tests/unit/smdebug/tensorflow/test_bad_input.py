@@ -70,7 +70,7 @@ def test_capture_that_fails_costs_the_value_only(make_hook, run, said, monkeypat
     def fail(self, layer, args, kwargs, result):
         raise RuntimeError("no layer today")
 
-    monkeypatch.setattr("smdebug.tensorflow.taps.Collector.add_call", fail)
+    monkeypatch.setattr("smdebug.tensorflow.steps.taps.Collector.add_call", fail)
     model = make_model()
     bare = make_model()
     fit(bare)

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import smdebug.tensorflow as smd
-from smdebug.tensorflow.model_names import ModelNames
+from smdebug.tensorflow.steps.model_names import ModelNames
 from tests.unit.smdebug.tensorflow.conftest import Recorder, Taped, make_data
 
 X, Y = make_data(16)

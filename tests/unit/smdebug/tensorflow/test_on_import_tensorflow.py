@@ -13,7 +13,7 @@ import tensorflow as tf
 import smdebug
 import smdebug.tensorflow as smd
 from smdebug.tensorflow import on_import_keras
-from smdebug.tensorflow.zero_script_change import KerasWatch
+from smdebug.tensorflow.untouched.zero_script_change import KerasWatch
 
 PTH = Path(smdebug.__file__).with_name("autoload.pth")
 # What a .pth file in site-packages does when Python starts.

@@ -13,13 +13,13 @@ import keras
 import tensorflow as tf
 
 from smdebug.mode_keys import ModeKeys
-from smdebug.tensorflow.taps import Collector, tapped_classes
+from smdebug.tensorflow.steps.taps import Collector, tapped_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from smdebug.tensorflow.model_names import ModelNames
-    from smdebug.tensorflow.wants import Wants
+    from smdebug.tensorflow.steps.model_names import ModelNames
+    from smdebug.tensorflow.steps.wants import Wants
 
 # By mode: the attribute that Keras calls, and the method that it is made of.
 FUNCTIONS = {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from smdebug.pytorch.tensors import view_array
+from smdebug.pytorch.tensors.storable import view_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

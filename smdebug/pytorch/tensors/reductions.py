@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.pytorch.large_reductions import is_large, reduce_large
+from smdebug.pytorch.tensors.large_reductions import is_large, reduce_large
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

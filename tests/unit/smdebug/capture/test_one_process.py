@@ -7,7 +7,8 @@ import pickle
 
 import pytest
 
-from smdebug.capture.hook import AbsentHook, BaseHook
+from smdebug.capture.hook import BaseHook
+from smdebug.capture.one_process import AbsentHook
 from smdebug.capture.singleton import del_hook
 
 

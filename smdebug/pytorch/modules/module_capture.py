@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from smdebug.pytorch.call_context import is_training_call
-from smdebug.pytorch.module_callbacks import ModuleCallback, register_forward_hook
+from smdebug.pytorch.modules.call_context import is_training_call
+from smdebug.pytorch.modules.module_callbacks import ModuleCallback, register_forward_hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from smdebug.capture.saving_plan import StepPlan
-    from smdebug.tensorflow.model_names import ModelNames
-    from smdebug.tensorflow.registered_models import RegisteredModels
+    from smdebug.tensorflow.steps.model_names import ModelNames
+    from smdebug.tensorflow.steps.registered_models import RegisteredModels
 
 
 class Selected:

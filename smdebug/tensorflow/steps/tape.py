@@ -15,9 +15,9 @@ import tensorflow as tf
 
 from smdebug.barrier import guarded
 from smdebug.logger import get_logger
-from smdebug.tensorflow.caller import is_inside_keras_loop
-from smdebug.tensorflow.model_names import get_gradient_name, get_optimizer_variables, get_path
-from smdebug.tensorflow.taps import Collector, tapped_classes
+from smdebug.tensorflow.steps.model_names import get_gradient_name, get_optimizer_variables, get_path
+from smdebug.tensorflow.steps.taps import Collector, tapped_classes
+from smdebug.tensorflow.untouched.caller import is_inside_keras_loop
 from smdebug.tensorflow.values import is_value, to_dense
 
 if TYPE_CHECKING:

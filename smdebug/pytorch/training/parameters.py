@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from torch.nn.parameter import Parameter, is_lazy
 
-from smdebug.pytorch.call_context import is_in_backward
-from smdebug.pytorch.sharded import find_sharded_parameters, is_sharded
+from smdebug.pytorch.modules.call_context import is_in_backward
+from smdebug.pytorch.training.sharded import find_sharded_parameters, is_sharded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
     from smdebug.capture.saving_plan import StepPlan
-    from smdebug.pytorch.loss_scales import LossScales
+    from smdebug.pytorch.training.loss_scales import LossScales
 
 
 class ParameterCapture:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import nn
 
-from smdebug.pytorch.call_context import is_training_call
+from smdebug.pytorch.modules.call_context import is_training_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

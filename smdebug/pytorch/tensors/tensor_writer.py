@@ -12,10 +12,10 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from smdebug.capture.tensor_writer import TensorWriter
 from smdebug.exceptions import SMDebugValueError
 from smdebug.format.reductions import get_reduction_tensor_name
-from smdebug.pytorch.device_queue import DeviceQueue
-from smdebug.pytorch.reductions import reduce_tensor
-from smdebug.pytorch.sharded import get_local_part
-from smdebug.pytorch.tensors import get_storable, take_off_transforms, to_array
+from smdebug.pytorch.tensors.device_queue import DeviceQueue
+from smdebug.pytorch.tensors.reductions import reduce_tensor
+from smdebug.pytorch.tensors.storable import get_storable, take_off_transforms, to_array
+from smdebug.pytorch.training.sharded import get_local_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable

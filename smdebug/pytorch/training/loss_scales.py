@@ -9,8 +9,8 @@ import torch
 from torch.autograd import Variable
 
 from smdebug.barrier import guarded
-from smdebug.pytorch.call_context import get_backward_pass
-from smdebug.pytorch.sharded import get_local_part
+from smdebug.pytorch.modules.call_context import get_backward_pass
+from smdebug.pytorch.training.sharded import get_local_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,9 +18,9 @@ from smdebug.tensorflow.values import is_value, to_dense
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from smdebug.tensorflow.model_names import ModelNames
-    from smdebug.tensorflow.registered_models import RegisteredModels
-    from smdebug.tensorflow.wants import Wants
+    from smdebug.tensorflow.steps.model_names import ModelNames
+    from smdebug.tensorflow.steps.registered_models import RegisteredModels
+    from smdebug.tensorflow.steps.wants import Wants
 
 
 class Collector:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smdebug.tensorflow.model_names import ModelNames
+from smdebug.tensorflow.steps.model_names import ModelNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

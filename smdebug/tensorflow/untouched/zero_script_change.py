@@ -49,7 +49,7 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
                 self._is_making = False
 
     def _make(self) -> None:
-        from smdebug.tensorflow.unattended_hook import UnattendedKerasHook
+        from smdebug.tensorflow.untouched.unattended_hook import UnattendedKerasHook
 
         self.hook = UnattendedKerasHook.create_from_json_file()
         self.say_capturing("Keras", self.hook)
@@ -79,7 +79,7 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
     @guarded("a step")
     def on_push(self, *, is_new: bool) -> None:
         """Note that a tape records."""
-        from smdebug.tensorflow.caller import is_inside_keras_loop
+        from smdebug.tensorflow.untouched.caller import is_inside_keras_loop
 
         hook = self.hook if is_inside_keras_loop() else self.get_hook(make=is_new)
         if hook is not None:

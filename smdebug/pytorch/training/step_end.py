@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
-from smdebug.pytorch.call_context import is_in_backward
+from smdebug.pytorch.modules.call_context import is_in_backward
 
 _is_compiling = torch.compiler.is_compiling
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from torch.utils.hooks import RemovableHandle
 
-    from smdebug.pytorch.parameters import ParameterCapture
+    from smdebug.pytorch.training.parameters import ParameterCapture
 
 
 class TellsOfEnd(Protocol):

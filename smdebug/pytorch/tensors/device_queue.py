@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from smdebug.pytorch.tensors import get_storable
+from smdebug.pytorch.tensors.storable import get_storable
 
 if TYPE_CHECKING:
     from smdebug.writing.step_writer import StepWriter

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from smdebug.pytorch.module_capture import ModuleCapture
+    from smdebug.pytorch.modules.module_capture import ModuleCapture
 
 
 def choose_model_name(module: nn.Module, taken: Collection[str]) -> str:

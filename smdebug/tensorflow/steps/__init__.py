@@ -1,0 +1,1 @@
+"""What a step shows: of Keras' own loops, of tapes, and of graphs."""
