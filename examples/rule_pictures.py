@@ -20,7 +20,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.rules.builtin import find_built_in_rule
 from smdebug.rules.builtin.stalled_training_rule import StalledTrainingRule
 from smdebug.rules.evaluator import evaluate
-from smdebug.rules.rule_report import PLOT_FILE, RuleReport
+from smdebug.rules.report.rule_report import PLOT_FILE, RuleReport
 from smdebug.storage.output import write_whole_file
 from smdebug.trials import create_trial
 from smdebug.writing.file_writer import FileWriter

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
+from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     import pandas
 
     from smdebug.format.tensor_location import TensorLocation
-    from smdebug.trials.trial import Trial
+    from smdebug.reading.open_run import OpenRun
 
 COLUMNS = ("step", "mode", "mode_step", "worker", "tensor", "reduction", "value")
 # A record with one number in it is no longer than this, unless its name is: larger ones are not read to find out.
@@ -23,7 +24,7 @@ _Row = tuple[int, str | None, int | None, str, str, str | None, float]
 
 
 def build_frame(
-    trial: Trial,
+    trial: OpenRun,
     regex: str | Iterable[str] | None = None,
     *,
     mode: ModeKeys = ModeKeys.GLOBAL,
@@ -56,7 +57,7 @@ def build_frame(
     return pandas.DataFrame.from_records(rows, columns=list(COLUMNS))
 
 
-def _list_rows(trial: Trial, names: set[str], mode: ModeKeys, *, with_values: bool) -> Iterator[_Row]:
+def _list_rows(trial: OpenRun, names: set[str], mode: ModeKeys, *, with_values: bool) -> Iterator[_Row]:
     places: list[tuple[int, tuple[str, str, str | None], TensorLocation]] = []
     for mode_step in trial.steps(mode, show_incomplete_steps=True):
         step = trial.global_step(mode, mode_step)
@@ -72,7 +73,7 @@ def _list_rows(trial: Trial, names: set[str], mode: ModeKeys, *, with_values: bo
                 for (reduction, of_absolute), location in sorted(saved.reductions.items()):
                     places.append((step, (worker, name, f"{'abs_' if of_absolute else ''}{reduction}"), location))
     keys = iter([key for _, key, _ in places])
-    for step, location in trial.read_ahead([(step, location) for step, _, location in places]):
+    for step, location in trial.reader.read_ahead([(step, location) for step, _, location in places]):
         worker, name, shown = next(keys)
         value = _read_number(trial, name, location, step)
         if value is not None:
@@ -84,11 +85,11 @@ def _may_be_scalar(location: TensorLocation) -> bool:
     return location.length <= _SCALAR_BYTES + 4 * len(location.tensorname)
 
 
-def _read_number(trial: Trial, name: str, location: TensorLocation, step: int) -> float | None:
+def _read_number(trial: OpenRun, name: str, location: TensorLocation, step: int) -> float | None:
     try:
-        value: Any = trial.read_location(name, location, step)
+        value: Any = trial.reader.read(name, location, step)
     except TensorUnavailableForStep as error:
-        trial.logger.warning("%s", error)
+        get_logger().warning("%s", error)
         return None
     if value.size != 1 or value.dtype.kind not in "biuf":
         return None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from smdebug.trials.trial import Trial
+    from smdebug.reading.open_run import OpenRun
 
 _SIZE_INCHES = (8.0, 4.5)
 # More names than this do not fit beside the picture.
@@ -24,7 +24,7 @@ _LEGEND_LINES = 30
 
 
 def plot(
-    trial: Trial,
+    trial: OpenRun,
     tensors: str | Iterable[str],
     reduction: str | None = None,
     *,
@@ -84,7 +84,7 @@ def plot(
 
 
 def plot_histogram(
-    trial: Trial,
+    trial: OpenRun,
     tname: str,
     *,
     mode: ModeKeys = ModeKeys.GLOBAL,
@@ -145,7 +145,7 @@ def plot_histogram(
     return axes
 
 
-def _find_names(trial: Trial, tensors: str | Iterable[str], mode: ModeKeys) -> list[str]:
+def _find_names(trial: OpenRun, tensors: str | Iterable[str], mode: ModeKeys) -> list[str]:
     wanted = [tensors] if isinstance(tensors, str) else list(tensors)
     found: dict[str, None] = {}
     for each in wanted:

@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from smdebug.trials.trial import Trial
+    from smdebug.reading.open_run import OpenRun
 
 _TRAILING_NUMBER = re.compile(r"(\d+)$")
 
 
 @contextmanager
-def no_refresh(trials: Trial | Iterable[Trial]) -> Iterator[None]:
+def no_refresh(trials: OpenRun | Iterable[OpenRun]) -> Iterator[None]:
     """Within the block no question to these trials looks for new steps. Afterwards they are as they were before."""
     with _dynamic_refresh(trials, on=False):
         yield
 
 
 @contextmanager
-def refresh(trials: Trial | Iterable[Trial]) -> Iterator[None]:
+def refresh(trials: OpenRun | Iterable[OpenRun]) -> Iterator[None]:
     """Within the block questions to these trials look for new steps. Afterwards they are as they were before."""
     with _dynamic_refresh(trials, on=True):
         yield
 
 
 @contextmanager
-def _dynamic_refresh(trials: Trial | Iterable[Trial], *, on: bool) -> Iterator[None]:
+def _dynamic_refresh(trials: OpenRun | Iterable[OpenRun], *, on: bool) -> Iterator[None]:
     chosen: list[Any] = [trials] if hasattr(trials, "dynamic_refresh") else list(trials)
     before = [trial.dynamic_refresh for trial in chosen]
     for trial in chosen:

@@ -284,8 +284,8 @@ class PathIndexReader:
         return places, names[-1] if names else start_after_key
 
     def fetch_tensor_value(self, tensor_location: TensorLocation) -> NDArray[Any]:
-        """The value of a record; errors as `smdebug.reading.reader.read_tensor` raises them."""
-        from smdebug.reading.reader import read_tensor
+        """The value of a record; errors as `smdebug.reading.records.read_tensor` raises them."""
+        from smdebug.reading.records import read_tensor
 
         return read_tensor(self._files, tensor_location)
 

@@ -1,7 +1,7 @@
 """Noticing that a tensor is read step after step, and having the next steps fetched together before they are asked for.
 
 A loop over `value(step)` on S3 would wait for one answer after the other. From the third step in a row on, the records
-of the next ones are asked for at once: 4 of them at first, then 16, then 64.
+of the next ones are asked for at once: as many as were read in a row so far, so that no more than as many are in vain.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from smdebug.format.tensor_location import TensorLocation
 
 _IN_A_ROW = 3
-_GROWTH = 4
 _MOST_STEPS = 64
 _MOST_BYTES = 8 * 1024 * 1024
 
@@ -39,7 +38,6 @@ class ReadAhead:
         self._prefetch = prefetch
         self._expected: int | None = None
         self._in_a_row = 0
-        self._together = _GROWTH
         self._fetched: set[int] = set()
 
     def note(self, step: int) -> None:
@@ -47,14 +45,14 @@ class ReadAhead:
         if step == self._expected:
             self._in_a_row += 1
         else:
-            self._in_a_row, self._together = 1, _GROWTH
+            self._in_a_row = 1
         if self._in_a_row >= _IN_A_ROW and step not in self._fetched:
             self._fetch(step)
         following = self._list_next(step, 1)
         self._expected = following[0] if following else None
 
     def _fetch(self, step: int) -> None:
-        steps = [step, *self._list_next(step, self._together - 1)]
+        steps = [step, *self._list_next(step, min(self._in_a_row, _MOST_STEPS) - 1)]
         locations: list[TensorLocation] = []
         size = 0
         for each in steps:
@@ -69,4 +67,3 @@ class ReadAhead:
             self._fetched.add(each)
         self._prefetch(locations)
         self._fetched = set(steps) & self._fetched
-        self._together = min(self._together * _GROWTH, _MOST_STEPS)

@@ -1,4 +1,4 @@
-"""Reading event files: one record that an index names, or a whole file."""
+"""Reading event files whole, from their first record to their last, without a run or an index."""
 
 from __future__ import annotations
 
@@ -6,124 +6,18 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crc32c import crc32c
-
-from smdebug.exceptions import IndexReaderException, SMDebugError, SMDebugValueError
-from smdebug.format.tfevent import (
-    CHECKSUM_MAGIC_BYTES,
-    WIDENED,
-    Event,
-    decode_event,
-    get_footer,
-    masked_crc32c,
-    read_record,
-)
-from smdebug.reading.record_form import RecordForm, learn_form
+from smdebug.exceptions import SMDebugValueError
+from smdebug.format.tfevent import CHECKSUM_MAGIC_BYTES, decode_event, get_footer, masked_crc32c, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from smdebug.format.tensor_location import TensorLocation
+    from smdebug.format.tfevent import Event
     from smdebug.mode_keys import ModeKeys
-    from smdebug.reading.run_files import RunFiles
 
 _CONSTANT_CHECKSUM = masked_crc32c(CHECKSUM_MAGIC_BYTES)
-
-
-class TensorReader:
-    """Reads single records of a run, and remembers how they are built.
-
-    A tensor's record looks the same at every step but for time, step and numbers. The first one is decoded field by
-    field; of the next ones it is enough to see that name, type and shape stand where they stood, byte for byte.
-
-    Args:
-        files: the files of the run.
-    """
-
-    def __init__(self, files: RunFiles) -> None:
-        self._files = files
-        self._forms: dict[tuple[str, int], RecordForm] = {}
-
-    def read(self, location: TensorLocation) -> NDArray[Any]:
-        """Reads and checks one record.
-
-        What stands in the file goes once through the checksum and once into the array: nothing else is copied.
-
-        Returns:
-            A writable array of the caller's own, aligned, of the shape that was saved and of the dtype that the
-            tensor had: what was widened for the file is narrowed again where numpy has the type (bfloat16 stays
-            float32).
-
-        Raises:
-            FileNotFoundError: the event file is not there.
-            IndexReaderException: the file is cut, its content does not match its checksum, or it holds another
-                tensor.
-        """
-        name, event_file_name, start, length, checksum, true_dtype = location
-        record = self._files.read_range(event_file_name, start, length)
-        if len(record) == length:
-            form = self._forms.get((name, length))
-            found = None if form is None else form.read(record, checksum)
-            if found is None:
-                form = learn_form(record, name)
-                if form is not None:
-                    self._forms[name, length] = form
-                    # The first of its form: that its length matches the checksum of that is looked at, too.
-                    found = form.read(record, checksum) if _has_true_length(record) else None
-            if found is not None:
-                return found if true_dtype is None else _narrow(found, true_dtype)
-        try:
-            payload, end = read_record(record)
-            _check(payload, get_footer(record, end), location)
-            tensor = _find_tensor(decode_event(payload), name)
-        except (SMDebugError, ValueError, OverflowError, MemoryError) as error:
-            raise IndexReaderException(
-                f"event file {self._files.locate(event_file_name)} is damaged at byte {start}: {error}"
-            ) from error
-        return tensor.copy() if true_dtype is None else _narrow(tensor, true_dtype)
-
-
-def read_tensor(files: RunFiles, location: TensorLocation) -> NDArray[Any]:
-    """Reads and checks one record, as `TensorReader.read` does."""
-    return TensorReader(files).read(location)
-
-
-def _has_true_length(record: memoryview) -> bool:
-    try:
-        _, end = read_record(record)
-    except SMDebugError:
-        return False
-    return end == len(record)
-
-
-def _narrow(tensor: NDArray[Any], true_dtype: str) -> NDArray[Any]:
-    # ml_dtypes, which TensorFlow imports, adds types to numpy: what is read must not depend on who was imported.
-    if true_dtype in WIDENED:
-        # With the copy that makes the array the caller's own, whatever the types.
-        return tensor.astype(true_dtype)
-    return tensor.copy()
-
-
-def _check(payload: memoryview, footer: int, location: TensorLocation) -> None:
-    if location.crc32c is not None:
-        found = crc32c(payload)
-        if found != location.crc32c:
-            raise SMDebugValueError(
-                f"its content has CRC-32C {found:#010x}, and {location.crc32c:#010x} was written for it"
-            )
-    elif footer != _CONSTANT_CHECKSUM and footer != masked_crc32c(payload):
-        # smdebug writes the constant, TensorBoard's writers the real one.
-        raise SMDebugValueError("its content does not match its checksum")
-
-
-def _find_tensor(event: Event, name: str) -> NDArray[Any]:
-    for value in event.values:
-        if value.tag == name and value.tensor is not None:
-            return value.tensor
-    found = ", ".join(value.tag for value in event.values) or "nothing"
-    raise SMDebugValueError(f"{name} should be there, and {found} is")
 
 
 class FileReader:

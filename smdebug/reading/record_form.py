@@ -49,6 +49,16 @@ class RecordForm(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
+    @property
+    def elements(self) -> int:
+        """How many numbers there are."""
+        return math.prod(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many bytes of numbers there are."""
+        return self.elements * self.dtype.itemsize
+
     def read(self, record: memoryview, checksum: int | None) -> NDArray[Any] | None:
         """The numbers of a record of the same length, as an array of the caller's own.
 

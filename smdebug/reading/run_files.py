@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import threading
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
@@ -17,7 +16,7 @@ import numpy as np
 from smdebug.format.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF_JOB_FILE, INDEX_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 # Below this many bytes one read call is quicker than setting up a memory map.
@@ -26,11 +25,6 @@ _MAP_FROM_BYTES = 256 * 1024
 # 1024 of them. So many maps at a time, for all runs together; from then on large ranges are copied.
 _MOST_MAPS = 64
 _maps: WeakSet[mmap.mmap] = WeakSet()
-# Event files up to this size are kept in memory, so many bytes of them.
-_KEEP_FILE_BYTES = 2 * 1024 * 1024
-_KEEP_BYTES = 32 * 1024 * 1024
-# How many files are remembered as having been looked at once.
-_TOUCHED_FILES = 4096
 _READ_BYTES = 64 * 1024
 
 
@@ -73,13 +67,13 @@ class RunFiles(Protocol):
         """
         ...
 
-    @property
-    def fetches_together(self) -> bool:
-        """Whether `prefetch` gains anything."""
+    def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
+        """What `read_range` gives for some (name, start, length), read several at a time; None for missing files."""
         ...
 
-    def prefetch(self, ranges: Mapping[str, Iterable[tuple[int, int]]]) -> None:
-        """Announces that `read_range` will soon be asked for these (start, length) of these files."""
+    @property
+    def request_bytes(self) -> int:
+        """How many bytes come in the time that one more request takes; 0 where a request takes next to none."""
         ...
 
     def locate(self, name: str) -> str:
@@ -93,12 +87,6 @@ class LocalRunFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._root = f"{folder}/"
-        # The newest of the small event files that more than one record was read of, whole.
-        self._kept: dict[str, memoryview] = {}
-        self._kept_bytes = 0
-        self._touched: dict[str, None] = {}
-        # Several threads may read a run.
-        self._lock = threading.Lock()
 
     def list_collections_files(self) -> list[str]:
         """See `RunFiles`."""
@@ -139,22 +127,11 @@ class LocalRunFiles:
         """See `RunFiles`. Large ranges come as a memory map of their own, without a copy, unless there are many maps.
 
         What is written into such a map is seen by nobody else and never reaches the file.
-
-        A small file is kept whole from the second look at it on: who reads two tensors of a step reads them all.
         """
-        kept = self._kept.get(name)
-        if kept is not None and start + length <= len(kept):
-            return kept[start : start + length]
         descriptor = os.open(self._root + name, os.O_RDONLY)
         try:
             if length < _MAP_FROM_BYTES:
-                if name not in self._touched:
-                    self._touch(name)
-                    return memoryview(os.pread(descriptor, length, start))
-                size = os.fstat(descriptor).st_size
-                if size > _KEEP_FILE_BYTES:
-                    return memoryview(os.pread(descriptor, length, start))
-                return self._keep(name, os.pread(descriptor, size, 0))[start : start + length]
+                return memoryview(os.pread(descriptor, length, start))
             end = min(start + length, os.fstat(descriptor).st_size)
             if end <= start:
                 return memoryview(b"")
@@ -168,33 +145,24 @@ class LocalRunFiles:
         finally:
             os.close(descriptor)
 
-    def prefetch(self, ranges: Mapping[str, Iterable[tuple[int, int]]]) -> None:
-        """Does nothing: the operating system's page cache is as near as memory of ours would be."""
+    def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
+        """See `RunFiles`. One after the other: the operating system's page cache is as near as memory of ours."""
+        return [self._read_if_there(*each) for each in ranges]
+
+    def _read_if_there(self, name: str, start: int, length: int) -> memoryview | None:
+        try:
+            return self.read_range(name, start, length)
+        except FileNotFoundError:
+            return None
+
+    @property
+    def request_bytes(self) -> int:
+        """See `RunFiles`."""
+        return 0
 
     def locate(self, name: str) -> str:
         """See `RunFiles`."""
         return str(self._folder / name)
-
-    @property
-    def fetches_together(self) -> bool:
-        """See `RunFiles`."""
-        return False
-
-    def _touch(self, name: str) -> None:
-        with self._lock:
-            if len(self._touched) >= _TOUCHED_FILES:
-                del self._touched[next(iter(self._touched))]
-            self._touched[name] = None
-
-    def _keep(self, name: str, content: bytes) -> memoryview:
-        view = memoryview(content)
-        with self._lock:
-            dropped = self._kept.pop(name, None)
-            self._kept_bytes += len(content) - (0 if dropped is None else len(dropped))
-            self._kept[name] = view
-            while self._kept_bytes > _KEEP_BYTES:
-                self._kept_bytes -= len(self._kept.pop(next(iter(self._kept))))
-        return view
 
 
 def _measure_file(path: str) -> int | None:

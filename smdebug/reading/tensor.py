@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ class Tensor:
         name: the tensor's name.
         original_name: the name that the framework knows it by; only where shapes were saved.
         trial: the trial it belongs to.
-        cache: whether values that were read are kept in memory.
+        cache: whether values that were read are kept in memory, as far as the reader's bound on it goes.
     """
 
     def __init__(self, name: str, trial: TensorSource, table: StepTable, cache: bool = False) -> None:
@@ -51,7 +52,7 @@ class Tensor:
         self._table = table
         self.cache = cache
         self._index = trial.run_index
-        self._cached: dict[TensorLocation, NDArray[Any]] = {}
+        self._reader = trial.reader
         self._read_ahead: dict[tuple[ModeKeys, str | None], ReadAhead] = {}
 
     @property
@@ -98,7 +99,7 @@ class Tensor:
         """
         self.trial.maybe_refresh()
         location = self._locate(step_num, mode, worker)
-        if self.trial.fetches_together:
+        if self._reader.fetches_together:
             self._get_read_ahead(mode, worker).note(step_num)
         return self._read(location, step_num, mode)
 
@@ -115,7 +116,7 @@ class Tensor:
         many steps are asked for at once. Errors as `value` raises them.
         """
         found = [(step, self._locate(step, mode, worker)) for step in self.steps(mode)]
-        for step, location in self.trial.read_ahead(found):
+        for step, location in self._reader.read_ahead(found):
             yield step, self._read(location, step, mode), location
 
     def shape(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> tuple[int, ...]:
@@ -181,7 +182,7 @@ class Tensor:
     ) -> dict[tuple[str, bool], NDArray[Any]]:
         """The saved reductions by (name, whether of absolute values); nothing is computed. Errors as in `value`."""
         reductions = self._find(step_num, mode, worker).reductions
-        self.trial.prefetch(reductions.values())
+        self._reader.prefetch(reductions.values())
         return {key: self._read(location, step_num, mode) for key, location in reductions.items()}
 
     def workers(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[str]:
@@ -267,12 +268,11 @@ class Tensor:
                 chosen = saved.get(worker or min(saved)) if saved else None
                 return None if chosen is None else chosen.location
 
-            found = self._read_ahead[mode, worker] = ReadAhead(list_next, locate, self.trial.prefetch)
+            prefetch = partial(self._reader.prefetch, announced=False)
+            found = self._read_ahead[mode, worker] = ReadAhead(list_next, locate, prefetch)
         return found
 
     def _read(self, location: TensorLocation, step_num: int, mode: ModeKeys) -> NDArray[Any]:
-        if not self.cache:
-            return self.trial.read_location(self.name, location, step_num, mode)
-        if location not in self._cached:
-            self._cached[location] = self.trial.read_location(self.name, location, step_num, mode)
-        return self._cached[location].copy()
+        if self.cache:
+            return self._reader.read_shared(self.name, location, step_num, mode).copy()
+        return self._reader.read(self.name, location, step_num, mode)

@@ -1,16 +1,13 @@
-"""What a tensor asks of the trial that it belongs to."""
+"""What a tensor asks of the run that it belongs to."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from numpy.typing import NDArray
-
-    from smdebug.format.tensor_location import TensorLocation
-    from smdebug.mode_keys import ModeKeys
+    from smdebug.reading.run_reader import RunReader
     from smdebug.reading.step_index import Layouts, SavedTensor, StepIndex
 
 
@@ -43,12 +40,12 @@ class RunIndexView(Protocol):
         ...
 
     def read_all(self) -> None:
-        """Reads whatever was not read yet."""
+        """Read whatever was not read yet."""
         ...
 
 
 class TensorSource(Protocol):
-    """What a tensor asks of the trial that it belongs to."""
+    """What a tensor asks of the run that it belongs to."""
 
     @property
     def run_index(self) -> RunIndexView:
@@ -56,22 +53,10 @@ class TensorSource(Protocol):
         ...
 
     @property
-    def fetches_together(self) -> bool:
-        """Whether fetching records together gains anything."""
+    def reader(self) -> RunReader:
+        """What reads its records."""
         ...
 
     def maybe_refresh(self) -> None:
-        """Looks for new steps, unless refreshing is off or there can be none."""
-        ...
-
-    def read_location(self, tname: str, location: TensorLocation, step: int, mode: ModeKeys) -> NDArray[Any]:
-        """The array of one record; TensorUnavailableForStep if its file is missing or damaged."""
-        ...
-
-    def prefetch(self, locations: Iterable[TensorLocation]) -> None:
-        """Announces records that will be read next."""
-        ...
-
-    def read_ahead(self, found: Sequence[tuple[int, TensorLocation]]) -> Iterator[tuple[int, TensorLocation]]:
-        """Yields what it is given, and has the records that come next fetched together."""
+        """Look for new steps, unless refreshing is off or there can be none."""
         ...

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.rules.builtin import find_built_in_rule, list_names
+from smdebug.rules.container.rule_preparation import check_other_trials, split_steps
+from smdebug.rules.container.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict
 from smdebug.rules.evaluator import evaluate_to_end
-from smdebug.rules.rule_pages import build_page, describe_rule, get_summary
-from smdebug.rules.rule_preparation import check_other_trials, split_steps
-from smdebug.rules.rule_report import RuleReport
-from smdebug.rules.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict
+from smdebug.rules.report.rule_pages import build_page, describe_rule, get_summary
+from smdebug.rules.report.rule_report import RuleReport
 from smdebug.rules.watched_quantity import to_json_number
 from smdebug.storage.output import is_s3_path
 from smdebug.trials import create_trial

@@ -20,17 +20,17 @@ from smdebug.environment import S3_OUTAGE_WAIT_KEY
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
 from smdebug.logger import get_logger
 from smdebug.rules.built_in_rule import BuiltInRule
-from smdebug.rules.rule_config import (
+from smdebug.rules.container.rule_config import (
     DEFAULT_RULE_CONFIG_PATH,
     RULE_CONFIG_PATH_ENV_STR,
     RuleConfig,
     read_rule_config,
 )
+from smdebug.rules.container.rule_preparation import prepare_rule
+from smdebug.rules.container.run_opening import RuleFiredEarly, wait_for_run
+from smdebug.rules.container.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict, write_verdict
+from smdebug.rules.report.rule_report import RuleReport
 from smdebug.rules.rule_invoker import evaluate_steps
-from smdebug.rules.rule_preparation import prepare_rule
-from smdebug.rules.rule_report import RuleReport
-from smdebug.rules.run_opening import RuleFiredEarly, wait_for_run
-from smdebug.rules.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict, write_verdict
 from smdebug.trials import create_trial
 
 if TYPE_CHECKING:

@@ -67,7 +67,7 @@ class RequiredTensorsForTrial:
                 if not saved:
                     raise TensorUnavailableForStep(name, step)
                 locations += [entry.location for entry in saved.values() if entry.location is not None]
-        self.trial.prefetch(locations)
+        self.trial.reader.prefetch(locations)
 
 
 class RequiredTensors:

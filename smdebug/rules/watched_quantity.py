@@ -2,12 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Longer series are thinned, so that a training of a million steps costs no more memory than one of some thousand.
 MOST_POINTS = 4000
 
 Side = Literal["above", "at or above", "below"]
+
+
+class Limit(NamedTuple):
+    """What a rule measures, and where it fires: the one place at which a value and a threshold are compared.
+
+    Attributes:
+        quantity: what is measured, with its unit.
+        threshold: what it is measured against, in the same unit.
+        fires: on which side of the threshold the rule fires.
+    """
+
+    quantity: str
+    threshold: float
+    fires: Side = "above"
+
+    @overload
+    def is_passed_by(self, value: float, inexact: float = 0.0) -> bool: ...
+
+    @overload
+    def is_passed_by(self, value: NDArray[np.float64], inexact: float = 0.0) -> NDArray[np.bool_]: ...
+
+    def is_passed_by(self, value: Any, inexact: float = 0.0) -> Any:
+        """Whether a value, or each of an array, lies where the rule fires; NaN lies nowhere.
+
+        >>> Limit("loss", 2.0).is_passed_by(2.0), Limit("loss", 2.0, "at or above").is_passed_by(2.0)
+        (False, True)
+        >>> Limit("loss", 2.0, "below").is_passed_by(2.001, inexact=0.001)
+        True
+
+        Args:
+            value: what was measured.
+            inexact: by which part of the threshold it may be wrong; where that decides, it counts as passing.
+        """
+        margin = inexact * abs(self.threshold)
+        if self.fires == "below":
+            return value <= self.threshold + margin if margin else value < self.threshold
+        if self.fires == "at or above" or margin:
+            return value >= self.threshold - margin
+        return value > self.threshold
 
 
 class WatchedQuantity:
@@ -55,9 +98,7 @@ class WatchedQuantity:
         if self.threshold is None or step not in self.steps:
             return False
         value = self.values[self.steps.index(step)]
-        if self.fires == "below":
-            return value < self.threshold
-        return value > self.threshold or (self.fires == "at or above" and value == self.threshold)
+        return Limit(self.name, self.threshold, self.fires).is_passed_by(value)
 
     def to_json(self) -> dict[str, Any]:
         """The series for a report; numbers that JSON does not have become the texts nan, inf and -inf."""

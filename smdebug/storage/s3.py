@@ -1,17 +1,14 @@
 """A run on S3: few requests, made concurrently where there are several.
 
 A refresh is one LIST that starts after the newest known index file and also sees the end-of-job file, whose name
-sorts after `index/`. Event files are immutable, so a ranged GET takes what follows as well and keeps it: the next
-tensors of the step are then already here.
+sorts after `index/`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import threading
 import time
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +18,10 @@ from smdebug.format.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF
 from smdebug.logger import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-# A ranged GET takes at least this much: about what a connection moves in the time that another request would cost.
-READ_AHEAD_BYTES = 256 * 1024
-# Ranges of one file that lie no further apart are fetched by one GET.
-_MERGE_GAP_BYTES = 1024 * 1024
-# What is kept of event files, for all of them together.
-_KEEP_BYTES = 32 * 1024 * 1024
+# About what a connection moves in the time that another request would cost.
+REQUEST_BYTES = 256 * 1024
 _THREADS = 16
 _ATTEMPTS = 5
 _ANSWER_SECONDS = 30
@@ -187,11 +180,6 @@ class S3RunFiles:
         # Writers collapse repeated slashes as well.
         self._objects = S3Objects(re.sub(r"(?<!:)//+", "/", path), client)
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="smdebug-s3")
-        # Of each event file what was fetched, by its first byte; oldest file first.
-        self._kept: OrderedDict[str, dict[int, bytes]] = OrderedDict()
-        self._kept_bytes = 0
-        # Several threads may read a run.
-        self._lock = threading.Lock()
         self._has_other_keys = False
         # What was listed last when index files were looked for, with sizes.
         self._listed: dict[str, int] = {}
@@ -241,57 +229,22 @@ class S3RunFiles:
 
     def read_range(self, name: str, start: int, length: int) -> memoryview:
         """See `RunFiles`."""
-        kept = self._find_kept(name, start, length)
-        if kept is None:
-            content = self._get(name, start, max(length, READ_AHEAD_BYTES))
-            self._keep(name, start, content)
-            kept = memoryview(content)[:length]
-        return kept
+        return memoryview(self._get(name, start, length))
+
+    def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
+        """See `RunFiles`. One GET each, some of them at a time."""
+        # A pool's thread that once held a large object keeps much of its memory: one request is made right here.
+        get_all = map if len(ranges) == 1 else self._pool.map
+        return list(get_all(lambda part: self._get_if_there(*part), ranges))
 
     @property
-    def fetches_together(self) -> bool:
+    def request_bytes(self) -> int:
         """See `RunFiles`."""
-        return True
-
-    def prefetch(self, ranges: Mapping[str, Iterable[tuple[int, int]]]) -> None:
-        """See `RunFiles`. One GET for all near ranges of a file; stops at what is worth keeping in memory."""
-        wanted: list[tuple[str, int, int]] = []
-        budget = _KEEP_BYTES
-        for name, file_ranges in ranges.items():
-            missing = [part for part in file_ranges if self._find_kept(name, *part) is None]
-            for start, length in _merge(missing):
-                if length <= budget:
-                    wanted.append((name, start, length))
-                    budget -= length
-        # A pool's thread that once held a large object keeps much of its memory: one request is made right here.
-        get_all = map if len(wanted) == 1 else self._pool.map
-        contents = get_all(lambda part: self._get_if_there(*part), wanted)
-        for (name, start, _), content in zip(wanted, contents, strict=True):
-            if content is not None:
-                self._keep(name, start, content)
+        return REQUEST_BYTES
 
     def locate(self, name: str) -> str:
         """See `RunFiles`; a key without scheme and bucket."""
         return self._objects.locate(f"/{name}")
-
-    def _find_kept(self, name: str, start: int, length: int) -> memoryview | None:
-        with self._lock:
-            for kept_start, content in self._kept.get(name, {}).items():
-                if kept_start <= start and start + length <= kept_start + len(content):
-                    self._kept.move_to_end(name)
-                    return memoryview(content)[start - kept_start : start - kept_start + length]
-        return None
-
-    def _keep(self, name: str, start: int, content: bytes) -> None:
-        if len(content) > _KEEP_BYTES:
-            return
-        with self._lock:
-            parts = self._kept.setdefault(name, {})
-            self._kept_bytes += len(content) - len(parts.get(start, b""))
-            parts[start] = content
-            while self._kept_bytes > _KEEP_BYTES:
-                _, dropped = self._kept.popitem(last=False)
-                self._kept_bytes -= sum(map(len, dropped.values()))
 
     def _list(self, under: str, start_after: str) -> dict[str, int]:
         # With the slash, so that run1 does not pick up run10.
@@ -302,21 +255,9 @@ class S3RunFiles:
     def _get(self, name: str, start: int | None = None, length: int = 0) -> bytes:
         return self._objects.get(f"/{name}", start, length)
 
-    def _get_if_there(self, name: str, start: int, length: int) -> bytes | None:
+    def _get_if_there(self, name: str, start: int, length: int) -> memoryview | None:
         try:
-            return self._get(name, start, length)
+            return self.read_range(name, start, length)
         except FileNotFoundError:
             # The read that this was meant for finds out again and names the tensor.
             return None
-
-
-def _merge(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Joins (start, length) pairs of one file that overlap or lie near each other; sorted by start."""
-    merged: list[tuple[int, int]] = []
-    for start, length in sorted(ranges):
-        if merged and start - sum(merged[-1]) <= _MERGE_GAP_BYTES:
-            first, so_far = merged[-1]
-            merged[-1] = (first, max(so_far, start + length - first))
-        else:
-            merged.append((start, length))
-    return merged

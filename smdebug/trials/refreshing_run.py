@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from smdebug.environment import (
     INCOMPLETE_STEP_WAIT_WINDOW_KEY,
-    MISSING_EVENT_FILE_RETRY_LIMIT_KEY,
     TRAINING_END_DELAY_REFRESH_KEY,
     read_number,
 )
-from smdebug.exceptions import IndexReaderException, TensorUnavailableForStep
 from smdebug.format.locations import get_index_path, parse_step, parse_worker, serialize_tf_device
 from smdebug.logger import get_logger
-from smdebug.mode_keys import ModeKeys
 from smdebug.reading.index_reader import IndexReader
-from smdebug.reading.reader import TensorReader
+from smdebug.reading.run_reader import RunReader
 from smdebug.reading.step_table import StepTable
 from smdebug.reading.tensor import Tensor
 from smdebug.trials.run_collections import RunCollections
 from smdebug.trials.run_index import RunIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from smdebug.format.tensor_location import TensorLocation
     from smdebug.reading.run_files import RunFiles
 
 DEFAULT_POLL_INTERVAL_S = 0.05
-# What is fetched together where that gains anything, in bytes and in records.
-_FETCH_BYTES = 8 * 1024 * 1024
-_FETCH_RECORDS = 256
 
 
 class RefreshingRun:
@@ -63,11 +55,10 @@ class RefreshingRun:
         SMDebugValueError: one of these variables is no number; where it is looked at later, from what looks at it.
 
     Attributes:
-        fetches_together: whether `prefetch` gains anything, as it does on S3.
         dynamic_refresh: whether questions look for new steps.
         logger: where what is lost is said.
         run_index: what was saved at each step.
-        files: the files of the run, for those who read records without the trial.
+        reader: reads its records.
     """
 
     def __init__(
@@ -80,8 +71,7 @@ class RefreshingRun:
         cache: bool = False,
         poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
     ) -> None:
-        self.files = self._files = files
-        self.fetches_together = files.fetches_together
+        self._files = files
         self.path = path
         self.name = name if name is not None else path.rpartition("/")[2]
         self.range_steps = _check_range(range_steps)
@@ -94,7 +84,7 @@ class RefreshingRun:
         window = int(read_number(INCOMPLETE_STEP_WAIT_WINDOW_KEY, 1000))
         self._table = StepTable(self._collections.num_workers, window)
         self._tensors: dict[str, Tensor] = {}
-        self._reader = TensorReader(files)
+        self.reader = RunReader(files, self._may_still_come, poll_interval_s)
         self._known_names = 0
         self.run_index = RunIndex(files, self._table)
         self.refresh()
@@ -156,75 +146,6 @@ class RefreshingRun:
         self._find_new(self._table.find_incomplete_step())
         self._table.close()
         self._collections.may_have_grown = True
-
-    def prefetch(self, locations: Iterable[TensorLocation]) -> None:
-        """Announces records that will be read next, so that S3 is asked once for many of them."""
-        ranges: dict[str, list[tuple[int, int]]] = {}
-        for location in locations:
-            ranges.setdefault(location.event_file_name, []).append((location.start_idx, location.length))
-        self._files.prefetch(ranges)
-
-    def read_ahead(self, found: Sequence[tuple[int, TensorLocation]]) -> Iterator[tuple[int, TensorLocation]]:
-        """Yields what it is given, and has the records that come next fetched together where that gains anything."""
-        if not self._files.fetches_together:
-            yield from found
-            return
-        part: list[tuple[int, TensorLocation]] = []
-        size = 0
-        for each in found:
-            if part and (size + each[1].length > _FETCH_BYTES or len(part) == _FETCH_RECORDS):
-                self.prefetch(location for _, location in part)
-                yield from part
-                part, size = [], 0
-            part.append(each)
-            size += each[1].length
-        self.prefetch(location for _, location in part)
-        yield from part
-
-    def read_location(
-        self, tname: str, location: TensorLocation, step: int, mode: ModeKeys = ModeKeys.GLOBAL
-    ) -> NDArray[Any]:
-        """Reads the record at a location.
-
-        Args:
-            tname: tensor, for the message.
-            location: the record.
-            step: step in the mode's numbers, for the message.
-            mode: what the step counts.
-
-        Returns:
-            A writable array of the caller's own.
-
-        Raises:
-            TensorUnavailableForStep: the event file is missing, cut or damaged; the rest of the run can be read.
-        """
-        try:
-            return self._reader.read(location)
-        except IndexReaderException as error:
-            raise TensorUnavailableForStep(tname, step, mode, detail=str(error)) from error
-        except FileNotFoundError:
-            return self._read_when_it_comes(tname, location, step, mode)
-        except OSError as error:
-            where = self._files.locate(location.event_file_name)
-            detail = f"event file {where} cannot be read ({error})"
-            raise TensorUnavailableForStep(tname, step, mode, detail=detail) from error
-
-    def _read_when_it_comes(self, tname: str, location: TensorLocation, step: int, mode: ModeKeys) -> NDArray[Any]:
-        retries_left = read_number(MISSING_EVENT_FILE_RETRY_LIMIT_KEY, 100)
-        while True:
-            # Asked before the file: it may come, and the job end, between the two.
-            is_last = retries_left <= 0 or not self._may_still_come(location)
-            try:
-                return self._reader.read(location)
-            except IndexReaderException as error:
-                raise TensorUnavailableForStep(tname, step, mode, detail=str(error)) from error
-            except FileNotFoundError as lost:
-                if is_last:
-                    where = self._files.locate(location.event_file_name)
-                    detail = f"event file {where} is missing"
-                    raise TensorUnavailableForStep(tname, step, mode, detail=detail) from lost
-            retries_left -= 1
-            time.sleep(self.poll_interval_s)
 
     def _may_still_come(self, location: TensorLocation) -> bool:
         """Whether an event file that is missing may be on its way: the newest of its worker, of a running job."""

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from smdebug.mode_keys import ModeKeys
-    from smdebug.trials.trial import Trial
+    from smdebug.reading.open_run import OpenRun
 
 
-def read_step_data(trial: Trial, names: Iterable[str], step: int, mode: ModeKeys) -> list[NDArray[Any]]:
+def read_step_data(trial: OpenRun, names: Iterable[str], step: int, mode: ModeKeys) -> list[NDArray[Any]]:
     """The values of those of the tensors that a step has, ordered by the number that a name ends in.
 
     Args:

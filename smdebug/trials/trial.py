@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from smdebug.analysis import plots
+from smdebug.analysis.frames import build_frame
 from smdebug.config.collection import Collection
 from smdebug.exceptions import NoMoreData, SMDebugValueError, StepUnavailable, TensorUnavailable
 from smdebug.format.arguments import check_mode
@@ -13,6 +16,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.reading.step_table import StepState
 from smdebug.trials.refreshing_run import DEFAULT_POLL_INTERVAL_S, RefreshingRun
 from smdebug.trials.step_data import read_step_data
+from smdebug.trials.step_tensors import StepTensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,6 +35,11 @@ class Trial(RefreshingRun):
 
     `RefreshingRun` says what it is made of, how it looks for new steps, and which environment variables it obeys.
     """
+
+    @cached_property
+    def step_tensors(self) -> StepTensors:
+        """The tensors of one step after the other, found once for all rules that look at them."""
+        return StepTensors(self)
 
     def tensor_names(
         self,
@@ -227,8 +236,6 @@ class Trial(RefreshingRun):
         self, regex: str | Iterable[str] | None = None, *, mode: ModeKeys = ModeKeys.GLOBAL, with_values: bool = True
     ) -> pandas.DataFrame:
         """A long table of the scalars and reductions of the run; see `smdebug.analysis.frames.build_frame`."""
-        from smdebug.analysis.frames import build_frame
-
         return build_frame(self, regex, mode=mode, with_values=with_values)
 
     def plot(
@@ -241,9 +248,7 @@ class Trial(RefreshingRun):
         axes: Axes | None = None,
     ) -> Axes:
         """A scalar or a reduction over steps, one line a tensor and worker; see `smdebug.analysis.plots.plot`."""
-        from smdebug.analysis.plots import plot
-
-        return plot(self, tensors, reduction, mode=mode, abs=abs, axes=axes)
+        return plots.plot(self, tensors, reduction, mode=mode, abs=abs, axes=axes)
 
     def plot_histogram(
         self,
@@ -255,9 +260,7 @@ class Trial(RefreshingRun):
         axes: Axes | None = None,
     ) -> Axes:
         """How a tensor's values are spread, over steps; see `smdebug.analysis.plots.plot_histogram`."""
-        from smdebug.analysis.plots import plot_histogram
-
-        return plot_histogram(self, tname, mode=mode, worker=worker, bins=bins, axes=axes)
+        return plots.plot_histogram(self, tname, mode=mode, worker=worker, bins=bins, axes=axes)
 
     def _resolve_collection(self, collection: str | Collection) -> Collection:
         if isinstance(collection, str):

@@ -7,23 +7,34 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
+from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import number
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from smdebug.rules.step_values import Place
+    from smdebug.reading.stacks import StackRows
+    from smdebug.trials.step_tensors import Place
 
-_QUANTITY = "zeros (%)"
 # Each of them is 0 only if every element is.
 _ZERO_ONLY_IF_ALL = (("max", True), ("mean", True), ("sum", True), ("l1", False), ("l2", False), ("l1", True))
 
 
-def compute_zero_percent(values: NDArray[Any]) -> float:
-    """Percentage of elements that are 0; of an empty array 0."""
-    return 100.0 * (values.size - int(np.count_nonzero(values))) / values.size if values.size else 0.0
+def compute_zero_percent(zeros: Any, size: Any) -> Any:
+    """Percentage of elements that are 0, of one tensor or of each of many.
+
+    >>> compute_zero_percent(3, 4)
+    75.0
+    """
+    return 100.0 * zeros / size
+
+
+def _measure(rows: StackRows) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = compute_zero_percent(measure(rows, "zeros"), measure(rows, "size"))
+    return found
 
 
 class AllZero(BuiltInRule):
@@ -48,34 +59,31 @@ class AllZero(BuiltInRule):
     def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
         super().__init__(base_trial, other_trials, **given)
         self.require_choice()
+        self._limits = [Limit("zeros (%)", self.values["threshold"], "at or above")]
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a tensor is zero at this global step; TensorUnavailableForStep if none can be judged."""
-        names = self.chosen_names(step)
-        selection = self.select(names, step)
-        if selection is not None:
-            zeros = 100.0 * selection.measure("zeros") / selection.measure("size")
-            self.watch_nearest(_QUANTITY, step, selection, zeros, self.values["threshold"], "at or above")
-            return self.inspect_doubtful(selection, step, zeros >= self.values["threshold"], self._judge)
-        places = self.places(names, step)
-        self.prefetch(places)
-        return self.inspect(places, self._judge)
+        return self.inspect_measured(self.chosen_names(step), step, self._limits, _measure, self._judge)
 
     def _judge(self, place: Place) -> bool | None:
-        threshold: float = self.values["threshold"]
-        values = self.read(place)
+        values = self.tensors.read(place)
         if values is not None and not values.size:
             return False
-        zeros = self._percent_by_reductions(place) if values is None else compute_zero_percent(values)
+        if values is None:
+            zeros = self._percent_by_reductions(place)
+        else:
+            zeros = compute_zero_percent(values.size - int(np.count_nonzero(values)), values.size)
         if zeros is None:
             return None
-        self.watch_at(_QUANTITY, place, zeros, threshold, "at or above")
-        if zeros < threshold:
-            return False
-        return self.find_at(place, zeros, threshold, f"{zeros:.4g} % of its values are 0, threshold {threshold:g} %")
+        return self.weigh(
+            place,
+            zeros,
+            self._limits,
+            lambda limit: f"{zeros:.4g} % of its values are 0, threshold {limit.threshold:g} %",
+        )
 
     def _percent_by_reductions(self, place: Place) -> float | None:
-        found = (self.read_reduction(place, *key) for key in _ZERO_ONLY_IF_ALL)
+        found = (self.tensors.read_reduction(place, *key) for key in _ZERO_ONLY_IF_ALL)
         size = next((value for value in found if value is not None), None)
         if size is None:
             return None

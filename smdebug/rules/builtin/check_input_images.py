@@ -9,6 +9,7 @@ import numpy as np
 
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import integer, number, regex
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from smdebug.mode_keys import ModeKeys
-    from smdebug.rules.step_values import Place
+    from smdebug.trials.step_tensors import Place
 
 _COLLECTION = "input_image"
 # What a whole PyTorch model (called by its class), a Keras model or its input layer is given.
@@ -38,7 +39,11 @@ class ChannelSums:
 
 
 def sum_channels(images: NDArray[Any], channel: int) -> ChannelSums:
-    """Adds up a batch of images, (images, ...) with the channels on axis `channel`."""
+    """Adds up a batch of images, (images, ...) with the channels on axis `channel`.
+
+    >>> sum_channels(np.ones((2, 3, 4, 4)), 1)
+    ChannelSums(images=2, values=32, sums=array([32., 32., 32.]))
+    """
     sums = images.sum(axis=tuple(axis for axis in range(images.ndim) if axis != channel), dtype=np.float64)
     return ChannelSums(len(images), images.size // images.shape[channel], sums)
 
@@ -76,27 +81,27 @@ class CheckInputImages(BuiltInRule):
 
     def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
         super().__init__(base_trial, other_trials, **given)
+        self._limit = Limit("largest mean of a channel, without its sign", self.values["threshold_mean"])
         self._sums: dict[tuple[str, ModeKeys | None], ChannelSums] = {}
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether the images up to this global step are not normalised."""
-        places = self.places(self.choose_names(step, (), self.values["regex"]), step)
+        places = self.tensors.places(self.tensors.choose(step, (), self.values["regex"]), step)
         if self.is_default("regex"):
             chosen = {place.name for place in places}
-            more = set(self.choose_names(step, (_COLLECTION,), _MODEL_INPUTS)) - chosen
-            in_collection = set(self.choose_names(step, (_COLLECTION,), None))
-            others = self.places(sorted(more), step)
+            more = set(self.tensors.choose(step, (_COLLECTION,), _MODEL_INPUTS)) - chosen
+            in_collection = set(self.tensors.choose(step, (_COLLECTION,)))
+            others = self.tensors.places(sorted(more), step)
             places += [place for place in others if place.name in in_collection or self._has_four_axes(place)]
-        self.prefetch(places)
         return self.inspect(places, self._judge)
 
     def _has_four_axes(self, place: Place) -> bool:
-        values = self.read(place)
+        values = self.tensors.read(place)
         return values is not None and values.ndim == 4
 
     def _judge(self, place: Place) -> bool | None:
         channel: int = self.values["channel"]
-        images = self.read(place)
+        images = self.tensors.read(place)
         if images is None or images.ndim < 3 or channel >= images.ndim or not images.size:
             return None
         key = place.name, self.base_trial.mode(place.step)
@@ -104,17 +109,17 @@ class CheckInputImages(BuiltInRule):
         if seen is not None and len(seen.sums) == len(new.sums):
             new = ChannelSums(seen.images + new.images, seen.values + new.values, seen.sums + new.sums)
         self._sums[key] = new
-        limit: float = self.values["threshold_mean"]
         # A channel with NaN has no mean; the others have theirs.
         worst = int(np.nan_to_num(np.abs(new.means), nan=-1.0, posinf=np.inf).argmax())
         mean = float(new.means[worst])
         if new.images < self.values["threshold_samples"]:
             return False
-        self.watch_at("largest mean of a channel, without its sign", place, abs(mean), limit)
-        if not abs(mean) > limit:
+        self.watch_limit(self._limit, place.step, abs(mean), place.name, place.worker)
+        if not self._limit.is_passed_by(abs(mean)):
             return False
+        threshold = self._limit.threshold
         text = (
             f"channel {worst} has mean {mean:.4g} over {new.images} images, further from 0 than "
-            f"threshold_mean {limit:g}"
+            f"threshold_mean {threshold:g}"
         )
-        return self.find_at(place, mean, limit, text)
+        return self.find(place.name, place.step, mean, threshold, text, place.worker)

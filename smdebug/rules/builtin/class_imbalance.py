@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
-from smdebug.rules.classes import IGNORED, order_scores, to_labels, to_predicted
+from smdebug.rules.measuring.classes import IGNORED, order_scores, to_labels, to_predicted
 from smdebug.rules.parameters import boolean, integer, number, regex
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,11 @@ _LOSS_INPUTS = {"labels_regex": rf"{_CLASSES_LOSS}_input_1$", "predictions_regex
 
 
 def compute_imbalance(counts: Mapping[int, int]) -> float:
-    """Largest count of a class divided by the smallest; classes never seen are not known."""
+    """Largest count of a class divided by the smallest; classes never seen are not known.
+
+    >>> compute_imbalance({0: 30, 1: 10})
+    3.0
+    """
     return max(counts.values()) / min(counts.values()) if counts else 1.0
 
 
@@ -86,15 +91,15 @@ class ClassImbalance(BuiltInRule):
         return self._judge(names[0], step, counts, wrong)
 
     def _names(self, parameter: str, step: int) -> list[str]:
-        names = self.choose_names(step, (), self.values[parameter])
+        names = self.tensors.choose(step, (), self.values[parameter])
         if not names and self.is_default(parameter):
-            names = self.choose_names(step, (), [_LOSS_INPUTS[parameter]])
+            names = self.tensors.choose(step, (), [_LOSS_INPUTS[parameter]])
         return names
 
     def _count(self, name: str, partner: str | None, step: int, counts: dict[int, int], wrong: dict[int, int]) -> None:
-        predictions = {place.worker: place for place in self.places([partner] if partner else [], step)}
-        for place in self.places([name], step):
-            values = self.read(place)
+        predictions = {place.worker: place for place in self.tensors.places([partner] if partner else [], step)}
+        for place in self.tensors.places([name], step):
+            values = self.tensors.read(place)
             labels = None if values is None else to_labels(values)
             if labels is None:
                 continue
@@ -102,32 +107,33 @@ class ClassImbalance(BuiltInRule):
             is_counted = labels != IGNORED
             _add(counts, labels[is_counted])
             other = predictions.get(place.worker)
-            saved = None if other is None else self.read(other)
+            saved = None if other is None else self.tensors.read(other)
             scores = None if saved is None or values is None else order_scores(saved, values)
             predicted = None if scores is None else to_predicted(scores, labels, argmax=self.values["argmax"])
             if predicted is not None:
                 _add(wrong, labels[is_counted & (predicted != labels)])
 
     def _judge(self, name: str, step: int, counts: dict[int, int], wrong: dict[int, int]) -> bool:
-        imbalance, limit = compute_imbalance(counts), self.values["threshold_imbalance"]
+        imbalance = compute_imbalance(counts)
         worst = max(counts, key=lambda each: wrong.get(each, 0) / counts[each])
         fraction = wrong.get(worst, 0) / counts[worst]
-        self.watch("labels of the most / of the least frequent class", step, imbalance, limit, tensor=name)
-        most_wrong = self.values["threshold_misprediction"]
-        self.watch("largest mispredicted share of a class", step, fraction, most_wrong, tensor=name)
-        if imbalance > limit:
-            most, least = max(counts, key=lambda each: counts[each]), min(counts, key=lambda each: counts[each])
+        most, least = max(counts, key=lambda each: counts[each]), min(counts, key=lambda each: counts[each])
+        imbalances = Limit("labels of the most / of the least frequent class", self.values["threshold_imbalance"])
+        mispredictions = Limit("largest mispredicted share of a class", self.values["threshold_misprediction"])
+        self.watch_limit(imbalances, step, imbalance, name)
+        self.watch_limit(mispredictions, step, fraction, name)
+        if imbalances.is_passed_by(imbalance):
             text = (
                 f"{counts[most]} labels of class {most} against {counts[least]} of class {least} make {imbalance:.4g}, "
-                f"above threshold_imbalance {limit:g}"
+                f"above threshold_imbalance {imbalances.threshold:g}"
             )
-            return self.find(name, step, imbalance, limit, text)
-        if fraction > most_wrong:
+            return self.find(name, step, imbalance, imbalances.threshold, text)
+        if mispredictions.is_passed_by(fraction):
             text = (
                 f"{fraction:.4g} of the {counts[worst]} samples of class {worst} were predicted to be another class, "
-                f"above threshold_misprediction {most_wrong:g}"
+                f"above threshold_misprediction {mispredictions.threshold:g}"
             )
-            return self.find(name, step, fraction, most_wrong, text)
+            return self.find(name, step, fraction, mispredictions.threshold, text)
         return False
 
 

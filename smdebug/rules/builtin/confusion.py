@@ -8,21 +8,25 @@ import numpy as np
 
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
-from smdebug.rules.classes import count_pairs, order_scores, to_labels, to_predicted
+from smdebug.rules.measuring.classes import count_pairs, order_scores, to_labels, to_predicted
 from smdebug.rules.parameters import integer, number, text
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from smdebug.rules.step_values import Place
+    from smdebug.trials.step_tensors import Place
 
 
 def compute_shares(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
     """confusion[j][i] / sum over j of confusion[j][i]: what part of the predictions of class i has label j.
 
     Columns of classes that were never predicted are NaN.
+
+    >>> compute_shares(np.array([[9, 0], [1, 0]])).tolist()
+    [[0.9, nan], [0.1, nan]]
     """
     totals = matrix.sum(axis=0, dtype=np.float64)
     return matrix / np.where(totals == 0, np.nan, totals)
@@ -81,11 +85,11 @@ class Confusion(BuiltInRule):
 
     def _choose(self, what: str, step: int) -> list[Place]:
         name: str = self.values[what]
-        names = [name] if name in self.names_at(step) else []
-        return self.places(names or self.choose_names(step, [self.values[f"{what}_collection"]], None), step)
+        names = [name] if name in self.tensors.names(step) else []
+        return self.tensors.places(names or self.tensors.choose(step, [self.values[f"{what}_collection"]]), step)
 
     def _pair(self, labels: Place, predictions: Place) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        raw, saved = self.read(labels), self.read(predictions)
+        raw, saved = self.tensors.read(labels), self.tensors.read(predictions)
         classes = None if raw is None else to_labels(raw)
         scores = None if raw is None or saved is None else order_scores(saved, raw)
         predicted = None if classes is None or scores is None else to_predicted(scores, classes)
@@ -98,33 +102,41 @@ class Confusion(BuiltInRule):
         labels, predicted = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return count_pairs(labels, predicted, self.values["category_no"])
 
-    def _watch(self, place: Place, shares: NDArray[np.float64]) -> None:
-        known = shares[:, np.isfinite(shares[0])]
-        if not known.size:
-            return
-        others = shares.copy()
-        np.fill_diagonal(others, 0)
-        lowest, highest = float(np.nanmin(np.diagonal(shares))), float(np.nanmax(others))
-        self.watch_at("smallest share of right predictions of a class", place, lowest, self.values["min_diag"], "below")
-        self.watch_at("largest share of one wrong label", place, highest, self.values["max_off_diag"])
-
     def _judge(self, place: Place, matrix: NDArray[np.int64]) -> bool:
         shares = compute_shares(matrix)
-        self._watch(place, shares)
-        for column in np.flatnonzero(np.isfinite(shares[0])):
-            share, limit = float(shares[column, column]), self.values["min_diag"]
-            if share < limit:
-                sentence = f"{share:.4g} of the predictions of class {column} are right, less than min_diag {limit:g}"
-                return self.find(place.name, place.step, share, limit, sentence)
-            others = shares[:, column].copy()
-            others[column] = 0
-            worst, limit = int(others.argmax()), self.values["max_off_diag"]
-            if others[worst] > limit:
-                sentence = (
-                    f"{others[worst]:.4g} of the predictions of class {column} have label {worst}, more than "
-                    f"max_off_diag {limit:g}"
-                )
-                return self.find(place.name, place.step, float(others[worst]), limit, sentence)
+        right = Limit("smallest share of right predictions of a class", self.values["min_diag"], "below")
+        wrong = Limit("largest share of one wrong label", self.values["max_off_diag"])
+        others = shares.copy()
+        np.fill_diagonal(others, 0)
+        columns = np.flatnonzero(np.isfinite(shares[0])).tolist()
+        # All are watched before one fires.
+        for column in columns:
+            self.watch_limit(right, place.step, float(shares[column, column]), place.name, place.worker)
+            self.watch_limit(wrong, place.step, float(others[:, column].max()), place.name, place.worker)
+        return any(self._judge_column(place, column, shares, others, right, wrong) for column in columns)
+
+    def _judge_column(
+        self,
+        place: Place,
+        column: int,
+        shares: NDArray[np.float64],
+        others: NDArray[np.float64],
+        right: Limit,
+        wrong: Limit,
+    ) -> bool:
+        share, worst = float(shares[column, column]), int(others[:, column].argmax())
+        highest = float(others[worst, column])
+        if right.is_passed_by(share):
+            limit = right.threshold
+            sentence = f"{share:.4g} of the predictions of class {column} are right, less than min_diag {limit:g}"
+            return self.find(place.name, place.step, share, limit, sentence)
+        if wrong.is_passed_by(highest):
+            limit = wrong.threshold
+            sentence = (
+                f"{highest:.4g} of the predictions of class {column} have label {worst}, more than "
+                f"max_off_diag {limit:g}"
+            )
+            return self.find(place.name, place.step, highest, limit, sentence)
         return False
 
 

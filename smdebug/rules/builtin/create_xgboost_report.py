@@ -10,9 +10,9 @@ import numpy as np
 
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
-from smdebug.rules.classes import count_pairs, pair_classes
-from smdebug.rules.report_notebook import render_notebook
-from smdebug.rules.report_page import render_bars, render_lines, render_page, render_points, render_table
+from smdebug.rules.drawing.html_page import render_bars, render_lines, render_page, render_points, render_table
+from smdebug.rules.drawing.notebook import render_notebook
+from smdebug.rules.measuring.classes import count_pairs, pair_classes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +38,9 @@ def compute_roc(labels: NDArray[Any], scores: NDArray[Any]) -> tuple[list[tuple[
     Returns:
         Points (false positive rate, true positive rate) from (0, 0) to (1, 1), one a distinct score, and the area by
         the trapezoidal rule; NaN where only one class is there.
+
+    >>> compute_roc(np.array([1, 0]), np.array([0.9, 0.1]))
+    ([(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)], 1.0)
     """
     order = np.argsort(-scores, kind="stable")
     positive = labels[order] == 1
@@ -92,10 +95,10 @@ class CreateXgboostReport(BuiltInRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Takes in what this global step holds; always False."""
-        names = self.names_at(step)
+        names = self.tensors.names(step)
         self.inspected += self._take_metrics(step) + self._take_importance(step) + self._take_hyperparameters(step)
         for name in ("labels", "predictions"):
-            values = self.read_first(name, step) if name in names else None
+            values = self.tensors.read_first(name, step) if name in names else None
             if values is not None:
                 setattr(self, f"_{name}", values)
                 self.inspected += 1
@@ -137,25 +140,25 @@ class CreateXgboostReport(BuiltInRule):
         return render_page(f"XGBoost training {self.base_trial.name}: round {self._last_step}", sections)
 
     def _take_metrics(self, step: int) -> int:
-        names = self.choose_names(step, (CollectionKeys.METRICS, CollectionKeys.LOSSES), [_METRICS])
+        names = self.tensors.choose(step, (CollectionKeys.METRICS, CollectionKeys.LOSSES), [_METRICS])
         for name in names:
-            self._metrics.setdefault(name, []).append((step, self.read_mean(name, step)))
+            self._metrics.setdefault(name, []).append((step, self.tensors.read_mean(name, step)))
         return len(names)
 
     def _take_importance(self, step: int) -> int:
-        names = self.choose_names(step, (), [f"^{_IMPORTANCE}"])
+        names = self.tensors.choose(step, (), [f"^{_IMPORTANCE}"])
         if names:
             self._importance = {}
         for name in names:
             kind, _, feature = name.removeprefix(_IMPORTANCE).partition("/")
-            self._importance.setdefault(kind, {})[feature] = self.read_mean(name, step)
+            self._importance.setdefault(kind, {})[feature] = self.tensors.read_mean(name, step)
         return len(names)
 
     def _take_hyperparameters(self, step: int) -> int:
-        names = self.choose_names(step, (), [f"^{_HYPERPARAMETERS}"])
-        for place in self.places(names, step):
+        names = self.tensors.choose(step, (), [f"^{_HYPERPARAMETERS}"])
+        for place in self.tensors.places(names, step):
             if place.saved.location is not None:
-                values = self.read_shared(place.name, place.saved.location, step)
+                values = self.tensors.read_record(place, place.saved.location)
                 listed = ", ".join(str(each) for each in values.reshape(-1).tolist())
                 self._hyperparameters[place.name.removeprefix(_HYPERPARAMETERS)] = listed
         return len(names)

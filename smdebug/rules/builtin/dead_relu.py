@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from smdebug.rules.activations import RELU, ActivationFinder, build_names_regex
 from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.measuring.activations import RELU, ActivationFinder, build_names_regex
 from smdebug.rules.parameters import number, regex
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from smdebug.rules.step_values import Place
+    from smdebug.trials.step_tensors import Place
 
 _COLLECTION = "relu_output"
 
@@ -27,6 +28,9 @@ def compute_dead_percent(outputs: NDArray[Any], threshold_inactivity: float) -> 
         outputs: (samples, ...) as a ReLU made them; every position after the first axis is a unit. An array of fewer
             dimensions is one sample's single unit, or the samples of one unit.
         threshold_inactivity: percent.
+
+    >>> compute_dead_percent(np.array([[0.0, 1.0], [0.0, 0.0]]), 1.0)
+    50.0
     """
     if not outputs.size:
         return 0.0
@@ -70,39 +74,39 @@ class DeadRelu(BuiltInRule):
 
     def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
         super().__init__(base_trial, other_trials, **given)
-        self._finder = ActivationFinder(self.read_first)
+        self._finder = ActivationFinder(self.tensors.read_first)
+        self._limits = [Limit("dead units of a layer (%)", self.values["threshold_layer"])]
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a layer's ReLUs are dead at this global step; TensorUnavailableForStep if no layer can be judged."""
         patterns: list[str] = self.values["tensor_regex"]
-        names = set(self.choose_names(step, (), patterns))
+        names = set(self.tensors.choose(step, (), patterns))
         if self.is_default("tensor_regex"):
-            names.update(self.choose_names(step, (_COLLECTION,), [build_names_regex([RELU], "output")]))
-            found = self._finder.find(self.names_at(step), step)
+            names.update(self.tensors.choose(step, (_COLLECTION,), [build_names_regex([RELU], "output")]))
+            found = self._finder.find(self.tensors.names(step), step)
             names.update(output for (_, output), kind in found.items() if kind == RELU)
-        places = self.places(sorted(names), step)
-        self.prefetch(places)
-        return self.inspect(places, self._judge)
+        return self.inspect(self.tensors.places(sorted(names), step), self._judge)
 
     def _judge(self, place: Place) -> bool | None:
-        inactivity, limit = self.values["threshold_inactivity"], self.values["threshold_layer"]
-        outputs = self.read(place)
+        inactivity: float = self.values["threshold_inactivity"]
+        outputs = self.tensors.read(place)
         dead = self._dead_by_reductions(place) if outputs is None else compute_dead_percent(outputs, inactivity)
         if dead is None:
             return None
-        self.watch_at("dead units of a layer (%)", place, dead, limit)
-        if dead <= limit:
-            return False
-        text = (
-            f"{dead:.4g} % of its units are active in less than {inactivity:g} % of the samples, above threshold_layer "
-            f"{limit:g} %"
+        return self.weigh(
+            place,
+            dead,
+            self._limits,
+            lambda limit: (
+                f"{dead:.4g} % of its units are active in less than {inactivity:g} % of the samples, above "
+                f"threshold_layer {limit.threshold:g} %"
+            ),
         )
-        return self.find_at(place, dead, limit, text)
 
     def _dead_by_reductions(self, place: Place) -> float | None:
-        highest = self.read_reduction(place, "max")
-        highest = self.read_reduction(place, "max", of_absolute=True) if highest is None else highest
+        highest = self.tensors.read_reduction(place, "max")
+        highest = self.tensors.read_reduction(place, "max", of_absolute=True) if highest is None else highest
         if highest is not None and highest <= 0:
             return 100.0 if self.values["threshold_inactivity"] > 0 else 0.0
-        lowest = self.read_reduction(place, "min")
+        lowest = self.tensors.read_reduction(place, "min")
         return 0.0 if lowest is not None and lowest > 0 else None

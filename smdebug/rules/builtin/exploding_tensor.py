@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from smdebug.rules.built_in_rule import TENSOR_CHOICE, BuiltInRule
+from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import boolean
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from smdebug.format.tensor_location import TensorLocation
     from smdebug.reading.step_index import SavedTensor
+    from smdebug.trials.step_tensors import Place
 
 # Reductions that hold NaN or an infinity only if the tensor does. (A sum may overflow, and the deviation of a single
 # element is NaN.)
@@ -23,7 +26,12 @@ _FAITHFUL = (("min", False), ("max", False), ("min", True), ("max", True))
 
 
 def count_exploded(values: NDArray[Any], *, only_nan: bool) -> int:
-    """How many elements of an array are NaN, or NaN or infinite; 0 for arrays of text, integers or truth values."""
+    """How many elements of an array are NaN, or NaN or infinite; 0 for arrays of text, integers or truth values.
+
+    >>> values = np.array([1.0, np.nan, np.inf])
+    >>> count_exploded(values, only_nan=True), count_exploded(values, only_nan=False)
+    (1, 2)
+    """
     if values.dtype.kind not in "fc":
         return 0
     if only_nan:
@@ -45,43 +53,41 @@ class ExplodingTensor(BuiltInRule):
     example: ClassVar[Mapping[str, str]] = {"collection_names": "gradients", "only_nan": "True"}
     inspects: ClassVar[str] = "tensors with values, or with min or max"
 
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        what = "NaN" if self.values["only_nan"] else "NaN or infinite"
+        self._limit = Limit(f"values that are {what}", 0)
+
     def invoke_at_step(self, step: int) -> bool:
         """Whether a tensor has exploded at this global step."""
         names = self.chosen_names(step)
-        selection = self.select(names, step)
-        if selection is not None:
+        rows = self.tensors.stack(names, step)
+        if rows is not None:
             # A sum of absolute values is finite only if all of them are.
-            odd = ~np.isfinite(selection.measure("abs_mean"))
-            names = sorted(selection.others + [selection.names[at] for at in np.flatnonzero(odd)])
-            self.inspected += len(selection.names) - int(np.count_nonzero(odd))
-            self.watch_nearest(self._quantity, step, selection, np.where(odd, np.nan, 0.0), 0)
-        return self._inspect(names, step)
-
-    @property
-    def _quantity(self) -> str:
-        return "values that are NaN" if self.values["only_nan"] else "values that are NaN or infinite"
-
-    def _inspect(self, names: list[str], step: int) -> bool:
-        only_nan: bool = self.values["only_nan"]
-        places = [
-            (name, worker, location, is_reduction)
-            for name in names
-            for worker, saved in sorted(self.saved(name, step).items())
-            for location, is_reduction in _locate(saved)
+            odd = ~np.isfinite(measure(rows, "abs_mean"))
+            names = sorted(rows.others + [rows.names[at] for at in np.flatnonzero(odd)])
+            self.inspected += len(rows.names) - int(np.count_nonzero(odd))
+            self.watch_nearest(self._limit, step, rows, np.where(odd, np.nan, 0.0))
+        records = [
+            (place, location, is_reduction)
+            for place in self.tensors.places(names, step)
+            for location, is_reduction in _locate(place.saved)
         ]
-        self.prefetch_locations(location for _, _, location, _ in places)
-        for name, worker, location, is_reduction in places:
-            values = self.read_shared(name, location, step)
-            self.inspected += 1
-            exploded = count_exploded(values, only_nan=only_nan)
-            what = "NaN" if only_nan else "NaN or infinite"
-            self.watch(self._quantity, step, exploded, 0, tensor=name, worker=worker)
-            if exploded:
-                text = f"{exploded} of {values.size} values are {what}, and 0 may be"
-                if is_reduction:
-                    text = f"its saved reduction {location.tensorname} is {what}"
-                return self.find(name, step, exploded, 0, text, worker)
-        return False
+        self.base_trial.reader.prefetch(location for _, location, _ in records)
+        return any(self._judge(*record) for record in records)
+
+    def _judge(self, place: Place, location: TensorLocation, is_reduction: bool) -> bool:
+        values = self.tensors.read_record(place, location)
+        self.inspected += 1
+        exploded = count_exploded(values, only_nan=self.values["only_nan"])
+
+        def describe(_: Limit) -> str:
+            what = "NaN" if self.values["only_nan"] else "NaN or infinite"
+            if is_reduction:
+                return f"its saved reduction {location.tensorname} is {what}"
+            return f"{exploded} of {values.size} values are {what}, and 0 may be"
+
+        return self.weigh(place, exploded, [self._limit], describe)
 
 
 def _locate(saved: SavedTensor) -> list[tuple[TensorLocation, bool]]:

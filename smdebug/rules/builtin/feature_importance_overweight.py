@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, ClassVar
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import integer, number, regex
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
 def compute_top_share(importances: Iterable[float], nfeatures: int) -> float:
-    """Sum of the nfeatures largest importances divided by the sum of all; 0 where that is 0."""
+    """Sum of the nfeatures largest importances divided by the sum of all; 0 where that is 0.
+
+    >>> compute_top_share([6.0, 1.0, 2.0, 1.0], 2)
+    0.8
+    """
     ranked = sorted(importances, reverse=True)
     total = math.fsum(ranked)
     return math.fsum(ranked[:nfeatures]) / total if total else 0.0
@@ -45,20 +50,22 @@ class FeatureImportanceOverweight(BuiltInRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a few features weigh too much at this global step."""
-        names = self.choose_names(step, (), self.values["tensor_regex"])
-        self.prefetch(self.places(names, step))
-        importances = {name: self.read_mean(name, step) for name in names}
+        names = self.tensors.choose(step, (), self.values["tensor_regex"])
+        self.tensors.prefetch(self.tensors.places(names, step))
+        importances = {name: self.tensors.read_mean(name, step) for name in names}
         self.inspected += len(names)
-        nfeatures, limit = self.values["nfeatures"], self.values["threshold"]
+        if not names:
+            return False
+        nfeatures: int = self.values["nfeatures"]
         share = compute_top_share(importances.values(), nfeatures)
-        if names:
-            self.watch(f"share of the {nfeatures} most important features", step, share, limit, tensor=names[0])
-        if not share > limit:
+        limit = Limit(f"share of the {nfeatures} most important features", self.values["threshold"])
+        self.watch_limit(limit, step, share, names[0])
+        if not limit.is_passed_by(share):
             return False
         top = sorted(importances, key=lambda name: -importances[name])[:nfeatures]
         listed = ", ".join(name.rpartition("/")[2] for name in top)
         text = (
             f"the {len(top)} most important of {len(names)} features ({listed}) hold {share:.4g} of all importance, "
-            f"above threshold {limit:g}"
+            f"above threshold {limit.threshold:g}"
         )
-        return self.find(top[0], step, share, limit, text)
+        return self.find(top[0], step, share, limit.threshold, text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, USE_LOSSES, BuiltInRule
-from smdebug.rules.losses import choose_collected_losses
+from smdebug.rules.measuring.losses import choose_collected_losses
 from smdebug.rules.parameters import choice, integer, number
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ def compute_fall_percent(before: float, now: float) -> float:
     """By how many percent of |before| the loss fell; negative if it rose. NaN if a loss is no number.
 
     From a loss of 0 no percentage can be taken: the fall is then 0, or infinite with the sign of the change.
+
+    >>> compute_fall_percent(4.0, 3.0), compute_fall_percent(0.0, 1.0)
+    (25.0, -inf)
     """
     if before == 0:
         return now if now == 0 or math.isnan(now) else math.copysign(math.inf, -now)
@@ -31,7 +34,11 @@ def compute_fall_percent(before: float, now: float) -> float:
 
 
 def describe_problem(before: float, now: float, diff_percent: float, increase_threshold_percent: float) -> str | None:
-    """What is wrong with how a loss went from `before` to `now`; None if nothing is."""
+    """What is wrong with how a loss went from `before` to `now`; None if nothing is.
+
+    >>> describe_problem(4.0, 3.0, 10, 5), describe_problem(4.0, 5.0, 10, 5)
+    (None, 'it rose by 25 %, more than increase_threshold_percent 5')
+    """
     fall = compute_fall_percent(before, now)
     if math.isnan(fall):
         return "which is no decrease that could be measured"
@@ -83,9 +90,9 @@ class LossNotDecreasing(BuiltInRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a loss does not decrease as it should, at this global step."""
-        names = set(self.choose_names(step, self._collections, self.values["tensor_regex"]))
+        names = set(self.tensors.choose(step, self._collections, self.values["tensor_regex"]))
         if self.values["use_losses_collection"]:
-            names.update(choose_collected_losses(self, step))
+            names.update(choose_collected_losses(self.tensors, step))
         for name in sorted(names):
             self.inspected += 1
             mode = self._choose_mode(name, step)
@@ -115,7 +122,7 @@ class LossNotDecreasing(BuiltInRule):
         self._last_compared[name, mode] = mode_step
         before_step = self.base_trial.global_step(mode, earlier[0])
         assert before_step is not None
-        before, now = self.read_mean(name, before_step), self.read_mean(name, step)
+        before, now = self.tensors.read_mean(name, before_step), self.tensors.read_mean(name, step)
         diff_percent, rise_percent = self.values["diff_percent"], self.values["increase_threshold_percent"]
         fall = compute_fall_percent(before, now)
         compared = f"fall of the loss in {num_steps} steps or more (%)"

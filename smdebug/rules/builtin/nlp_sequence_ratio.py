@@ -8,13 +8,14 @@ import numpy as np
 
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import numbers, regex
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from smdebug.rules.step_values import Place
+    from smdebug.trials.step_tensors import Place
 
 _COLLECTION = "input_sequence"
 # PyTorch `embedding_input_0`, `encoder.word_embeddings_input_0`; Keras `embedding_1/inputs`.
@@ -22,7 +23,11 @@ _EMBEDDING_INPUTS = r"(?i)emb(?:ed)?(?:ding)?s?\d*(?:_\d+)?(?:_input_0$|/inputs)
 
 
 def compute_token_percent(tokens: NDArray[Any], token: float) -> float:
-    """Percentage of a token among all tokens of an array of any shape; 0 if that is empty."""
+    """Percentage of a token among all tokens of an array of any shape; 0 if that is empty.
+
+    >>> compute_token_percent(np.array([[0, 0, 7, 0]]), 0)
+    75.0
+    """
     return 100.0 * int(np.count_nonzero(tokens == token)) / tokens.size if tokens.size else 0.0
 
 
@@ -61,25 +66,30 @@ class NLPSequenceRatio(BuiltInRule):
             raise self.refuse(
                 f"there are {len(tokens)} token_values and {len(limits)} token_thresholds_percent: give each token one."
             )
-        self._limits: list[tuple[float, float]] = list(zip(tokens, limits, strict=True))
+        self._limits = {
+            token: Limit(f"tokens that are {token:g} (%)", limit) for token, limit in zip(tokens, limits, strict=True)
+        }
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a token is too frequent at this global step."""
-        names = set(self.choose_names(step, (), self.values["tensor_regex"]))
+        names = set(self.tensors.choose(step, (), self.values["tensor_regex"]))
         if self.is_default("tensor_regex"):
-            names.update(self.choose_names(step, (_COLLECTION,), [_EMBEDDING_INPUTS]))
-        places = self.places(sorted(names), step)
-        self.prefetch(places)
-        return self.inspect(places, self._judge)
+            names.update(self.tensors.choose(step, (_COLLECTION,), [_EMBEDDING_INPUTS]))
+        return self.inspect(self.tensors.places(sorted(names), step), self._judge)
 
     def _judge(self, place: Place) -> bool | None:
-        tokens = self.read(place)
+        tokens = self.tensors.read(place)
         if tokens is None:
             return None
-        for token, limit in self._limits:
-            percent = compute_token_percent(tokens, token)
-            self.watch_at(f"tokens that are {token:g} (%)", place, percent, limit)
-            if percent > limit:
-                text = f"{percent:.4g} % of its tokens are {token:g}, above token_thresholds_percent {limit:g}"
-                return self.find_at(place, percent, limit, text)
-        return False
+        return any(self._weigh_token(place, tokens, token) for token in self._limits)
+
+    def _weigh_token(self, place: Place, tokens: NDArray[Any], token: float) -> bool:
+        percent = compute_token_percent(tokens, token)
+        return self.weigh(
+            place,
+            percent,
+            [self._limits[token]],
+            lambda limit: (
+                f"{percent:.4g} % of its tokens are {token:g}, above token_thresholds_percent {limit.threshold:g}"
+            ),
+        )

@@ -6,16 +6,21 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.mode_keys import ModeKeys
-from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
-from smdebug.rules.losses import LOSS_REGEX, read_phase_losses
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, LOSS_REGEX, BuiltInRule
+from smdebug.rules.measuring.losses import read_phase_losses
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
 def compute_overfit_ratio(training: list[float], validation: list[float]) -> float:
-    """(mean(validation) - mean(training)) / |mean(training)|; infinite above a mean training loss of 0."""
+    """(mean(validation) - mean(training)) / |mean(training)|; infinite above a mean training loss of 0.
+
+    >>> compute_overfit_ratio([1.0, 3.0], [3.0])
+    0.5
+    """
     train, valid = math.fsum(training) / len(training), math.fsum(validation) / len(validation)
     if train == 0:
         return valid if valid == 0 or math.isnan(valid) else math.copysign(math.inf, valid)
@@ -64,9 +69,10 @@ class Overfit(BuiltInRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether the validation loss has been too high for too long at this global step."""
-        if step < self.values["start_step"] or self.base_trial.mode(step) is ModeKeys.PREDICT:
+        mode = self.base_trial.mode(step)
+        if step < self.values["start_step"] or mode is ModeKeys.PREDICT:
             return False
-        training, validation, names = read_phase_losses(self, step, self.values["tensor_regex"])
+        training, validation, names = read_phase_losses(self.tensors, step, mode, self.values["tensor_regex"])
         if training is not None:
             if self._validation:
                 self._training, self._validation = [], []
@@ -78,15 +84,15 @@ class Overfit(BuiltInRule):
             return False
         # Losses of one phase alone are nothing that could be compared.
         self.inspected += 1
-        ratio, limit = compute_overfit_ratio(self._training, self._validation), self.values["ratio_threshold"]
-        self.watch("(validation - training) / training loss", step, ratio, limit, tensor=names[-1])
-        self._exceeded = self._exceeded + 1 if ratio > limit else 0
+        ratio = compute_overfit_ratio(self._training, self._validation)
+        limit = Limit("(validation - training) / training loss", self.values["ratio_threshold"])
+        self.watch_limit(limit, step, ratio, names[-1])
+        self._exceeded = self._exceeded + 1 if limit.is_passed_by(ratio) else 0
         if self._exceeded < self.values["patience"]:
             return False
         train, valid = (math.fsum(losses) / len(losses) for losses in (self._training, self._validation))
         text = (
             f"the mean validation loss {valid:.6g} lies {ratio:.4g} times the mean training loss {train:.6g} above it, "
-            f"more than "
-            f"ratio_threshold {limit:g} at {self._exceeded} steps in a row"
+            f"more than ratio_threshold {limit.threshold:g} at {self._exceeded} steps in a row"
         )
-        return self.find(names[-1], step, ratio, limit, text)
+        return self.find(names[-1], step, ratio, limit.threshold, text)

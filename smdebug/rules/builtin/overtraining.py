@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
-from smdebug.rules.losses import Patience, choose_losses, split_losses
+from smdebug.rules.measuring.losses import Patience, choose_losses, split_losses
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,31 +39,34 @@ class Overtraining(BuiltInRule):
 
     def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
         super().__init__(base_trial, other_trials, **given)
+        self._limits = {
+            phase: Limit(f"steps without a better {phase} loss", self.values[f"patience_{phase}"], "at or above")
+            for phase in ("train", "validation")
+        }
         self._patience: dict[tuple[str, str], Patience] = {}
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a loss has not improved for too long at this global step."""
-        training, validation = split_losses(choose_losses(self, step), self.base_trial.mode(step))
+        training, validation = split_losses(choose_losses(self.tensors, step), self.base_trial.mode(step))
         # All are counted before one fires: a rule may be asked to go on.
         waited = [(name, phase, self._wait(name, phase, step)) for name, phase in _label(training, validation)]
         for name, phase, count in waited:
-            patience = self.values[f"patience_{phase}"]
-            self.watch(f"steps without a better {phase} loss", step, count, patience, fires="at or above", tensor=name)
+            self.watch_limit(self._limits[phase], step, count, name)
         for name, phase, count in waited:
-            patience = self.values[f"patience_{phase}"]
-            if count >= patience:
+            limit = self._limits[phase]
+            if limit.is_passed_by(count):
                 best, delta = self._patience[name, phase].best, self.values["delta"]
                 text = (
                     f"for {count} steps the {phase} loss has not come below its best, {best:.6g}, by delta {delta:g}; "
-                    f"patience_{phase} is {patience}"
+                    f"patience_{phase} is {limit.threshold}"
                 )
-                return self.find(name, step, count, patience, text)
+                return self.find(name, step, count, limit.threshold, text)
         return False
 
     def _wait(self, name: str, phase: str, step: int) -> int:
         self.inspected += 1
         patience = self._patience.setdefault((name, phase), Patience())
-        return patience.add(self.read_mean(name, step), self.values["delta"])
+        return patience.add(self.tensors.read_mean(name, step), self.values["delta"])
 
 
 def _label(training: list[str], validation: list[str]) -> list[tuple[str, str]]:

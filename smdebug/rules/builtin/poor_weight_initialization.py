@@ -8,23 +8,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from smdebug.config.collection_keys import CollectionKeys
-from smdebug.rules.activations import RELU, ActivationFinder, build_names_regex
 from smdebug.rules.built_in_rule import BuiltInRule
-from smdebug.rules.losses import Patience, read_phase_losses
-from smdebug.rules.moments import VARIANCE_REDUCTIONS, read_variance
+from smdebug.rules.measuring.activations import RELU, ActivationFinder, build_names_regex
+from smdebug.rules.measuring.losses import Patience, read_phase_losses
+from smdebug.rules.measuring.moments import VARIANCE_REDUCTIONS, read_variance
 from smdebug.rules.parameters import integer, number, regex
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from smdebug.trials.step_tensors import Place
+
 _COLLECTION = "relu_input"
 _GRADIENT_NAMES = "^gradients?/"
 
 
 def compute_variance_ratio(variances: Sequence[float]) -> float:
-    """Largest variance divided by the smallest; infinite where only the smallest is 0, 1 where all are or one is."""
+    """Largest variance divided by the smallest; infinite where only the smallest is 0, 1 where all are or one is.
+
+    >>> compute_variance_ratio([0.5, 4.0]), compute_variance_ratio([0.0, 4.0]), compute_variance_ratio([0.0])
+    (8.0, inf, 1.0)
+    """
     smallest, largest = min(variances), max(variances)
     if smallest == largest:
         return 1.0
@@ -32,7 +39,11 @@ def compute_variance_ratio(variances: Sequence[float]) -> float:
 
 
 def compute_spread(values: NDArray[Any]) -> float:
-    """95th percentile minus 5th percentile, interpolated linearly between elements."""
+    """95th percentile minus 5th percentile, interpolated linearly between elements.
+
+    >>> compute_spread(np.arange(101.0))
+    90.0
+    """
     low, high = np.percentile(values.astype(np.float64), [5, 95])
     return float(high - low)
 
@@ -76,7 +87,7 @@ class PoorWeightInitialization(BuiltInRule):
 
     def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
         super().__init__(base_trial, other_trials, **given)
-        self._finder = ActivationFinder(self.read_first)
+        self._finder = ActivationFinder(self.tensors.read_first)
         self._patience = Patience()
         self._seen = 0
 
@@ -90,61 +101,70 @@ class PoorWeightInitialization(BuiltInRule):
         return self._judge_variances(step) or self._judge_gradients(step) or loss_is_stuck
 
     def _judge_loss(self, step: int) -> bool:
-        loss, _, names = read_phase_losses(self, step)
+        loss, _, names = read_phase_losses(self.tensors, step, self.base_trial.mode(step))
         self.inspected += len(names)
-        patience: int = self.values["patience"]
         if loss is None:
             return False
-        waited = self._patience.add(loss, 0.0)
-        self.watch("steps without a lower loss", step, waited, patience, fires="at or above", tensor=names[0])
-        if waited < patience:
-            return False
-        best = self._patience.best
-        text = (
-            f"the loss {loss:.6g} has not come below {best:.6g} for {self._patience.waited} steps, patience {patience}"
+        waited, best = self._patience.add(loss, 0.0), self._patience.best
+        return self.weigh_number(
+            names[0],
+            step,
+            waited,
+            [Limit("steps without a lower loss", self.values["patience"], "at or above")],
+            lambda limit: (
+                f"the loss {loss:.6g} has not come below {best:.6g} for {waited} steps, patience {limit.threshold}"
+            ),
         )
-        return self.find(names[0], step, self._patience.waited, patience, text)
 
     def _judge_variances(self, step: int) -> bool:
         by_worker: dict[str, dict[str, float]] = {}
-        places = self.places(self._input_names(step), step)
-        self.prefetch(places, VARIANCE_REDUCTIONS)
+        places = self.tensors.places(self._input_names(step), step)
+        self.tensors.prefetch(places, VARIANCE_REDUCTIONS)
         for place in places:
-            variance = read_variance(self, place)
+            variance = read_variance(self.tensors, place)
             if variance is not None and math.isfinite(variance):
                 by_worker.setdefault(place.worker, {})[place.name] = variance
                 self.inspected += 1
-        for worker, variances in by_worker.items():
-            ratio, limit = compute_variance_ratio(list(variances.values())), self.values["threshold"]
-            most, least = (pick(variances, key=lambda name: variances[name]) for pick in (max, min))
-            self.watch("largest / smallest variance of a layer's input", step, ratio, limit, tensor=most, worker=worker)
-            if ratio > limit:
-                text = (
-                    f"the variance of its values, {variances[most]:.4g}, is {ratio:.4g} times that of {least}, "
-                    f"{variances[least]:.4g}, above threshold {limit:g}"
-                )
-                return self.find(most, step, ratio, limit, text, worker)
-        return False
+        return any(self._judge_layers(step, worker, variances) for worker, variances in by_worker.items())
+
+    def _judge_layers(self, step: int, worker: str, variances: dict[str, float]) -> bool:
+        ratio = compute_variance_ratio(list(variances.values()))
+        most, least = (pick(variances, key=lambda name: variances[name]) for pick in (max, min))
+        return self.weigh_number(
+            most,
+            step,
+            ratio,
+            [Limit("largest / smallest variance of a layer's input", self.values["threshold"])],
+            lambda limit: (
+                f"the variance of its values, {variances[most]:.4g}, is {ratio:.4g} times that of {least}, "
+                f"{variances[least]:.4g}, above threshold {limit.threshold:g}"
+            ),
+            worker,
+        )
 
     def _judge_gradients(self, step: int) -> bool:
-        names = self.choose_names(step, (CollectionKeys.GRADIENTS,), [_GRADIENT_NAMES])
-        limit: float = self.values["distribution_range"]
-        for place in self.places(names, step):
-            values = self.read(place)
-            if values is None or values.size < 2:
-                continue
-            self.inspected += 1
-            spread = compute_spread(values)
-            self.watch_at("smallest spread of a gradient (p95 - p5)", place, spread, limit, "below")
-            if spread < limit:
-                text = f"95 % and 5 % of its values lie {spread:.4g} apart, less than distribution_range {limit:g}"
-                return self.find_at(place, spread, limit, text)
-        return False
+        names = self.tensors.choose(step, (CollectionKeys.GRADIENTS,), [_GRADIENT_NAMES])
+        return any(self._judge_gradient(place) for place in self.tensors.places(names, step))
+
+    def _judge_gradient(self, place: Place) -> bool:
+        values = self.tensors.read(place)
+        if values is None or values.size < 2:
+            return False
+        self.inspected += 1
+        spread = compute_spread(values)
+        return self.weigh(
+            place,
+            spread,
+            [Limit("smallest spread of a gradient (p95 - p5)", self.values["distribution_range"], "below")],
+            lambda limit: (
+                f"95 % and 5 % of its values lie {spread:.4g} apart, less than distribution_range {limit.threshold:g}"
+            ),
+        )
 
     def _input_names(self, step: int) -> list[str]:
-        names = set(self.choose_names(step, (), self.values["activation_inputs_regex"]))
+        names = set(self.tensors.choose(step, (), self.values["activation_inputs_regex"]))
         if self.is_default("activation_inputs_regex"):
-            names.update(self.choose_names(step, (_COLLECTION,), [build_names_regex([RELU], "input")]))
-            found = self._finder.find(self.names_at(step), step)
+            names.update(self.tensors.choose(step, (_COLLECTION,), [build_names_regex([RELU], "input")]))
+            found = self._finder.find(self.tensors.names(step), step)
             names.update(given for (given, _), kind in found.items() if kind == RELU)
         return sorted(names)

@@ -6,16 +6,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from smdebug.rules.activations import SIGMOID, TANH, TANH_OR_SIGMOID, ActivationFinder, build_names_regex, tell_by_name
 from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.measuring.activations import (
+    SIGMOID,
+    TANH,
+    TANH_OR_SIGMOID,
+    ActivationFinder,
+    build_names_regex,
+    tell_by_name,
+)
 from smdebug.rules.parameters import number, regex, texts
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from smdebug.rules.step_values import Place
+    from smdebug.trials.step_tensors import Place
 
 _KINDS = (TANH, SIGMOID)
 
@@ -30,6 +38,9 @@ def compute_saturated_percent(
         lowest: begin of the range in which the function still has a slope.
         highest: its end. NaN is outside.
         threshold_inactivity: percent.
+
+    >>> compute_saturated_percent(np.array([[0.0, 99.0], [1.0, -99.0]]), -9.0, 9.0, 1.0)
+    50.0
     """
     if not inputs.size:
         return 0.0
@@ -86,7 +97,8 @@ class SaturatedActivation(BuiltInRule):
         for kind, (lowest, highest) in self._ranges.items():
             if lowest > highest:
                 raise self.refuse(f"threshold_{kind}_min {lowest:g} is above threshold_{kind}_max {highest:g}.")
-        self._finder = ActivationFinder(self.read_first)
+        self._finder = ActivationFinder(self.tensors.read_first)
+        self._limits = [Limit("saturated nodes of a layer (%)", self.values["threshold_layer"])]
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a layer is saturated at this global step; TensorUnavailableForStep if no layer can be judged."""
@@ -94,31 +106,31 @@ class SaturatedActivation(BuiltInRule):
         is_default = self.is_default("tensor_regex")
         # A collection that is named alone is all that is looked at.
         patterns = [] if collections and is_default else self.values["tensor_regex"]
-        names = set(self.choose_names(step, collections, patterns))
-        found = self._finder.find(self.names_at(step), step)
+        names = set(self.tensors.choose(step, collections, patterns))
+        found = self._finder.find(self.tensors.names(step), step)
         recognised = {given: kind for (given, _), kind in found.items() if kind in (*_KINDS, TANH_OR_SIGMOID)}
         if is_default and not collections:
-            names.update(self.choose_names(step, (), [build_names_regex(_KINDS, "input")]), recognised)
-        places = self.places(sorted(names), step)
-        self.prefetch(places)
+            names.update(self.tensors.choose(step, (), [build_names_regex(_KINDS, "input")]), recognised)
+        places = self.tensors.places(sorted(names), step)
         return self.inspect(places, lambda place: self._judge(place, recognised.get(place.name)))
 
     def _judge(self, place: Place, recognised: str | None) -> bool | None:
         kind = recognised or tell_by_name(place.name)
         ranges = [self._ranges[kind]] if kind in self._ranges else list(self._ranges.values())
         lowest, highest = min(each[0] for each in ranges), max(each[1] for each in ranges)
-        inputs = self.read(place)
+        inputs = self.tensors.read(place)
         if inputs is None:
-            smallest, largest = self.read_reduction(place, "min"), self.read_reduction(place, "max")
+            smallest, largest = self.tensors.read_reduction(place, "min"), self.tensors.read_reduction(place, "max")
             is_inside = smallest is not None and largest is not None and lowest <= smallest and largest <= highest
             return False if is_inside else None
-        inactivity, limit = self.values["threshold_inactivity"], self.values["threshold_layer"]
+        inactivity: float = self.values["threshold_inactivity"]
         saturated = compute_saturated_percent(inputs, lowest, highest, inactivity)
-        self.watch_at("saturated nodes of a layer (%)", place, saturated, limit)
-        if saturated <= limit:
-            return False
-        text = (
-            f"{saturated:.4g} % of its nodes have an input from {lowest:g} to {highest:g} in less than {inactivity:g} "
-            f"% of the samples, above threshold_layer {limit:g} %"
+        return self.weigh(
+            place,
+            saturated,
+            self._limits,
+            lambda limit: (
+                f"{saturated:.4g} % of its nodes have an input from {lowest:g} to {highest:g} in less than "
+                f"{inactivity:g} % of the samples, above threshold_layer {limit.threshold:g} %"
+            ),
         )
-        return self.find_at(place, saturated, limit, text)

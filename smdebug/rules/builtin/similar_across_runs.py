@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
-from smdebug.rules.step_values import Place, share_values
+from smdebug.rules.measuring.row_measures import measure
+from smdebug.rules.watched_quantity import Limit
+from smdebug.trials.step_tensors import Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,11 +19,15 @@ if TYPE_CHECKING:
     from smdebug.reading.step_index import SavedTensor
     from smdebug.trials.trial import Trial
 
-_QUANTITY = "tensor that is the same (0: none)"
+_LIMIT = Limit("tensor that is the same (0: none)", 1, "at or above")
 
 
 def is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    """Whether two arrays have the same shape and equal elements; NaN equals nothing."""
+    """Whether two arrays have the same shape and equal elements; NaN equals nothing.
+
+    >>> is_same(np.array([1, 2]), np.array([1, 2])), is_same(np.array([1, 2]), np.array([1, 3]))
+    (True, False)
+    """
     if one.shape != other.shape or (one.size and one.dtype.kind in "fiu" and one.item(0) != other.item(0)):
         return False
     return bool(np.array_equal(one, other))
@@ -67,48 +73,46 @@ class SimilarAcrossRuns(BuiltInRule):
         return False
 
     def _compare_with(self, other: Trial, there: int, step: int) -> bool:
-        places = self.places(self._find_doubtful(other, there, step), step)
+        places = self.tensors.places(self._find_doubtful(other, there, step), step)
         pairs = [(place, saved) for place in places if (saved := _find(other, place, there)) is not None]
         if not pairs:
             return False
-        self.prefetch([place for place, _ in pairs])
-        other.prefetch(saved.location for _, saved in pairs if saved.location is not None)
-        partners = {(place.name, place.worker): saved for place, saved in pairs}
+        partners = {(place.name, place.worker): Place(place.name, there, place.worker, saved) for place, saved in pairs}
+        other.step_tensors.prefetch(partners.values())
 
         def judge(place: Place) -> bool | None:
-            same = self._compare(other, place, partners[place.name, place.worker], there)
-            if same is not None:
-                self.watch_at(_QUANTITY, place, int(same), 1, "at or above")
-            if not same:
-                return same
-            return self.find_at(place, 1, 1, f"it is the same at step {there} of {other.name or other.path}")
+            same = self._compare(other, place, partners[place.name, place.worker])
+            if same is None:
+                return None
+            return self.weigh(
+                place, int(same), [_LIMIT], lambda _: f"it is the same at step {there} of {other.name or other.path}"
+            )
 
         return self.inspect([place for place, _ in pairs], judge)
 
     def _find_doubtful(self, other: Trial, there: int, step: int) -> list[str]:
         """The chosen names without those whose first elements are known to differ."""
         names = self.chosen_names(step)
-        here = self.select(names, step)
-        partner = share_values(other).select(other, names, there) if here is not None else None
-        if here is None or partner is None or here.names != partner.names or here.batch.worker != partner.batch.worker:
+        here = self.tensors.stack(names, step)
+        partner = other.step_tensors.stack(names, there) if here is not None else None
+        if here is None or partner is None or here.names != partner.names or here.stack.worker != partner.stack.worker:
             return names
-        differ = here.measure("first") != partner.measure("first")
+        differ = measure(here, "first") != measure(partner, "first")
         self.inspected += int(np.count_nonzero(differ))
-        self.watch_nearest(_QUANTITY, step, here, np.where(differ, 0.0, np.nan), 1, "at or above")
+        self.watch_nearest(_LIMIT, step, here, np.where(differ, 0.0, np.nan))
         known = {here.names[at] for at in np.flatnonzero(differ)}
         return [name for name in names if name not in known]
 
-    def _compare(self, other: Trial, place: Place, saved: SavedTensor, step: int) -> bool | None:
-        values = share_values(other)
-        if place.saved.location is not None and saved.location is not None:
-            one = self.read_shared(place.name, place.saved.location, place.step)
-            return is_same(one, values.read(other, place.name, saved.location, step))
-        common = sorted(set(place.saved.reductions) & set(saved.reductions))
+    def _compare(self, other: Trial, place: Place, partner: Place) -> bool | None:
+        ours, theirs = place.saved, partner.saved
+        if ours.location is not None and theirs.location is not None:
+            one = self.tensors.read_record(place, ours.location)
+            return is_same(one, other.step_tensors.read_record(partner, theirs.location))
+        common = sorted(set(ours.reductions) & set(theirs.reductions))
         if not common:
             return None
         return all(
-            self.read_reduction(place, *key)
-            == float(np.squeeze(values.read(other, place.name, saved.reductions[key], step)))
+            self.tensors.read_reduction(place, *key) == other.step_tensors.read_reduction(partner, *key)
             for key in common
         )
 

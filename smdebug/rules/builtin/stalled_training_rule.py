@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from smdebug.rules.action.stop_training_action import StopTrainingAction
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.parameters import Parameter, boolean, number
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-
-def is_stalled(seconds_without_new_step: float, threshold: float) -> bool:
-    """Whether the wait is longer than the threshold, both in seconds."""
-    return seconds_without_new_step > threshold
 
 
 class StalledTrainingRule(BuiltInRule):
@@ -55,6 +51,7 @@ class StalledTrainingRule(BuiltInRule):
         super().__init__(base_trial, other_trials, **given)
         if self.values["stop_training_on_fire"] and not self.values["training_job_name_prefix"]:
             raise self.refuse("stop_training_on_fire needs training_job_name_prefix: it says which job to stop.")
+        self._limit = Limit("seconds without a step", self.values["threshold"])
         self.sagemaker: Any = None
         self._last_step: int | None = None
         self.begin(time.monotonic)
@@ -83,16 +80,14 @@ class StalledTrainingRule(BuiltInRule):
         return self._judge(idle, f"no step has come for {idle:.6g} s")
 
     def _judge(self, idle: float, what: str) -> bool:
-        threshold: float = self.values["threshold"]
-        self.watch(
-            "seconds without a step", max(-1 if self._last_step is None else self._last_step, 0), idle, threshold
-        )
-        if not is_stalled(idle, threshold):
+        step = -1 if self._last_step is None else self._last_step
+        self.watch_limit(self._limit, max(step, 0), idle, "")
+        if not self._limit.is_passed_by(idle):
             return False
+        threshold = self._limit.threshold
         text = f"{what}, longer than threshold {threshold:g} s"
         if self.values["stop_training_on_fire"]:
             text += f"; {self._stop_training(text)}"
-        step = -1 if self._last_step is None else self._last_step
         return self.find("any tensor", step, idle, threshold, text)
 
     def _stop_training(self, why: str) -> str:

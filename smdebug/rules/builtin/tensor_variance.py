@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, INEXACT, TENSOR_CHOICE, BuiltInRule
-from smdebug.rules.moments import VARIANCE_REDUCTIONS, read_variance
+from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
+from smdebug.rules.measuring.moments import VARIANCE_REDUCTIONS, read_variance
+from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import number
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smdebug.rules.step_batch import Selection
-    from smdebug.rules.step_values import Place
-
-_LARGEST, _SMALLEST = "largest variance", "smallest variance"
+    from smdebug.trials.step_tensors import Place
 
 
 class TensorVariance(BuiltInRule):
@@ -53,44 +50,30 @@ class TensorVariance(BuiltInRule):
         self.require_choice()
         if self.values["max_threshold"] is None and self.values["min_threshold"] is None:
             raise self.refuse("max_threshold or min_threshold is required: without one it could never fire.")
+        limits = (
+            Limit("largest variance", self.values["max_threshold"]),
+            Limit("smallest variance", self.values["min_threshold"], "below"),
+        )
+        self._limits = [limit for limit in limits if limit.threshold is not None]
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a variance is out of bounds at this global step; TensorUnavailableForStep if none is known."""
-        names = self.chosen_names(step)
-        selection = self.select(names, step, VARIANCE_REDUCTIONS)
-        if selection is not None:
-            return self._judge_together(selection, step)
-        places = self.places(names, step)
-        self.prefetch(places, VARIANCE_REDUCTIONS)
-        return self.inspect(places, self._judge)
-
-    def _judge_together(self, selection: Selection, step: int) -> bool:
-        variances = selection.measure("variance")
-        doubtful = ~np.isfinite(variances)
-        highest, lowest = self.values["max_threshold"], self.values["min_threshold"]
-        if highest is not None:
-            self.watch_nearest(_LARGEST, step, selection, variances, highest)
-            doubtful |= variances > highest * (1 - INEXACT)
-        if lowest is not None:
-            self.watch_nearest(_SMALLEST, step, selection, variances, lowest, "below")
-            doubtful |= variances < lowest * (1 + INEXACT)
-        return self.inspect_doubtful(selection, step, doubtful, self._judge)
+        return self.inspect_measured(
+            self.chosen_names(step),
+            step,
+            self._limits,
+            lambda rows: measure(rows, "variance"),
+            self._judge,
+            VARIANCE_REDUCTIONS,
+        )
 
     def _judge(self, place: Place) -> bool | None:
-        variance = read_variance(self, place)
+        variance = read_variance(self.tensors, place)
         if variance is None:
             return None
-        highest, lowest = self.values["max_threshold"], self.values["min_threshold"]
-        if highest is not None:
-            self.watch_at(_LARGEST, place, variance, highest)
-        if lowest is not None:
-            self.watch_at(_SMALLEST, place, variance, lowest, "below")
-        if highest is not None and variance > highest:
-            return self.find_at(
-                place, variance, highest, f"its variance is {variance:.6g}, above max_threshold {highest:g}"
-            )
-        if lowest is not None and variance < lowest:
-            return self.find_at(
-                place, variance, lowest, f"its variance is {variance:.6g}, below min_threshold {lowest:g}"
-            )
-        return False
+
+        def describe(limit: Limit) -> str:
+            bound = "below min_threshold" if limit.fires == "below" else "above max_threshold"
+            return f"its variance is {variance:.6g}, {bound} {limit.threshold:g}"
+
+        return self.weigh(place, variance, self._limits, describe)

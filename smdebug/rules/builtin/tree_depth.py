@@ -9,13 +9,14 @@ import numpy as np
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import integer
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from smdebug.rules.step_values import Place
+    from smdebug.trials.step_tensors import Place
 
 _NODES, _TREES = "trees/Node", "trees/Tree"
 
@@ -29,6 +30,9 @@ def compute_depths(nodes: NDArray[Any], trees: NDArray[Any] | None = None) -> di
     Args:
         nodes: numbers of the nodes.
         trees: the tree of each node; None: all are of tree 0.
+
+    >>> compute_depths(np.arange(7)), compute_depths(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 1]))
+    ({0: 2}, {0: 0, 1: 1})
     """
     depths: dict[int, int] = {}
     numbers = nodes.reshape(-1).astype(np.int64)
@@ -57,18 +61,19 @@ class TreeDepth(BuiltInRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a tree is too deep at this global step."""
-        names = [name for name in (_NODES,) if name in self.names_at(step)]
-        return self.inspect(self.places(names, step), self._judge)
+        names = [name for name in (_NODES,) if name in self.tensors.names(step)]
+        return self.inspect(self.tensors.places(names, step), self._judge)
 
     def _judge(self, place: Place) -> bool | None:
-        nodes = self.read(place)
+        nodes = self.tensors.read(place)
         if nodes is None or not nodes.size:
             return None
-        trees = self.read_first(_TREES, place.step) if _TREES in self.names_at(place.step) else None
+        trees = self.tensors.read_first(_TREES, place.step) if _TREES in self.tensors.names(place.step) else None
         depths = compute_depths(nodes, trees if trees is not None and trees.size == nodes.size else None)
-        tree, limit = max(depths, key=lambda each: depths[each]), self.values["depth"]
-        self.watch_at("levels of the deepest tree", place, depths[tree], limit)
-        if depths[tree] <= limit:
-            return False
-        text = f"tree {tree} is {depths[tree]} levels deep, deeper than depth {limit}"
-        return self.find_at(place, depths[tree], limit, text)
+        tree = max(depths, key=lambda each: depths[each])
+        return self.weigh(
+            place,
+            depths[tree],
+            [Limit("levels of the deepest tree", self.values["depth"])],
+            lambda limit: f"tree {tree} is {depths[tree]} levels deep, deeper than depth {limit.threshold}",
+        )

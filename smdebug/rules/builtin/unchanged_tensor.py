@@ -7,31 +7,42 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
+from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import boolean, integer, number
-from smdebug.rules.step_values import Place
+from smdebug.rules.watched_quantity import Limit
+from smdebug.trials.step_tensors import Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from smdebug.rules.step_batch import Selection
-
-_QUANTITY = "steps in a row without a change"
+    from smdebug.reading.stacks import StackRows
 
 
 def is_unchanged(
     now: NDArray[Any], before: NDArray[Any], *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
-    """Whether |now - before| <= atol + rtol * |before| for every element; arrays of different shapes are different."""
+    """Whether |now - before| <= atol + rtol * |before| for every element; arrays of different shapes are different.
+
+    >>> is_unchanged(np.array([1.0, 2.0]), np.array([1.0, 2.0])), is_unchanged(np.array([1.0]), np.array([1.1]))
+    (True, False)
+    """
     if now.shape != before.shape:
         return False
-    if now.size and now.dtype.kind == "f":
+    if now.size and now.dtype.kind == "f" and differs_surely(now.item(0), before.item(0), rtol, atol):
         # One element that differs settles it: most tensors of a healthy training end here.
-        one, other = now.item(0), before.item(0)
-        if abs(one - other) > 2 * (atol + rtol * abs(other)):
-            return False
+        return False
     return bool(np.allclose(now, before, rtol=rtol, atol=atol, equal_nan=equal_nan))
+
+
+def differs_surely(now: Any, before: Any, rtol: float, atol: float) -> Any:
+    """Whether a number, or each of many, differs by twice what would be no change; NaN does not.
+
+    >>> differs_surely(1.1, 1.0, 1e-5, 1e-8), bool(differs_surely(np.float64("nan"), 1.0, 1e-5, 1e-8))
+    (True, False)
+    """
+    return abs(now - before) > 2 * (atol + rtol * abs(before))
 
 
 class UnchangedTensor(BuiltInRule):
@@ -66,37 +77,31 @@ class UnchangedTensor(BuiltInRule):
     def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
         super().__init__(base_trial, other_trials, **given)
         self.require_choice()
+        self._limit = Limit("steps in a row without a change", self.values["num_steps"], "at or above")
         self._closeness = {name: self.values[name] for name in ("rtol", "atol", "equal_nan")}
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a tensor has not changed up to this global step; TensorUnavailableForStep if none can be judged."""
         names = self.chosen_names(step)
-        selection = self.select(names, step)
-        before = self._select_before(names, step) if selection is not None else None
-        if selection is not None and before is not None and selection.is_like(before):
-            return self._judge_together(selection, before, step)
-        places = self.places(names, step)
-        self.prefetch(places)
-        return self.inspect(places, self._judge)
-
-    def _select_before(self, names: list[str], step: int) -> Selection | None:
-        count: int = self.values["num_steps"]
-        steps = self.steps_before(step, count)
-        return self.select(names, steps[-2]) if len(steps) == count else None
-
-    def _judge_together(self, selection: Selection, before: Selection, step: int) -> bool:
-        """Where the first elements differ enough, the tensor has changed since the step before."""
-        one, other = selection.measure("first"), before.measure("first")
-        rtol, atol = self.values["rtol"], self.values["atol"]
+        rows = self.tensors.stack(names, step)
+        before = self._stack_before(names, step) if rows is not None else None
+        if rows is None or before is None or not rows.is_like(before):
+            return self.inspect(self.tensors.places(names, step), self._judge)
+        # Where the first elements differ enough, the tensor has changed since the step before.
         with np.errstate(invalid="ignore"):
-            changed = np.abs(one - other) > 2 * (atol + rtol * np.abs(other))
-        runs = np.where(changed, 1.0, np.nan)
-        self.watch_nearest(_QUANTITY, step, selection, runs, self.values["num_steps"], "at or above")
-        return self.inspect_doubtful(selection, step, ~changed, self._judge)
+            one, other = measure(rows, "first"), measure(before, "first")
+            changed = differs_surely(one, other, self.values["rtol"], self.values["atol"])
+        self.watch_nearest(self._limit, step, rows, np.where(changed, 1.0, np.nan))
+        return self.inspect_doubtful(rows, step, ~changed, self._judge)
+
+    def _stack_before(self, names: list[str], step: int) -> StackRows | None:
+        count: int = self.values["num_steps"]
+        steps = self.tensors.steps_before(step, count)
+        return self.tensors.stack(names, steps[-2]) if len(steps) == count else None
 
     def _judge(self, place: Place) -> bool | None:
         count: int = self.values["num_steps"]
-        steps = self.earlier_steps(place.name, place.step, count)
+        steps = self.tensors.steps_of(place.name, place.step, count)
         if len(steps) < count:
             return False
         unknown, unchanged = False, 1
@@ -106,25 +111,27 @@ class UnchangedTensor(BuiltInRule):
                 break
             unknown = unknown or same is None
             unchanged += 1
-        self.watch_at(_QUANTITY, place, unchanged, count, "at or above")
-        if unchanged < count:
-            return False
-        if unknown:
+        if unchanged >= count and unknown:
+            self.watch_limit(self._limit, place.step, unchanged, place.name, place.worker)
             return None
-        text = f"it has not changed in its last {count} steps, {steps[0]} to {steps[-1]}; num_steps is {count}"
-        return self.find_at(place, count, count, text)
+        return self.weigh(
+            place,
+            unchanged,
+            [self._limit],
+            lambda _: f"it has not changed in its last {count} steps, {steps[0]} to {steps[-1]}; num_steps is {count}",
+        )
 
     def _compare(self, place: Place, step: int) -> bool | None:
         """Whether the tensor is the same as at an earlier step; None if that cannot be told."""
-        saved = self.saved(place.name, step).get(place.worker)
+        saved = self.base_trial.tensor(place.name).saved(step).get(place.worker)
         if saved is None:
             return None
         earlier = Place(place.name, step, place.worker, saved)
-        now, before = self.read(place), self.read(earlier)
+        now, before = self.tensors.read(place), self.tensors.read(earlier)
         if now is not None and before is not None:
             return is_unchanged(now, before, **self._closeness)
         for name, of_absolute in set(place.saved.reductions) & set(saved.reductions):
-            one, other = (self.read_reduction(each, name, of_absolute) for each in (place, earlier))
+            one, other = (self.tensors.read_reduction(each, name, of_absolute) for each in (place, earlier))
             if not np.allclose(np.array(one), np.array(other), **self._closeness):
                 return False
         return None

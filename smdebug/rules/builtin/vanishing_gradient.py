@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from smdebug.rules.built_in_rule import INEXACT, BuiltInRule
-from smdebug.rules.moments import compute_abs_mean
+from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.measuring.moments import compute_abs_mean
+from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import number
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smdebug.rules.step_values import Place
+    from smdebug.trials.step_tensors import Place
 
 _COLLECTION = "gradients"
-_QUANTITY = "smallest mean of a gradient's absolute values"
 # For runs whose collections file does not list them: PyTorch's and MXNet's gradient/, TensorFlow's gradients/.
 _NAMES = "^gradients?/"
-
-
-def has_vanished(abs_mean: float, threshold: float) -> bool:
-    """Whether the mean of a gradient's absolute values is below the threshold; NaN is not."""
-    return abs_mean < threshold
 
 
 class VanishingGradient(BuiltInRule):
@@ -40,28 +36,27 @@ class VanishingGradient(BuiltInRule):
     collections: ClassVar[Mapping[str, Mapping[str, str]]] = {_COLLECTION: {"save_interval": "500"}}
     example: ClassVar[Mapping[str, str]] = {"threshold": "0.000001"}
 
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        self._limits = [Limit("smallest mean of a gradient's absolute values", self.values["threshold"], "below")]
+
     def invoke_at_step(self, step: int) -> bool:
         """Whether a gradient has vanished at this global step; TensorUnavailableForStep if none can be judged."""
-        names = self.choose_names(step, [_COLLECTION], None) or self.choose_names(step, [], [_NAMES])
-        selection = self.select(names, step, (("mean", True),))
-        if selection is not None:
-            means, threshold = selection.measure("abs_mean"), self.values["threshold"]
-            self.watch_nearest(_QUANTITY, step, selection, means, threshold, "below")
-            return self.inspect_doubtful(selection, step, means < threshold * (1 + INEXACT), self._judge)
-        places = self.places(names, step)
-        self.prefetch(places, (("mean", True),))
-        return self.inspect(places, self._judge)
+        names = self.tensors.choose(step, [_COLLECTION]) or self.tensors.choose(step, [], [_NAMES])
+        return self.inspect_measured(
+            names, step, self._limits, lambda rows: measure(rows, "abs_mean"), self._judge, (("mean", True),)
+        )
 
     def _judge(self, place: Place) -> bool | None:
-        abs_mean = self.read_reduction(place, "mean", of_absolute=True)
-        gradient = self.read(place) if abs_mean is None else None
+        abs_mean = self.tensors.read_reduction(place, "mean", of_absolute=True)
+        gradient = self.tensors.read(place) if abs_mean is None else None
         if gradient is not None and gradient.size:
             abs_mean = compute_abs_mean(gradient)
-        threshold: float = self.values["threshold"]
         if abs_mean is None:
             return None
-        self.watch_at(_QUANTITY, place, abs_mean, threshold, "below")
-        if not has_vanished(abs_mean, threshold):
-            return False
-        text = f"the mean of its absolute values is {abs_mean:.6g}, below threshold {threshold:g}"
-        return self.find_at(place, abs_mean, threshold, text)
+        return self.weigh(
+            place,
+            abs_mean,
+            self._limits,
+            lambda limit: f"the mean of its absolute values is {abs_mean:.6g}, below threshold {limit.threshold:g}",
+        )

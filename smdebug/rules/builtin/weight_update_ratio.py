@@ -2,34 +2,55 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from smdebug.config.collection_keys import CollectionKeys
-from smdebug.rules.built_in_rule import INEXACT, BuiltInRule
-from smdebug.rules.moments import compute_abs_mean, widen
+from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.measuring.moments import compute_abs_mean, widen
+from smdebug.rules.measuring.row_measures import measure, measure_change
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.watched_quantity import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from smdebug.rules.step_values import Place
+    from smdebug.reading.stacks import StackRows
+    from smdebug.trials.step_tensors import Place
 
-_LARGEST, _SMALLEST = "largest mean update / mean weight", "smallest mean update / mean weight"
 # For runs whose collections file does not list them.
 _NAMES = r"^(?!gradient).*(weight|kernel)"
 
 
-def compute_update_ratio(before: NDArray[Any], now: NDArray[Any], epsilon: float) -> float:
-    """mean(|now - before|) / (mean(|before|) + epsilon), both over all elements; NaN where values are none."""
+def compute_update_ratio(update: Any, weight: Any, epsilon: float) -> Any:
+    """mean(|now - before|) / (mean(|before|) + epsilon), of one tensor or of each of many; 0 where nothing changed.
+
+    >>> compute_update_ratio(0.5, 2.0, 0.5)
+    0.2
+    >>> compute_update_ratio(np.array([0.0, 1.0]), np.array([0.0, 0.0]), 0.0).tolist()
+    [0.0, inf]
+
+    Args:
+        update: mean(|now - before|) over all elements; NaN where values are none.
+        weight: mean(|before|) over all elements.
+        epsilon: what keeps the quotient of small weights small.
+    """
+    with np.errstate(all="ignore"):
+        ratio = np.where(np.equal(update, 0), 0.0, np.divide(update, np.add(weight, epsilon)))
+    return ratio if ratio.ndim else float(ratio)
+
+
+def measure_update(now: NDArray[Any], before: NDArray[Any]) -> tuple[float, float]:
+    """mean(|now - before|) and mean(|before|) over all elements.
+
+    >>> measure_update(np.array([3.0, 1.0]), np.array([1.0, 1.0]))
+    (1.0, 1.0)
+    """
     with np.errstate(invalid="ignore", over="ignore"):
-        update = compute_abs_mean(widen(now) - widen(before))
-        weight = compute_abs_mean(before) + epsilon
-    return update / weight if weight else math.inf if update else 0.0
+        return compute_abs_mean(widen(now) - widen(before)), compute_abs_mean(before)
 
 
 class WeightUpdateRatio(BuiltInRule):
@@ -54,57 +75,51 @@ class WeightUpdateRatio(BuiltInRule):
     collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"weights": {"save_interval": "500"}}
     example: ClassVar[Mapping[str, str]] = {"large_threshold": "5"}
 
+    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
+        super().__init__(base_trial, other_trials, **given)
+        self._limits = (
+            Limit("largest mean update / mean weight", self.values["large_threshold"]),
+            Limit("smallest mean update / mean weight", self.values["small_threshold"], "below"),
+        )
+
     def invoke_at_step(self, step: int) -> bool:
         """Whether weights moved too far or too little up to this global step."""
         if not self.is_training_step(step):
             return False
-        names = self.choose_names(step, [CollectionKeys.WEIGHTS], None) or self.choose_names(step, (), [_NAMES])
-        together = self._judge_together(names, step)
-        if together is not None:
-            return together
-        places = self.places(names, step)
-        self.prefetch(places)
-        return self.inspect(places, self._judge)
+        names = self.tensors.choose(step, [CollectionKeys.WEIGHTS]) or self.tensors.choose(step, (), [_NAMES])
+        steps = self.tensors.steps_before(step, 2) if self.values["num_steps"] is None else ()
+        rows = self.tensors.stack(names, step) if len(steps) == 2 else None
+        before = self.tensors.stack(names, steps[0]) if rows is not None else None
+        if rows is None or before is None or not rows.is_like(before):
+            return self.inspect(self.tensors.places(names, step), self._judge)
+        return self.inspect_measured(names, step, self._limits, lambda now: self._measure(now, before), self._judge)
 
-    def _judge_together(self, names: list[str], step: int) -> bool | None:
-        """What small tensors say that were all saved at the step before; None if that is not so."""
-        steps = self.steps_before(step, 2) if self.values["num_steps"] is None else ()
-        selection = self.select(names, step) if len(steps) == 2 else None
-        before = self.select(names, steps[0]) if selection is not None else None
-        if selection is None or before is None or not selection.is_like(before):
-            return None
-        with np.errstate(all="ignore"):
-            ratios = selection.measure_change(before) / (before.measure("abs_mean") + self.values["epsilon"])
-        large, small = self.values["large_threshold"], self.values["small_threshold"]
-        self.watch_nearest(_LARGEST, step, selection, ratios, large)
-        self.watch_nearest(_SMALLEST, step, selection, ratios, small, "below")
-        fine = (ratios > small * (1 + INEXACT)) & (ratios < large * (1 - INEXACT))
-        return self.inspect_doubtful(selection, step, ~fine, self._judge)
+    def _measure(self, rows: StackRows, before: StackRows) -> NDArray[np.float64]:
+        update, weight = measure_change(rows, before), measure(before, "abs_mean")
+        ratios: NDArray[np.float64] = compute_update_ratio(update, weight, self.values["epsilon"])
+        return ratios
 
     def _judge(self, place: Place) -> bool | None:
-        now = self.read(place)
+        now = self.tensors.read(place)
         if now is None:
             return None
         earlier = self._find_earlier(place)
-        there = [] if earlier is None else self.places([place.name], earlier)
-        before = next((self.read(each) for each in there if each.worker == place.worker), None)
+        there = [] if earlier is None else self.tensors.places([place.name], earlier)
+        before = next((self.tensors.read(each) for each in there if each.worker == place.worker), None)
         if before is None or before.shape != now.shape or not now.size:
             return False
-        ratio = compute_update_ratio(before, now, self.values["epsilon"])
-        large, small = self.values["large_threshold"], self.values["small_threshold"]
-        self.watch_at(_LARGEST, place, ratio, large)
-        self.watch_at(_SMALLEST, place, ratio, small, "below")
-        since = f"mean update / mean weight since step {earlier} is {ratio:.6g}"
-        if ratio > large:
-            return self.find_at(place, ratio, large, f"{since}, above large_threshold {large:g}")
-        if ratio < small:
-            return self.find_at(place, ratio, small, f"{since}, below small_threshold {small:g}")
-        return False
+        ratio = compute_update_ratio(*measure_update(now, before), self.values["epsilon"])
+
+        def describe(limit: Limit) -> str:
+            bound = "below small_threshold" if limit.fires == "below" else "above large_threshold"
+            return f"mean update / mean weight since step {earlier} is {ratio:.6g}, {bound} {limit.threshold:g}"
+
+        return self.weigh(place, ratio, self._limits, describe)
 
     def _find_earlier(self, place: Place) -> int | None:
         """The global step to compare with; None if there is none yet."""
         num_steps: int | None = self.values["num_steps"]
-        steps = self.earlier_steps(place.name, place.step, 2 if num_steps is None else num_steps + 1)[:-1]
+        steps = self.tensors.steps_of(place.name, place.step, 2 if num_steps is None else num_steps + 1)[:-1]
         if num_steps is not None:
             mode_step = self.base_trial.mode_step(place.step)
             assert mode_step is not None

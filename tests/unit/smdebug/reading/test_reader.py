@@ -9,7 +9,8 @@ import pytest
 
 from smdebug.exceptions import IndexReaderException, SMDebugValueError
 from smdebug.reading.index_reader import parse_index
-from smdebug.reading.reader import FileReader, read_tensor
+from smdebug.reading.reader import FileReader
+from smdebug.reading.records import read_tensor
 from smdebug.reading.run_files import LocalRunFiles
 from tests.unit.smdebug.runs import RunMaker
 

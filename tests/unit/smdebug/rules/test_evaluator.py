@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from smdebug.logger import get_logger
+from smdebug.rules.container.rule_config import parse_rule_config
+from smdebug.rules.container.verdict import Verdict, write_verdict
 from smdebug.rules.evaluator import judge
-from smdebug.rules.rule_config import parse_rule_config
-from smdebug.rules.verdict import Verdict, write_verdict
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from smdebug.rules.report_notebook import render_notebook
+from smdebug.rules.drawing.notebook import render_notebook
 from tests.unit.smdebug.runs import RunMaker
 
 mpl.use("agg")

@@ -16,8 +16,8 @@ from examples.rule_pictures import judge_firing, make_firings
 from smdebug.rules import Rule
 from smdebug.rules.builtin import find_built_in_rule, list_names
 from smdebug.rules.evaluator import evaluate_to_end
-from smdebug.rules.rule_plot import draw_plot
-from smdebug.rules.rule_report import RuleReport
+from smdebug.rules.report.rule_plot import draw_plot
+from smdebug.rules.report.rule_report import RuleReport
 from smdebug.rules.watched_quantity import MOST_POINTS, WatchedQuantity
 from smdebug.trials import create_trial
 from tests.unit.smdebug.rules.test_evaluator import build_config, start_container

@@ -12,8 +12,8 @@ import pytest
 
 from smdebug.exceptions import NoMoreData
 from smdebug.rules.builtin.stalled_training_rule import StalledTrainingRule
+from smdebug.rules.container.rule_config import parse_rule_config
 from smdebug.rules.evaluator import evaluate, judge
-from smdebug.rules.rule_config import parse_rule_config
 from smdebug.rules.rule_invoker import invoke_rule
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
@@ -21,7 +21,7 @@ from tests.unit.smdebug.runs import RunMaker
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from smdebug.rules.verdict import Verdict
+    from smdebug.rules.container.verdict import Verdict
     from tests.unit.smdebug.object_storage import Storage
 
 

@@ -6,7 +6,7 @@ import pytest
 from botocore.exceptions import IncompleteReadError
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
-from smdebug.storage.s3 import READ_AHEAD_BYTES, S3Objects, S3RunFiles, is_s3
+from smdebug.storage.s3 import S3Objects, is_s3
 
 CONTENT = bytes(range(256)) * 8192
 
@@ -52,34 +52,6 @@ class RangeClient:
         self.ranges.append((start, end))
         self.breaks -= 1
         return {"Body": Body(CONTENT[start : end + 1], breaks=self.breaks >= 0)}
-
-
-def test_read_ahead_serves_what_follows() -> None:
-    client = RangeClient()
-    files = S3RunFiles("s3://b/run", client)
-    for start in range(1000, READ_AHEAD_BYTES, 50_000):
-        assert bytes(files.read_range("e", start, 100)) == CONTENT[start : start + 100]
-    assert client.ranges == [(1000, 1000 + READ_AHEAD_BYTES - 1)]
-    files.read_range("e", 0, 10)
-    files.read_range("other", 1000, 10)
-    assert len(client.ranges) == 3
-
-
-def test_end_of_the_object_is_not_asked_for_again_as_something_else() -> None:
-    files = S3RunFiles("s3://b/run", RangeClient())
-    assert len(files.read_range("e", len(CONTENT) - 10, 100)) == 10
-
-
-def test_kept_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("smdebug.storage.s3._KEEP_BYTES", 2 * READ_AHEAD_BYTES)
-    client = RangeClient()
-    files = S3RunFiles("s3://b/run", client)
-    for name in "abc":
-        files.read_range(name, 0, 10)
-    files.read_range("c", 10, 10)
-    assert len(client.ranges) == 3
-    files.read_range("a", 0, 10)
-    assert len(client.ranges) == 4
 
 
 def test_broken_connections_are_tried_again() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError, TensorUnavailableForStep
-from smdebug.storage.s3 import S3Objects, S3RunFiles
+from smdebug.storage.s3 import S3Objects
 from smdebug.trials import S3Trial, create_trial
 from smdebug.writing.selected_tensor import write_value
 from smdebug.writing.step_writer import StepWriter
@@ -77,16 +77,6 @@ def test_tensors_of_a_step_come_with_one_request(storage: Storage) -> None:
     for name in names:
         trial.tensor(name).value(0)
     assert storage.requests == {"GetObject": 1}
-
-
-def test_prefetch_covers_near_ranges_and_not_far_ones(storage: Storage) -> None:
-    storage.put("job-1/debug-output/e", bytes(range(256)) * 20_000)
-    files = S3RunFiles(RUN)
-    files.prefetch({"e": [(0, 10), (600_000, 10), (4_000_000, 10)]})
-    assert storage.requests == {"GetObject": 2}
-    assert files.read_range("e", 600_000, 4).tolist() == list((bytes(range(256)) * 3)[192:196])[:4]
-    assert files.read_range("e", 4_000_000, 10).nbytes == 10
-    assert storage.requests == {"GetObject": 2}
 
 
 def test_values_over_steps_are_fetched_together(storage: Storage) -> None:

@@ -13,7 +13,7 @@ import smdebug.rules.builtin as built_in
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.builtin import find_built_in_rule, list_names
 from smdebug.rules.parameters import convert_parameters
-from smdebug.rules.rule_pages import build_page, format_default
+from smdebug.rules.report.rule_pages import build_page, format_default
 
 # Parameters and defaults as AWS documents them; "*" stands for collection_names and tensor_regex without a default.
 DOCUMENTED: dict[str, dict[str, str | None]] = {

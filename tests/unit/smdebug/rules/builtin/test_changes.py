@@ -10,7 +10,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.rules.builtin.similar_across_runs import SimilarAcrossRuns
 from smdebug.rules.builtin.unchanged_tensor import UnchangedTensor, is_unchanged
-from smdebug.rules.builtin.weight_update_ratio import WeightUpdateRatio, compute_update_ratio
+from smdebug.rules.builtin.weight_update_ratio import WeightUpdateRatio, compute_update_ratio, measure_update
 from tests.unit.smdebug.rules.builtin.judging import EVAL, TRAIN, find_firing, get_finding, write_run
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def test_ratio_agrees_with_numpy() -> None:
     random = np.random.default_rng(9)
     before, now = random.standard_normal((2, 30, 20)).astype(np.float32)
     expected = np.mean(np.abs(now.astype(float) - before)) / (np.mean(np.abs(before.astype(float))) + 1e-9)
-    assert compute_update_ratio(before, now, 1e-9) == pytest.approx(expected, rel=1e-5)
-    assert compute_update_ratio(np.zeros(2), np.ones(2), 0) == np.inf
-    assert compute_update_ratio(np.zeros(2), np.zeros(2), 0) == 0
+    assert compute_update_ratio(*measure_update(now, before), 1e-9) == pytest.approx(expected, rel=1e-5)
+    assert compute_update_ratio(*measure_update(np.ones(2), np.zeros(2)), 0) == np.inf
+    assert compute_update_ratio(*measure_update(np.zeros(2), np.zeros(2)), 0) == 0
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_ratio_agrees_with_numpy() -> None:
     ],
 )
 def test_update_ratio_of_small_types(before: Any, now: Any, expected: float) -> None:
-    assert compute_update_ratio(before, now, 0) == pytest.approx(expected, rel=1e-3)
+    assert compute_update_ratio(*measure_update(now, before), 0) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", WEIGHTS)

@@ -11,7 +11,7 @@ from sklearn.metrics import confusion_matrix
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.rules.builtin.class_imbalance import ClassImbalance
 from smdebug.rules.builtin.confusion import Confusion, compute_shares
-from smdebug.rules.classes import count_pairs, pair_classes, to_labels, to_predicted
+from smdebug.rules.measuring.classes import count_pairs, pair_classes, to_labels, to_predicted
 from tests.unit.smdebug.rules.builtin.judging import EVAL, TRAIN, find_firing, get_finding, write_run
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from smdebug.rules.builtin.poor_weight_initialization import (
     compute_variance_ratio,
 )
 from smdebug.rules.evaluator import evaluate
-from smdebug.rules.losses import split_losses
+from smdebug.rules.measuring.losses import split_losses
 from tests.unit.smdebug.rules.builtin.judging import EVAL, GLOBAL, PREDICT, TRAIN, find_firing, get_finding, write_run
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from scipy import stats
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.rules.builtin.all_zero import AllZero, compute_zero_percent
 from smdebug.rules.builtin.tensor_variance import TensorVariance
-from smdebug.rules.moments import compute_variance
+from smdebug.rules.measuring.moments import compute_variance
 from tests.unit.smdebug.rules.builtin.judging import find_firing, get_finding, write_run
 
 if TYPE_CHECKING:
@@ -33,8 +33,13 @@ def test_zeros(tmp_path: Path, name: str) -> None:
 
 def test_zeros_agree_with_counting() -> None:
     values = np.random.default_rng(0).integers(0, 3, (7, 11))
-    assert compute_zero_percent(values) == pytest.approx(100 * sum(v == 0 for v in values.flat) / values.size)
-    assert compute_zero_percent(np.array([])) == 0
+    zeros = sum(v == 0 for v in values.flat)
+    assert compute_zero_percent(zeros, values.size) == pytest.approx(100 * zeros / values.size)
+
+
+def test_an_empty_tensor_is_not_zero(tmp_path: Path) -> None:
+    trial = write_run(tmp_path, [{"t": np.zeros(0)}])
+    assert find_firing(AllZero(trial, tensor_regex="t", threshold="0")) == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
-from smdebug.rules.builtin.vanishing_gradient import VanishingGradient, has_vanished
+from smdebug.rules.builtin.vanishing_gradient import VanishingGradient
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
 
@@ -23,8 +23,11 @@ def open_run(folder: Path, tensors: dict[str, Any]) -> Trial:
 
 
 @pytest.mark.parametrize(("abs_mean", "fires"), [(0.0, True), (9e-8, True), (1e-7, False), (float("nan"), False)])
-def test_threshold_is_exclusive(abs_mean: float, fires: bool) -> None:
-    assert has_vanished(abs_mean, 1e-7) is fires
+def test_threshold_is_exclusive(tmp_path: Path, abs_mean: float, fires: bool) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"gradient/w": np.array([abs_mean])})
+    run.end()
+    assert VanishingGradient(create_trial(str(tmp_path)), threshold="1e-7").invoke_at_step(0) is fires
 
 
 @pytest.mark.parametrize("name", ["gradient/Net_fc.weight", "gradient/dense0_weight", "gradients/d1/kernelGrad"])

@@ -13,7 +13,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.builtin.create_xgboost_report import CreateXgboostReport, compute_roc
 from smdebug.rules.builtin.feature_importance_overweight import FeatureImportanceOverweight
 from smdebug.rules.builtin.tree_depth import TreeDepth
-from smdebug.rules.report_page import render_lines
+from smdebug.rules.drawing.html_page import render_lines
 from tests.unit.smdebug.rules.builtin.judging import find_firing, get_finding, write_run
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.report.rule_plot import draw_plot
 from smdebug.rules.rule import Finding, Rule
-from smdebug.rules.rule_plot import draw_plot
 from smdebug.rules.watched_quantity import to_json_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from smdebug.rules.verdict import Verdict
+    from smdebug.rules.container.verdict import Verdict
 
 REPORT_FILE = "report.json"
 PLOT_FILE = "plot.svg"

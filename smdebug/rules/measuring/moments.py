@@ -10,14 +10,17 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from smdebug.rules.built_in_rule import BuiltInRule
-    from smdebug.rules.step_values import Place
+    from smdebug.trials.step_tensors import Place, StepTensors
 
 VARIANCE_REDUCTIONS = (("variance", False), ("std", False))
 
 
 def compute_abs_mean(values: NDArray[Any]) -> float:
-    """mean(|x|) over all elements, in single precision at least; NaN if empty."""
+    """mean(|x|) over all elements, in single precision at least; NaN if empty.
+
+    >>> compute_abs_mean(np.array([-1.0, 2.0]))
+    1.5
+    """
     if not values.size:
         return math.nan
     absolute = np.abs(widen(values.reshape(-1)))
@@ -32,7 +35,11 @@ def widen(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def compute_variance(values: NDArray[Any]) -> float:
-    """mean(|x - mean(x)|^2) over all elements, in double precision; NaN if empty."""
+    """mean(|x - mean(x)|^2) over all elements, in double precision; NaN if empty.
+
+    >>> compute_variance(np.array([1.0, 3.0]))
+    1.0
+    """
     if not values.size:
         return math.nan
     with np.errstate(invalid="ignore", over="ignore"):
@@ -43,13 +50,13 @@ def compute_variance(values: NDArray[Any]) -> float:
         return float(wide @ wide / wide.size)
 
 
-def read_variance(rule: BuiltInRule, place: Place) -> float | None:
+def read_variance(tensors: StepTensors, place: Place) -> float | None:
     """The saved variance, else the square of the saved std, else that of the values; None if none was saved."""
-    variance = rule.read_reduction(place, "variance")
+    variance = tensors.read_reduction(place, "variance")
     if variance is not None:
         return variance
-    deviation = rule.read_reduction(place, "std")
+    deviation = tensors.read_reduction(place, "std")
     if deviation is not None:
         return deviation * deviation
-    values = rule.read(place)
+    values = tensors.read(place)
     return None if values is None else compute_variance(values)

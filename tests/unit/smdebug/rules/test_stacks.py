@@ -9,9 +9,9 @@ import pytest
 
 from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
+from smdebug.reading.run_reader import RunReader
 from smdebug.rules.builtin import find_built_in_rule
-from smdebug.rules.step_batch import MEASURES
-from smdebug.rules.step_values import StepValues, share_values
+from smdebug.rules.measuring.row_measures import MEASURES, measure
 from smdebug.trials import create_trial
 from tests.unit.smdebug.object_storage import BUCKET
 from tests.unit.smdebug.runs import RunMaker
@@ -86,16 +86,16 @@ def test_rules_answer_the_same_together_and_one_by_one(
     run.end()
     together = find_built_in_rule(name)(create_trial(str(tmp_path)), **parameters)
     alone = find_built_in_rule(name)(create_trial(str(tmp_path)), **parameters)
-    alone.select = lambda *_, **__: None  # type: ignore[method-assign]
+    alone.tensors.stack = lambda *_, **__: None  # type: ignore[method-assign]
     selected: list[bool] = []
-    select = together.select
+    stack = together.tensors.stack
 
     def count(*given: Any, **named: Any) -> Any:
-        found = select(*given, **named)
+        found = stack(*given, **named)
         selected.append(found is not None)
         return found
 
-    together.select = count  # type: ignore[method-assign]
+    together.tensors.stack = count  # type: ignore[method-assign]
     answers = ask(together)
     assert answers == ask(alone)
     assert any(selected), "most steps were judged together"
@@ -136,42 +136,42 @@ def write_run(folder: Path | str, steps: int = 4, tensors: int = 5) -> Trial:
     return create_trial(str(folder))
 
 
-def learn(trial: Trial, values: StepValues, step: int) -> None:
-    """Reads a step one by one, from which the layout of the records is known."""
-    for place in values.places(trial, values.names(trial, step), step):
-        assert place.saved.location is not None
-        values.read(trial, place.name, place.saved.location, step)
+def learn(trial: Trial, step: int) -> None:
+    """Reads a step one by one, from which the form of the records is known."""
+    tensors = trial.step_tensors
+    for place in tensors.places(tensors.names(step), step):
+        tensors.read(place)
 
 
 def test_what_was_read_together_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trial = write_run(tmp_path)
-    values = share_values(trial)
-    names = values.names(trial, 1)
-    assert values.select(trial, names, 1) is None, "how its records are built is not known yet"
-    learn(trial, values, 1)
-    selection = values.select(trial, names, 2)
-    assert selection is not None
-    assert selection.measure("abs_mean").tolist() == [2.0, 3.0, 4.0, 5.0, 6.0]
-    part = values.select(trial, ["t1", "t3"], 2)
+    tensors = trial.step_tensors
+    names = tensors.names(1)
+    assert tensors.stack(names, 1) is None, "how its records are built is not known yet"
+    learn(trial, 1)
+    rows = tensors.stack(names, 2)
+    assert rows is not None
+    assert measure(rows, "abs_mean").tolist() == [2.0, 3.0, 4.0, 5.0, 6.0]
+    part = tensors.stack(["t1", "t3"], 2)
     assert part is not None
-    assert part.batch is selection.batch
-    assert (part.names, part.measure("first").tolist()) == (["t1", "t3"], [3.0, 5.0])
-    monkeypatch.setattr(trial, "read_location", lambda *_: pytest.fail("it was read before"))
-    for place in values.places(trial, names, 2):
-        assert place.saved.location is not None
-        found = values.read(trial, place.name, place.saved.location, 2)
+    assert part.stack is rows.stack
+    assert (part.names, measure(part, "first").tolist()) == (["t1", "t3"], [3.0, 5.0])
+    monkeypatch.setattr(trial.reader, "read", lambda *_: pytest.fail("it was read before"))
+    for place in tensors.places(names, 2):
+        found = tensors.read(place)
+        assert found is not None
         assert found.tolist() == [2.0 + int(place.name[1])] * 100
         assert not found.flags.writeable
 
 
-def test_a_batch_that_holds_none_of_the_names_is_no_selection(tmp_path: Path) -> None:
+def test_a_stack_that_holds_none_of_the_names_is_no_answer(tmp_path: Path) -> None:
     trial = write_run(tmp_path)
-    values = share_values(trial)
-    learn(trial, values, 1)
-    assert values.select(trial, values.names(trial, 2), 2) is not None
-    assert values.select(trial, [], 2) is None
+    tensors = trial.step_tensors
+    learn(trial, 1)
+    assert tensors.stack(tensors.names(2), 2) is not None
+    assert tensors.stack([], 2) is None
     for step in trial.steps():
-        # Neither rule's tensors are there, while the first one's batch of all tensors is.
+        # Neither rule's tensors are there, while the first one's stack of all tensors is.
         for name, parameters in (
             ("AllZero", {"tensor_regex": "."}),
             ("VanishingGradient", {}),
@@ -184,25 +184,24 @@ def test_a_batch_that_holds_none_of_the_names_is_no_selection(tmp_path: Path) ->
 
 def test_on_s3(storage: Storage) -> None:
     trial = write_run(f"s3://{BUCKET}/run")
-    values = share_values(trial)
-    learn(trial, values, 1)
-    selection = values.select(trial, values.names(trial, 2), 2)
-    assert selection is not None
-    assert selection.measure("abs_mean").tolist() == [2.0, 3.0, 4.0, 5.0, 6.0]
+    learn(trial, 1)
+    rows = trial.step_tensors.stack(trial.step_tensors.names(2), 2)
+    assert rows is not None
+    assert measure(rows, "abs_mean").tolist() == [2.0, 3.0, 4.0, 5.0, 6.0]
 
 
 def test_a_damaged_record_is_left_to_who_reads_it_alone(tmp_path: Path) -> None:
     trial = write_run(tmp_path)
-    values = share_values(trial)
-    learn(trial, values, 1)
+    tensors = trial.step_tensors
+    learn(trial, 1)
     (event_file,) = (path for path in tmp_path.glob("events/*/*") if "000000000002" in path.name)
     content = bytearray(event_file.read_bytes())
     content[-50] ^= 1
     event_file.write_bytes(content)
-    assert values.select(trial, values.names(trial, 2), 2) is None
+    assert tensors.stack(tensors.names(2), 2) is None
     event_file.unlink()
-    assert values.select(trial, values.names(trial, 2), 2) is None
-    assert values.select(trial, values.names(trial, 3), 3) is not None
+    assert tensors.stack(tensors.names(2), 2) is None
+    assert tensors.stack(tensors.names(3), 3) is not None
 
 
 def test_large_tensors_and_several_workers_are_looked_at_alone(tmp_path: Path) -> None:
@@ -211,24 +210,29 @@ def test_large_tensors_and_several_workers_are_looked_at_alone(tmp_path: Path) -
         run.write_step(step, {name: np.ones(70_000, np.float32) for name in "ab"})
     run.end()
     trial = create_trial(str(tmp_path / "large"))
-    learn(trial, share_values(trial), 1)
-    assert share_values(trial).select(trial, ["a", "b"], 2) is None
+    learn(trial, 1)
+    assert trial.step_tensors.stack(["a", "b"], 2) is None
     run = RunMaker(tmp_path / "two", workers=2)
     for step in range(3):
         for worker in run.workers:
             run.write_step(step, {name: np.ones(10, np.float32) for name in "ab"}, worker=worker)
     run.end()
     trial = create_trial(str(tmp_path / "two"))
-    learn(trial, share_values(trial), 1)
-    assert share_values(trial).select(trial, ["a", "b"], 2) is None
+    learn(trial, 1)
+    assert trial.step_tensors.stack(["a", "b"], 2) is None
 
 
-def test_old_batches_are_dropped(tmp_path: Path) -> None:
+def test_old_stacks_are_dropped(tmp_path: Path) -> None:
     trial = write_run(tmp_path, steps=9)
-    from smdebug.rules.record_reader import RecordReader
+    size = 100 * 5 * 4
+    trial.reader = RunReader(trial._files, lambda _: False, 0, limit=4 * size)
+    learn(trial, 1)
+    tensors = trial.step_tensors
+    assert all(tensors.stack(tensors.names(step), step) is not None for step in range(2, 9))
+    kept = [step for step in trial.steps() if trial.reader.cache.find_stacks(locate_file(trial, step))]
+    assert kept == [5, 6, 7, 8]
+    assert trial.reader.cache.kept == 4 * size
 
-    values = StepValues(RecordReader(trial.files), limit_bytes=8 * 100 * 5 * 4)
-    learn(trial, values, 1)
-    batches = [values.select(trial, values.names(trial, step), step) for step in range(2, 9)]
-    assert [batch is None for batch in batches] == [False] * 7
-    assert list(values._batches) == [5, 6, 7, 8]
+
+def locate_file(trial: Trial, step: int) -> str:
+    return trial.run_index.at(step)["worker_0"].event_file_name

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.environment import DEFAULT_WORKER_NAME
 from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugValueError
+from smdebug.format.locations import COLLECTIONS_SUFFIX
+from smdebug.reading.run_files import LocalRunFiles
 from smdebug.rules.rule_invoker import build_idle_check
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from smdebug.trials.create import open_files
 from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from smdebug.reading.run_files import RunFiles
+    from smdebug.rules.container.rule_config import RuleConfig
     from smdebug.rules.rule import Rule
-    from smdebug.rules.rule_config import RuleConfig
-    from smdebug.trials import Trial
 
 
 class RuleFiredEarly(Exception):  # noqa: N818 -- an event, not an error
@@ -28,17 +33,19 @@ class RuleFiredEarly(Exception):  # noqa: N818 -- an event, not an error
         self.rule = rule
 
 
-class RunToCome:
-    """Stands in for a run that nothing was saved of: enough to make a rule that is asked about the waiting."""
+class _NothingSaved(LocalRunFiles):
+    """The files of a run that has not begun: one worker, who has saved nothing."""
 
-    def __init__(self, config: RuleConfig, files: RunFiles) -> None:
-        self.name = config.training_job_name
-        self.path = config.tensors_uri
-        self.files = files
+    def __init__(self) -> None:
+        super().__init__(Path(os.devnull))
 
-    def mode_modestep(self, global_step: int) -> tuple[None, None]:  # noqa: ARG002 -- as a trial's
-        """No step was seen."""
-        return None, None
+    def list_collections_files(self) -> list[str]:
+        """That of the worker."""
+        return [f"{DEFAULT_WORKER_NAME}{COLLECTIONS_SUFFIX}"]
+
+    def read(self, names: Sequence[str]) -> list[bytes]:
+        """No collections."""
+        return [json.dumps(CollectionManager().to_json_dict()).encode() for _ in names]
 
 
 def open_other_trials(config: RuleConfig) -> list[Trial]:
@@ -63,7 +70,7 @@ def wait_for_run(config: RuleConfig, build: Callable[[Trial], Rule]) -> None:
         SMDebugError: S3 cannot be read.
     """
     files = open_files(config.tensors_uri)
-    rule = build(cast("Trial", RunToCome(config, files)))
+    rule = build(Trial(_NothingSaved(), config.tensors_uri, config.training_job_name))
     ask = build_idle_check(rule)
     try:
         while not files.list_collections_files() and not files.has_ended():

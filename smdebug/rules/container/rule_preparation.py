@@ -9,17 +9,23 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.action.action import check_actions
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.builtin import find_built_in_rule
-from smdebug.rules.custom_source import check_arguments, convert_arguments, download_source, import_rule, list_arguments
+from smdebug.rules.container.custom_source import (
+    check_arguments,
+    convert_arguments,
+    download_source,
+    import_rule,
+    list_arguments,
+)
+from smdebug.rules.container.requirements import install_requirements
+from smdebug.rules.container.run_opening import open_other_trials
 from smdebug.rules.parameters import Parameter, convert_parameters, integer
-from smdebug.rules.requirements import install_requirements
-from smdebug.rules.run_opening import open_other_trials
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from smdebug.rules.container.rule_config import RuleConfig
     from smdebug.rules.rule import Rule
-    from smdebug.rules.rule_config import RuleConfig
     from smdebug.trials import Trial
 
 # The parameter that holds a rule's built-in actions.

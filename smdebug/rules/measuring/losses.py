@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.mode_keys import ModeKeys
-from smdebug.rules.parameters import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from smdebug.rules.built_in_rule import BuiltInRule
-
-LOSS_REGEX = regex("tensor_regex", None)
+    from smdebug.trials.step_tensors import StepTensors
 
 # For runs whose collections file lists no losses: a deep network's, and XGBoost's metrics.
 _NAMES = (r"(?i)loss(?!\w*_input)", r"^[\w.]+-\w+(@[\d.-]+)?$")
@@ -25,18 +22,18 @@ _TRAINING = re.compile(r"^train", re.IGNORECASE)
 _VALIDATION = re.compile(r"^(?:scalar/)?(?:val_|valid|eval|test)", re.IGNORECASE)
 
 
-def choose_losses(rule: BuiltInRule, step: int, patterns: Iterable[str] | None = None) -> list[str]:
+def choose_losses(tensors: StepTensors, step: int, patterns: Iterable[str] | None = None) -> list[str]:
     """Names of the losses at a global step: those of the regexes, else the collection losses, else by their names."""
     if patterns:
-        return rule.choose_names(step, (), patterns)
-    return choose_collected_losses(rule, step) or [
-        name for name in rule.choose_names(step, (), _NAMES) if not _RISING.search(name)
+        return tensors.choose(step, (), patterns)
+    return choose_collected_losses(tensors, step) or [
+        name for name in tensors.choose(step, (), _NAMES) if not _RISING.search(name)
     ]
 
 
-def choose_collected_losses(rule: BuiltInRule, step: int) -> list[str]:
+def choose_collected_losses(tensors: StepTensors, step: int) -> list[str]:
     """Names at a global step that are in the collection losses and are better when lower."""
-    return [name for name in rule.choose_names(step, (CollectionKeys.LOSSES,), None) if not _RISING.search(name)]
+    return [name for name in tensors.choose(step, (CollectionKeys.LOSSES,)) if not _RISING.search(name)]
 
 
 def split_losses(names: Iterable[str], mode: ModeKeys | None) -> tuple[list[str], list[str]]:
@@ -59,16 +56,28 @@ def split_losses(names: Iterable[str], mode: ModeKeys | None) -> tuple[list[str]
 
 
 def read_phase_losses(
-    rule: BuiltInRule, step: int, patterns: Iterable[str] | None = None
+    tensors: StepTensors, step: int, mode: ModeKeys | None, patterns: Iterable[str] | None = None
 ) -> tuple[float | None, float | None, list[str]]:
     """Means of the training losses and of the validation losses at a global step, None where there are none.
+
+    Args:
+        tensors: of the run.
+        step: global step.
+        mode: its mode.
+        patterns: regexes of the losses' names.
+
+    Args:
+        tensors: of the run.
+        step: global step.
+        mode: its mode.
+        patterns: regexes of the losses' names.
 
     Returns:
         The two means, and the names read, validation last.
     """
-    training, validation = split_losses(choose_losses(rule, step, patterns), rule.base_trial.mode(step))
+    training, validation = split_losses(choose_losses(tensors, step, patterns), mode)
     means = [
-        sum(rule.read_mean(name, step) for name in names) / len(names) if names else None
+        sum(tensors.read_mean(name, step) for name in names) / len(names) if names else None
         for names in (training, validation)
     ]
     return means[0], means[1], [*training, *validation]
@@ -78,6 +87,10 @@ class Patience:
     """Counts losses since the best one.
 
     A loss is a new best where it is below the best so far by more than delta; NaN is never one.
+
+    >>> patience = Patience()
+    >>> [patience.add(loss, 0.5) for loss in (3.0, 2.0, 1.6, 1.4)]
+    [0, 0, 1, 0]
     """
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 _OPEN = """\
 import numpy as np
-from smdebug.rules.classes import count_pairs, pair_classes
+from smdebug.rules.measuring.classes import count_pairs, pair_classes
 from smdebug.trials import create_trial
 
 trial = create_trial({path!r})

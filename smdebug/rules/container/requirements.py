@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
-from smdebug.rules.custom_source import REQUIREMENTS
+from smdebug.rules.container.custom_source import REQUIREMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

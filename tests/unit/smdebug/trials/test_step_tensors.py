@@ -1,22 +1,24 @@
+"""What rules share on one run: the tensors of a step and their values, in little memory."""
+
 from __future__ import annotations
 
 import gc
 import shutil
 import weakref
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.reading.run_files import LocalRunFiles
-from smdebug.rules.record_reader import RecordReader
-from smdebug.rules.step_values import StepValues, share_values
+from smdebug.reading import records
+from smdebug.reading.run_reader import RunReader
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from smdebug.format.tensor_location import TensorLocation
 
 TENSORS: dict[str, Any] = {
@@ -46,20 +48,15 @@ def locate(trial: Trial, name: str, step: int) -> TensorLocation:
     return location
 
 
-def make_values(trial: Trial, limit: int = 1 << 25) -> StepValues:
-    return StepValues(RecordReader(LocalRunFiles(Path(trial.path))), limit)
-
-
 @pytest.mark.parametrize("prefetched", [True, False])
-def test_values_are_those_of_the_trial(tmp_path: Path, prefetched: bool) -> None:
+def test_shared_values_are_those_of_the_trial(tmp_path: Path, prefetched: bool) -> None:
     trial = write_run(tmp_path)
-    values = make_values(trial)
     for step in trial.steps():
         if prefetched:
-            values.prefetch(trial, [locate(trial, name, step) for name in TENSORS])
+            trial.reader.prefetch([locate(trial, name, step) for name in TENSORS])
         for name in TENSORS:
-            found = values.read(trial, name, locate(trial, name, step), step)
-            expected = trial.tensor(name).value(step)
+            found = trial.reader.read_shared(name, locate(trial, name, step), step)
+            expected = create_trial(str(tmp_path)).tensor(name).value(step)
             assert found.dtype == expected.dtype
             assert found.shape == expected.shape
             assert np.array_equal(found, expected)
@@ -67,23 +64,21 @@ def test_values_are_those_of_the_trial(tmp_path: Path, prefetched: bool) -> None
             assert not found.flags.writeable
 
 
-def test_only_the_first_record_of_a_kind_is_decoded(tmp_path: Path, monkeypatch: Any) -> None:
+def test_only_the_first_record_of_a_kind_is_decoded_field_by_field(tmp_path: Path, monkeypatch: Any) -> None:
     trial = write_run(tmp_path)
-    values = make_values(trial)
-    decoded: list[int] = []
-    read = trial.read_location
-    monkeypatch.setattr(trial, "read_location", lambda *given: decoded.append(given[2]) or read(*given))
-    for _ in range(2):
-        for step in trial.steps():
-            values.read(trial, "a", locate(trial, "a", step), step)
+    learned: list[int] = []
+    learn = records.learn_form
+    monkeypatch.setattr(records, "learn_form", lambda *given: learned.append(len(given[0])) or learn(*given))
+    for step in (*trial.steps(), *trial.steps()):
+        trial.reader.read_shared("a", locate(trial, "a", step), step)
+        trial.tensor("a").value(step)
     # Step 0 is left out of its records, so they are shorter than all others.
-    assert decoded == [0, 1]
+    assert learned == [locate(trial, "a", step).length for step in (0, 1)]
 
 
 def test_damage_is_told_as_the_trial_tells_it(tmp_path: Path) -> None:
     trial = write_run(tmp_path)
-    values = make_values(trial)
-    values.read(trial, "a", locate(trial, "a", 0), 0)
+    trial.reader.read_shared("a", locate(trial, "a", 0), 0)
     damaged, missing = (tmp_path / locate(trial, "a", step).event_file_name for step in (1, 2))
     content = bytearray(damaged.read_bytes())
     content[locate(trial, "a", 1).start_idx + locate(trial, "a", 1).length - 10] ^= 1
@@ -91,53 +86,53 @@ def test_damage_is_told_as_the_trial_tells_it(tmp_path: Path) -> None:
     missing.unlink()
     for step, message in ((1, "CRC-32C"), (2, "is missing")):
         locations = [locate(trial, name, step) for name in TENSORS]
-        values.prefetch(trial, locations)
+        trial.reader.prefetch(locations)
         with pytest.raises(TensorUnavailableForStep, match=message):
-            values.read(trial, "a", locations[0], step)
-    assert values.read(trial, "a", locate(trial, "a", 3), 3)[0, 0] == 3
+            trial.reader.read_shared("a", locations[0], step)
+    assert trial.reader.read_shared("a", locate(trial, "a", 3), 3)[0, 0] == 3
 
 
 def test_little_is_kept(tmp_path: Path) -> None:
     trial = write_run(tmp_path, steps=6)
-    values = make_values(trial, limit=200)
-    arrays = [values.read(trial, "a", locate(trial, "a", step), step) for step in trial.steps()]
-    assert values.read(trial, "a", locate(trial, "a", 5), 5) is arrays[5]
-    assert values.read(trial, "a", locate(trial, "a", 0), 0) is not arrays[0]
+    reader = RunReader(trial._files, lambda _: False, 0, limit=200)
+    arrays = [reader.read_shared("a", locate(trial, "a", step), step) for step in trial.steps()]
+    assert reader.cache.kept <= 200
+    assert reader.read_shared("a", locate(trial, "a", 5), 5) is arrays[5]
+    assert reader.read_shared("a", locate(trial, "a", 0), 0) is not arrays[0]
     big = locate(trial, "f", 0)
-    assert values.read(trial, "f", big, 0) is not values.read(trial, "f", big, 0)
+    assert reader.read_shared("f", big, 0) is not reader.read_shared("f", big, 0)
 
 
 def test_choice_follows_names_and_collections(tmp_path: Path) -> None:
     trial = write_run(tmp_path)
-    values = share_values(trial)
-    assert share_values(trial) is values
-    assert values.choose(trial, 0, ["mine"], ["^a$"]) == ["a"]
+    tensors = trial.step_tensors
+    assert trial.step_tensors is tensors
+    assert tensors.choose(0, ["mine"], ["^a$"]) == ["a"]
     trial.collection("mine").add_tensor_name("b")
-    assert values.choose(trial, 0, ["mine"], ["^a$"]) == ["a", "b"]
+    assert tensors.choose(0, ["mine"], ["^a$"]) == ["a", "b"]
     trial.collection("mine").include("c")
-    assert values.choose(trial, 1, ["mine"], ["^a$"]) == ["a", "b", "c"]
+    assert tensors.choose(1, ["mine"], ["^a$"]) == ["a", "b", "c"]
 
 
 def test_a_run_written_anew_is_read_anew(tmp_path: Path) -> None:
     old, again = write_run(tmp_path), write_run(tmp_path / "other")
-    assert share_values(old).read(old, "a", locate(old, "a", 1), 1)[0, 0] == 1
+    assert old.reader.read_shared("a", locate(old, "a", 1), 1)[0, 0] == 1
     shutil.rmtree(tmp_path)
     run = RunMaker(tmp_path)
     run.write_step(1, {"a": TENSORS["a"] - 7})
     run.end()
     new = create_trial(str(tmp_path))
     assert new == old, "one path, one name"
-    assert share_values(new).read(new, "a", locate(new, "a", 1), 1)[0, 0] == -7
+    assert new.reader.read_shared("a", locate(new, "a", 1), 1)[0, 0] == -7
     # What is shared goes with its trial.
-    shared = weakref.ref(share_values(again))
+    shared = weakref.ref(again.step_tensors)
     del again
     gc.collect()
     assert shared() is None
 
 
 def test_steps_before(tmp_path: Path) -> None:
-    trial = write_run(tmp_path)
-    values = make_values(trial)
-    assert values.steps_before(trial, 2, 2) == (1, 2)
-    assert values.steps_before(trial, 2, 9) == (0, 1, 2)
-    assert values.steps_before(trial, 9, 2) == ()
+    tensors = write_run(tmp_path).step_tensors
+    assert tensors.steps_before(2, 2) == (1, 2)
+    assert tensors.steps_before(2, 9) == (0, 1, 2)
+    assert tensors.steps_before(9, 2) == ()

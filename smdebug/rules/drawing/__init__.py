@@ -1,0 +1,1 @@
+"""Pages, pictures and notebooks of numbers; nothing here knows a rule."""
