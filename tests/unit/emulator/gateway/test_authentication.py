@@ -45,13 +45,20 @@ def test_a_region_that_does_not_exist_is_refused() -> None:
         "127.0.0.1:4580",
         "localhost:4580",
         "[::1]:4580",
-        "bucket.localhost:4580",
         "LOCALHOST",
         "172.20.0.1:1",
     ],
 )
 def test_own_hosts_pass(host: str) -> None:
     check_source({"HTTP_HOST": host}, {*LOOPBACK_HOSTS, "172.20.0.1"})
+    with pytest.raises(AccessDeniedException, match="Host is"):
+        check_source({"HTTP_HOST": host}, {"172.20.0.2"})
+
+
+def test_a_name_under_localhost_is_always_own() -> None:
+    check_source({"HTTP_HOST": "bucket.localhost:4580"}, set())
+    with pytest.raises(AccessDeniedException, match="Host is"):
+        check_source({"HTTP_HOST": "localhost:4580"}, set())
 
 
 @pytest.mark.parametrize(
@@ -64,7 +71,10 @@ def test_other_hosts_are_refused(host: str) -> None:
 
 
 def test_a_page_of_ours_passes() -> None:
-    check_source({"HTTP_HOST": "localhost:1", "HTTP_ORIGIN": "http://localhost:1"}, LOOPBACK_HOSTS)
+    page = {"HTTP_HOST": "172.20.0.1:1", "HTTP_ORIGIN": "http://localhost:1"}
+    check_source(page, {*LOOPBACK_HOSTS, "172.20.0.1"})
+    with pytest.raises(AccessDeniedException, match="web page"):
+        check_source(page, {"172.20.0.1"})
 
 
 @pytest.mark.parametrize("origin", ["null", "https://evil.example", "http://localhost.evil.example", "file://", ""])

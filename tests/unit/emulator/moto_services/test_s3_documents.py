@@ -18,21 +18,34 @@ TAG = "<Tag><Key>a</Key><Value/></Tag>"
         ("PUT", BUCKET, "tagging", f"<Tagging><TagSet>{TAG}{TAG}</TagSet></Tagging>"),
         ("PUT", BUCKET, "tagging", "<Tagging><TagSet/></Tagging>"),
         ("PUT", KEY, "tagging", f'<?xml version="1.0"?><Tagging xmlns="http://x/"><TagSet>{TAG}</TagSet></Tagging>'),
-        ("PUT", BUCKET, "acl", ""),
-        ("PUT", BUCKET, "", ""),
         ("PUT", BUCKET, "logging", "<BucketLoggingStatus/>"),
-        ("PUT", KEY, "", "any bytes"),
-        ("PUT", KEY, "partNumber", "any bytes"),
-        ("POST", KEY, "uploads", ""),
-        ("POST", KEY, "select", "<SelectObjectContentRequest/>"),
-        ("POST", BUCKET, "", "a form"),
         ("POST", BUCKET, "delete", "<Delete><Object><Key>a</Key></Object><Object><Key>b</Key></Object></Delete>"),
         ("POST", KEY, "uploadId", PARTS),
         ("PUT", BUCKET, "lifecycle", f"<LifecycleConfiguration>{RULE}</LifecycleConfiguration>"),
     ],
 )
-def test_documents_pass(method: str, path: str, query: str, body: str) -> None:
+def test_documents_pass_and_their_beginnings_do_not(method: str, path: str, query: str, body: str) -> None:
     check_document(method, path, {query}, body.encode())
+    with pytest.raises(MalformedXML):
+        check_document(method, path, {query}, body[:-1].encode())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "body"),
+    [
+        ("PUT", BUCKET, "acl", ""),
+        ("PUT", BUCKET, "", ""),
+        ("PUT", KEY, "", "any bytes"),
+        ("PUT", KEY, "partNumber", "any bytes"),
+        ("POST", KEY, "uploads", ""),
+        ("POST", KEY, "select", "<SelectObjectContentRequest/>"),
+        ("POST", BUCKET, "", "a form"),
+    ],
+)
+def test_what_need_be_no_document_passes(method: str, path: str, query: str, body: str) -> None:
+    check_document(method, path, {query}, body.encode())
+    with pytest.raises((MalformedXML, MissingRequestBody)):
+        check_document("PUT", BUCKET, {"tagging"}, body.encode())
 
 
 @pytest.mark.parametrize(

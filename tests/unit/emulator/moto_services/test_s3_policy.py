@@ -49,8 +49,12 @@ def test_what_is_no_policy_is_refused(policy: Any, message: str) -> None:
         {"Statement": [{**ALLOW, "Condition": {"Bool": {"aws:SecureTransport": "false"}}}]},
     ],
 )
-def test_policies_pass(policy: Any) -> None:
-    check_policy(json.dumps(policy).encode())
+def test_policies_pass_and_can_be_judged_by(policy: Any) -> None:
+    bucket: Any = FakeBucket("b", "123456789012", "us-east-1")
+    bucket.policy = json.dumps(policy).encode()
+    check_policy(bucket.policy)
+    expected = PermissionResult.PERMITTED if policy["Statement"] else PermissionResult.NEUTRAL
+    assert get_permission(bucket, "s3:GetObject", "arn:aws:s3:::b/x") is expected
 
 
 @pytest.mark.parametrize(

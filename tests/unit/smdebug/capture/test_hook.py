@@ -98,9 +98,10 @@ def run_child(work: Callable[[], object]) -> None:
     if child == 0:
         try:
             work()
-        finally:
             os._exit(0)
-    os.waitpid(child, 0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0) == (child, 0)
 
 
 @pytest.mark.parametrize("what", ["step", "save", "scalar", "mode", "close"])
@@ -124,7 +125,7 @@ def test_forked_child_leaves_the_step_in_progress_to_its_parent(make_hook, tmp_p
     assert {key: float(value.mean()) for key, value in values.items()} == {("before", 0): 1, ("after", 0): 2}
 
 
-def test_fork_while_another_thread_saves_does_not_hang_the_child(make_hook):
+def test_fork_while_another_thread_saves_does_not_hang_the_child(make_hook, tmp_path):
     hook = make_hook()
     hook._increment_step()
     held, release = threading.Event(), threading.Event()
@@ -137,9 +138,12 @@ def test_fork_while_another_thread_saves_does_not_hang_the_child(make_hook):
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait()
-    run_child(lambda: hook.save_tensor("t", np.ones(2)))
+    run_child(lambda: hook.save_tensor("child", np.ones(2)))
     release.set()
     holder.join()
+    hook.recorder.save("parent", np.ones(2))
+    hook.close()
+    assert list(read_everything(create_trial(str(tmp_path / "run")))) == [("parent", 0)]
 
 
 @pytest.mark.parametrize("makes_a_step", [True, False])

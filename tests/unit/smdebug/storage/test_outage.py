@@ -48,10 +48,11 @@ def test_what_succeeds_ends_the_outage(clock: Clock) -> None:
     outage = Outage(clock)
     fail(outage, clock, 1)
     clock.now += 4
-    with outage.watched("write s3://b/k"):
-        pass
-    with outage.watched("write s3://b/k"):
-        pass
+    let_through = []
+    for number in range(2):
+        with outage.watched("write s3://b/k"):
+            let_through.append(number)
+    assert let_through == [0, 1]
 
 
 def test_forgotten_the_next_call_is_let_through_and_counts(clock: Clock) -> None:

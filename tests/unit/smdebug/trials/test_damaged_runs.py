@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError, SMDebugValueError, TensorUnavailableForStep
+from smdebug.format.tfevent import read_record
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.reader import FileReader
 from smdebug.trials import create_trial
@@ -199,16 +201,31 @@ def test_damaged_collections_of_all_workers_name_the_file(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
-def test_whole_file_reader(copy: Path, damage: Callable[[bytes, random.Random], bytes]) -> None:
+def test_what_stands_before_the_damage_is_read_as_it_was_written(
+    copy: Path, damage: Callable[[bytes, random.Random], bytes]
+) -> None:
     (path,) = copy.glob(f"events/*/{DAMAGED_STEP:012}_worker_0.*")
-    content = path.read_bytes()
+    content, written, ends = path.read_bytes(), read_until_damage(path, "minimal"), [0]
+    while ends[-1] < len(content):
+        ends.append(read_record(content, ends[-1])[1])
+    assert len(written) == len(ends) - 1
     for seed in SEEDS:
-        path.write_bytes(damage(content, random.Random(seed)))
-        for check in ("minimal", "full", "none"):
-            try:
-                list(FileReader(path).read_tensors(check))
-            except SMDebugError:
-                continue
+        damaged = damage(content, random.Random(seed))
+        path.write_bytes(damaged)
+        whole_records = sum(content[:end] == damaged[:end] for end in ends[1:])
+        for check in ("minimal", "none"):
+            found = read_until_damage(path, check)
+            assert [name for name, _ in found[:whole_records]] == [name for name, _ in written[:whole_records]]
+            for (_, value), (_, expected) in zip(found, written[:whole_records], strict=False):
+                np.testing.assert_array_equal(value, expected)
+        assert read_until_damage(path, "full") == [], "a run's records do not carry their checksum"
+
+
+def read_until_damage(path: Path, check: str) -> list[tuple[str, Any]]:
+    found = []
+    with suppress(SMDebugError):
+        found.extend((name, value) for name, _, value, _, _ in FileReader(path).read_tensors(check))
+    return found
 
 
 def test_foreign_files_among_those_of_a_run(copy: Path) -> None:

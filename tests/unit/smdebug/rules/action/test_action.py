@@ -131,8 +131,10 @@ def test_an_error_of_sagemaker_is_logged(jobs, said, monkeypatch):
 
 
 @pytest.mark.parametrize("text", [None, "", "   ", "[]"])
-def test_no_action(text):
+def test_no_action(text, jobs, sns, said):
+    jobs.names = ["job-1"]
     Actions(text, "R").invoke()
+    assert (jobs.stopped, sns.list_topics()["Topics"], said.records) == ([], [], [])
 
 
 @pytest.mark.parametrize(
