@@ -28,7 +28,7 @@ _AWS_HOST = re.compile(r"(^|\.)amazonaws\.com(\.cn)?$")
 
 
 def build_variables(endpoint_url: str, region: str, models: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that boto3, botocore and the AWS CLI read.
+    """Return the variables that boto3, botocore and the AWS CLI read.
 
     Args:
         endpoint_url: the emulator.

@@ -61,7 +61,7 @@ class EmulatorProcess:
         return int(self.endpoint_url.rpartition(":")[2])
 
     def log_text(self) -> str:
-        """What it has logged so far."""
+        """Return what it has logged so far."""
         return self.log_path.read_text()
 
     def stop(self) -> int:

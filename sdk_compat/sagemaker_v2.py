@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def default_bucket_name(region: str, account_id: str) -> str:
-    """The name that the SDK gives its default bucket."""
+    """Return the name that the SDK gives its default bucket."""
     return f"sagemaker-{region}-{account_id}"
 
 
 def build_config(bucket: str) -> dict[str, Any]:
-    """The SDK's configuration: no telemetry (it would go to the internet), and a default bucket."""
+    """Return the SDK's configuration: no telemetry (it would go to the internet), and a default bucket."""
     modules = {"TelemetryOptOut": True, "Session": {"DefaultS3Bucket": bucket}}
     return {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": modules}}}
 
@@ -36,7 +36,7 @@ def local_session(
     *,
     default_bucket: str | None = None,
 ) -> Any:
-    """A ``sagemaker.session.Session`` that asks the emulator for everything and reads no environment.
+    """Return a ``sagemaker.session.Session`` that asks the emulator for everything and reads no environment.
 
     Args:
         endpoint_url: the emulator.

@@ -24,7 +24,7 @@ _COLON_INDEX = re.compile(r":\d+")
 
 
 def get_reduction_tensor_name(tensorname: str, reduction_name: str, abs: bool, remove_colon_index: bool = True) -> str:  # noqa: A002 -- smdebug's signature
-    """The name under which a reduction of a tensor is saved.
+    """Return the name under which a reduction of a tensor is saved.
 
     Args:
         tensorname: the tensor that is reduced.
@@ -38,7 +38,7 @@ def get_reduction_tensor_name(tensorname: str, reduction_name: str, abs: bool, r
 
 
 def reverse_reduction_tensor_name(reduction_tensor_name: str) -> tuple[str, str, bool]:
-    """Splits the name of a saved reduction into (tensor name, reduction name, whether of absolute values)."""
+    """Split the name of a saved reduction into (tensor name, reduction name, whether of absolute values)."""
     _, _, tail = reduction_tensor_name.partition(REDUCTIONS_PREFIX)
     operation, _, tensorname = tail.partition("/")
     if operation.startswith("abs_"):

@@ -75,7 +75,7 @@ def _is_compiled(block: gluon.Block) -> bool:
 
 
 def _find_outermost(root: gluon.Block) -> list[gluon.HybridBlock]:
-    """The compiled blocks that are in no other compiled one: those that are one operator each."""
+    """Return the compiled blocks that are in no other compiled one: those that are one operator each."""
     if _is_compiled(root):
         return [root]
     children = root._children.values()  # noqa: SLF001 - there is no public way to them

@@ -20,9 +20,16 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.collection import Collection, CollectionManager
 from smdebug.pytorch.modules.call_context import is_training_call
 from smdebug.pytorch.modules.compiled_models import CompiledModels, get_written_model
-from smdebug.pytorch.modules.model_names import choose_model_name, choose_part_name
-from smdebug.pytorch.modules.module_callbacks import ModuleCallback, register_forward_hook, register_forward_pre_hook
-from smdebug.pytorch.modules.module_capture import INPUT_SUFFIX, OUTPUT_SUFFIX, ModuleCapture
+from smdebug.pytorch.modules.module_capture import (
+    INPUT_SUFFIX,
+    OUTPUT_SUFFIX,
+    ModuleCallback,
+    ModuleCapture,
+    choose_model_name,
+    choose_part_name,
+    register_forward_hook,
+    register_forward_pre_hook,
+)
 from smdebug.pytorch.tensors.tensor_writer import TorchTensorWriter
 from smdebug.pytorch.training.loss_scales import LossScales
 from smdebug.pytorch.training.optimizer_state import OPTIMIZER_REGEX, OptimizerCapture

@@ -305,6 +305,6 @@ class Hook(BaseHook, TrainingCallback):
 
 
 def _restore() -> TrainingCallback:
-    """What a pickled hook becomes: the hook of the process that loads it, or a callback that does nothing."""
+    """Return what a pickled hook becomes: the hook of the process that loads it, or a callback that does nothing."""
     hook = get_current_hook()
     return hook if isinstance(hook, Hook) else TrainingCallback()

@@ -1,24 +1,47 @@
-"""Inputs and outputs of modules: hooks that are there only in a step that saves what they see."""
+"""Inputs and outputs of modules: their names, and hooks that are there only in a step that saves what they see."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
+from smdebug.logger import get_logger
 from smdebug.pytorch.modules.call_context import is_training_call
-from smdebug.pytorch.modules.module_callbacks import ModuleCallback, register_forward_hook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from torch import nn
     from torch.utils.hooks import RemovableHandle
 
     from smdebug.capture.saving_plan import StepPlan
 
+# Of the class, because scripted modules refuse to be asked; their own inputs and outputs are seen all the same.
+register_forward_hook = nn.Module.register_forward_hook
+register_forward_pre_hook = nn.Module.register_forward_pre_hook
+
 INPUT_SUFFIX = "_input_"
 OUTPUT_SUFFIX = "_output_"
+
+
+class ModuleCallback(partial[None]):
+    """A forward hook or pre-forward hook of a module: calls the function that it is made of.
+
+    A copy of the module shares it, and it is told which module was called. In a pickled module a method of Python's
+    own stands in its place, which does nothing: such a model is loaded where there is no smdebug, too.
+    """
+
+    # A partial calls without a function of Python's in between, which every idle step would pay for.
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ModuleCallback:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return getattr, (nullcontext(), "__exit__")
 
 
 class ModuleCapture:
@@ -134,3 +157,21 @@ def iterate_tensors(values: object) -> Iterator[torch.Tensor]:
     elif isinstance(values, (list, tuple)):
         for value in values:
             yield from iterate_tensors(value)
+
+
+def choose_model_name(module: nn.Module, taken: Collection[str]) -> str:
+    """Return the name of a model's class; of the second model of one class, with `_1` behind it, and so on."""
+    is_scripted = isinstance(module, torch.jit.ScriptModule)
+    name = str(module.original_name) if is_scripted else type(module).__name__
+    if name not in taken:
+        return name
+    free = next(numbered for number in count(1) if (numbered := f"{name}_{number}") not in taken)
+    get_logger().warning("A model %s is registered already: the names of this one begin with %s.", name, free)
+    return free
+
+
+def choose_part_name(path: str, model_name: str, modules: ModuleCapture) -> str:
+    """Return a part's path within its model, behind the model's name where a part of another has that path."""
+    if not path:
+        return model_name
+    return f"{model_name}.{path}" if modules.has_name(path) else path

@@ -115,7 +115,7 @@ def _measure(flat: torch.Tensor, keys: set[tuple[str, bool]]) -> dict[tuple[str,
 
 
 def _measure_distance(flat: torch.Tensor, mean: float, *, is_abs: bool) -> float:
-    """The norm of what is left of the numbers, or of their absolute values, without their mean."""
+    """Return the norm of what is left of the numbers, or of their absolute values, without their mean."""
     found = []
     for piece in _cut(flat):
         memory = _get_memory(piece)
