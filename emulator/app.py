@@ -54,7 +54,7 @@ class Emulator:
             # The emulator's pages answer; requests for the rooms below wait.
             from emulator.api.application import build_pages
             from emulator.gateway.gateway import Gateway, Rooms
-            from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation
+            from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 
             own_hosts = set(LOOPBACK_HOSTS)
             rooms = self._rooms = Rooms(own_hosts, build_pages(self.describe), has_sagemaker_operation)
@@ -126,7 +126,7 @@ class Emulator:
             )
             closers.callback(jobs.close)
             recover_jobs(jobs, settings)
-            sagemaker = SageMaker(jobs, settings.account_id)
+            sagemaker = SageMaker(jobs, settings.account_id, has_sagemaker_resource)
             rooms.sagemaker.set_result(sagemaker)
 
             # Every room answers: other processes may find this one by its folder.

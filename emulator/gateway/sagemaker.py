@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from botocore import xform_name
@@ -32,12 +34,19 @@ def read_operation_name(environ: WSGIEnvironment) -> str | None:
 class SageMaker:
     """Answers the operations of ``emulator.operations``."""
 
-    def __init__(self, jobs: Jobs, account_id: str, operations: Mapping[str, Handler] | None = None) -> None:
+    def __init__(
+        self,
+        jobs: Jobs,
+        account_id: str,
+        has_moto_resource: Callable[[str, str, str], bool],
+        operations: Mapping[str, Handler] | None = None,
+    ) -> None:
         """Check every operation against the model.
 
         Args:
             jobs: what the operations work on.
             account_id: the account of every resource.
+            has_moto_resource: whether moto has a resource, by account, region and ARN.
             operations: those of ``emulator.operations`` unless given.
 
         Raises:
@@ -45,6 +54,7 @@ class SageMaker:
         """
         self._jobs = jobs
         self._account_id = account_id
+        self._has_moto_resource = has_moto_resource
         self._operations = find_operations() if operations is None else dict(operations)
         for name in self._operations:
             load_operation(name)
@@ -59,8 +69,8 @@ class SageMaker:
         for name in self._operations:
             load_operation(name).preload()
 
-    def answer(self, name: str, environ: WSGIEnvironment) -> WireAnswer:
-        """Run one operation.
+    def answer(self, name: str, environ: WSGIEnvironment) -> WireAnswer | None:
+        """Run one operation; None, and the request as it came, when its resource is moto's.
 
         Raises:
             AwsError: what is wrong with the request.
@@ -69,8 +79,13 @@ class SageMaker:
         operation = load_operation(name)
         body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         request: dict[str, Any] = operation.decode(body)
-        context = Context(jobs=self._jobs, account_id=self._account_id, region=region)
-        return operation.encode(self._operations[name](request, context))
+        has_moto_resource = partial(self._has_moto_resource, self._account_id, region)
+        context = Context(self._jobs, self._account_id, region, has_moto_resource)
+        response = self._operations[name](request, context)
+        if response is None:
+            environ["wsgi.input"] = BytesIO(body)
+            return None
+        return operation.encode(response)
 
 
 def check_known(name: str, has_moto_operation: Callable[[str], bool]) -> None:

@@ -208,6 +208,16 @@ class Jobs:
                 raise ResourceLimitExceeded(f"A resource can have {MAX_TAGS} tags, and {arn} would have {len(every)}.")
         return every
 
+    def delete_tags(self, arn: str, keys: Sequence[str]) -> None:
+        """Take the tags with these keys from a resource; a key that it does not have is no error.
+
+        Raises:
+            ResourceNotFound.
+        """
+        self._check_arn(arn)
+        with self._store.transaction() as transaction:
+            transaction.delete_tags(arn, keys)
+
     def list_tags(self, arn: str) -> Sequence[Mapping[str, str]]:
         """All tags of a resource.
 
@@ -232,7 +242,7 @@ class Jobs:
 
     def _check_arn(self, arn: str) -> None:
         if not self._store.has_arn(arn):
-            raise ResourceNotFound(f"Could not find a training job or processing job with the ARN {arn}.")
+            raise ResourceNotFound(f"Could not find a resource with the ARN {arn}.")
 
 
 def _check_name(name: str) -> None:

@@ -71,3 +71,17 @@ def has_sagemaker_operation(method_name: str) -> bool:
     from moto.sagemaker.responses import SageMakerResponse
 
     return method_name in vars(SageMakerResponse)
+
+
+def has_sagemaker_resource(account_id: str, region: str, arn: str) -> bool:
+    """Tell whether moto has the resource of SageMaker with this ARN, of a kind whose tags it keeps."""
+    from moto.sagemaker.models import sagemaker_backends
+
+    _, _, resource = arn.rpartition(":")
+    if resource.count("/") != 1:
+        return False  # moto's own look-up knows ARNs that end in kind/name only
+    try:
+        found = sagemaker_backends[account_id][region]._get_resource_from_arn(arn)  # noqa: SLF001 - moto has no other
+    except AttributeError:
+        return False  # a kind whose tags moto does not keep
+    return found is not None

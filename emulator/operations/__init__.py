@@ -1,4 +1,7 @@
-"""SageMaker's operations, one file each: ``<name>.py`` holds ``def <name>(request, context) -> response``."""
+"""SageMaker's operations, one file each: ``<name>.py`` holds ``def <name>(request, context) -> response``.
+
+An operation that returns None leaves the request to moto, whose resource it is about.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
 
     from emulator.operations.context import Context
 
-    Handler = Callable[[dict[str, Any], Context], dict[str, Any]]
+    Handler = Callable[[dict[str, Any], Context], dict[str, Any] | None]
 
 
 def find_operations() -> dict[str, Handler]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from emulator.jobs import Jobs
 
 Request = dict[str, Any]
@@ -20,8 +22,10 @@ class Context:
         jobs: all jobs of this emulator.
         account_id: the account of every resource.
         region: the region the request was signed for.
+        has_moto_resource: whether moto has the resource with an ARN, in this account and region.
     """
 
     jobs: Jobs
     account_id: str
     region: str
+    has_moto_resource: Callable[[str], bool]

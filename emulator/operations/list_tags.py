@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
 
-def list_tags(request: Request, context: Context) -> Response:
-    """All tags of a resource, on one page: it has at most 50.
+def list_tags(request: Request, context: Context) -> Response | None:
+    """All tags of a resource, on one page: it has at most 50. None for a resource that moto has.
 
     Raises:
         ResourceNotFound.
     """
+    if context.has_moto_resource(request["ResourceArn"]):
+        return None
     return {"Tags": context.jobs.list_tags(request["ResourceArn"])}

@@ -310,6 +310,11 @@ class StoreTransaction:
                 insert(table).values(arn=arn, key=tag["Key"], value=tag["Value"], position=position)
             )
 
+    def delete_tags(self, arn: str, keys: Sequence[str]) -> None:
+        """Delete a resource's tags with these keys."""
+        table = tables.tags
+        self._connection.execute(delete(table).where(table.c.arn == arn, table.c.key.in_(keys)))
+
 
 def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN")

@@ -17,7 +17,7 @@ from emulator.gateway.gateway import Gateway as GatewayApplication
 from emulator.gateway.gateway import Rooms
 from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.gateway.sagemaker import SageMaker
-from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation
+from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,6 +77,9 @@ class MemoryJobs:
     def add_tags(self, arn: str, tags: list[dict[str, str]]) -> list[dict[str, str]]:
         self.list_tags(arn).extend(tags)
         return self.tags[arn]
+
+    def delete_tags(self, arn: str, keys: list[str]) -> None:
+        self.tags[arn] = [tag for tag in self.list_tags(arn) if tag["Key"] not in keys]
 
     def list_tags(self, arn: str) -> list[dict[str, str]]:
         if arn not in self.tags:
@@ -144,7 +147,7 @@ def gateway() -> Iterator[Gateway]:
         return [b"{}"]
 
     rooms = Rooms(LOOPBACK_HOSTS, build_pages(lambda: {"status": "running"}), has_sagemaker_operation)
-    rooms.sagemaker.set_result(SageMaker(running.jobs, ACCOUNT))
+    rooms.sagemaker.set_result(SageMaker(running.jobs, ACCOUNT, has_sagemaker_resource))
     rooms.invoke.set_result(invoke)
     rooms.moto.set_result(MotoApplication())
     listener.serve(GatewayApplication(rooms))

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from emulator.gateway.sagemaker import SageMaker
 from emulator.jobs.records.listing import parse_list_query
+from emulator.moto_services.wsgi import has_sagemaker_resource
 from tests.unit.emulator.gateway.test_protocol import REQUEST
 
 if TYPE_CHECKING:
@@ -107,8 +108,32 @@ def test_tags(sagemaker: Any) -> None:
     arn = sagemaker.create_training_job(**REQUEST, Tags=[{"Key": "a", "Value": "1"}])["TrainingJobArn"]
     assert len(sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "b", "Value": "2"}])["Tags"]) == 2
     assert [tag["Key"] for tag in sagemaker.list_tags(ResourceArn=arn)["Tags"]] == ["a", "b"]
-    with pytest.raises(sagemaker.exceptions.ResourceNotFound):
-        sagemaker.list_tags(ResourceArn=arn + "x")
+    sagemaker.delete_tags(ResourceArn=arn, TagKeys=["a", "never there"])
+    assert [tag["Key"] for tag in sagemaker.list_tags(ResourceArn=arn)["Tags"]] == ["b"]
+
+
+def test_tags_of_what_moto_has(sagemaker: Any) -> None:
+    container = {"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/i:1"}
+    role = "arn:aws:iam::123456789012:role/r"
+    arn = sagemaker.create_model(ModelName="m", PrimaryContainer=container, ExecutionRoleArn=role)["ModelArn"]
+    sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "a", "Value": "1"}, {"Key": "b", "Value": "2"}])
+    sagemaker.delete_tags(ResourceArn=arn, TagKeys=["a"])
+    assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "b", "Value": "2"}]
+
+
+@pytest.mark.parametrize(
+    "resource",
+    ["training-job/nobody", "model/nobody", "endpoint/nobody", "no-such-kind/x", "pipeline/p/execution/e", "image"],
+)
+def test_tags_of_what_nobody_has(sagemaker: Any, resource: str) -> None:
+    arn = f"arn:aws:sagemaker:us-east-1:123456789012:{resource}"
+    for ask in (
+        lambda: sagemaker.list_tags(ResourceArn=arn),
+        lambda: sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "a", "Value": "1"}]),
+        lambda: sagemaker.delete_tags(ResourceArn=arn, TagKeys=["a"]),
+    ):
+        with pytest.raises(sagemaker.exceptions.ResourceNotFound):
+            ask()
 
 
 ONE = {"InstanceType": "ml.m5.large", "InstanceCount": 1}
@@ -234,4 +259,4 @@ def test_operations_of_moto_are_answered_by_moto(sagemaker: Any) -> None:
 
 def test_an_operation_that_the_model_lacks_stops_the_start(gateway: Gateway) -> None:
     with pytest.raises(ValueError, match="FlyToTheMoon"):
-        SageMaker(gateway.jobs, "123456789012", {"FlyToTheMoon": lambda _request, _context: {}})
+        SageMaker(gateway.jobs, "123456789012", has_sagemaker_resource, {"FlyToTheMoon": lambda _request, _context: {}})

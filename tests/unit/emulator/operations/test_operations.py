@@ -16,6 +16,7 @@ def test_the_operations_that_there_are() -> None:
     assert sorted(find_operations()) == [
         "AddTags",
         "CreateTrainingJob",
+        "DeleteTags",
         "DescribeProcessingJob",
         "DescribeTrainingJob",
         "ListProcessingJobs",

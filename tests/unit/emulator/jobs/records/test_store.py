@@ -85,6 +85,9 @@ def test_tags_are_replaced_by_key_and_keep_their_order(store: JobStore) -> None:
     with store.transaction() as transaction:
         transaction.set_tags(job.arn, [{"Key": "b", "Value": "1"}, {"Key": "k", "Value": "new"}])
     assert store.list_tags(job.arn) == [{"Key": "k", "Value": "new"}, {"Key": "b", "Value": "1"}]
+    with store.transaction() as transaction:
+        transaction.delete_tags(job.arn, ["k", "never there"])
+    assert store.list_tags(job.arn) == [{"Key": "b", "Value": "1"}]
 
 
 def test_pages_follow_each_other_without_gap_or_repetition(store: JobStore) -> None:
