@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
-    """Run the command line; where only the library was installed, say what is missing."""
+    """Run the command line; where only the library was installed, or can run, say what is missing."""
+    if sys.version_info < (3, 11):
+        raise SystemExit(
+            f"The service needs Python 3.11 or later, and this is {sys.version.split()[0]}: here only its library "
+            "smdebug can be used."
+        )
     try:
         from emulator.cli.commands import main as run_command
     except ModuleNotFoundError as error:

@@ -56,10 +56,26 @@ def start(port: int | None, runtime: str | None, state_dir: Path | None) -> None
         settings = replace(settings, port=port)
     if runtime is not None:
         settings = replace(settings, runtime=cast("RuntimeChoice", runtime))
+    _warn_of_original()
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
     _serve(settings, stopping)
+
+
+def _warn_of_original() -> None:
+    """Say that the original library is installed here too: each of the two has files that the other overwrote."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version("smdebug")
+    except PackageNotFoundError:
+        return
+    click.echo(
+        f"The original smdebug {found} is installed in this environment too, and both have the same modules. For this "
+        "one's: pip uninstall smdebug, then pip install --force-reinstall --no-deps smdebug-emulator.",
+        err=True,
+    )
 
 
 def _serve(settings: Settings, stopping: threading.Event) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +26,11 @@ def make_numpy_array(value: object) -> NDArray[Any]:
         return np.array([value])
     if isinstance(value, (list, tuple)):
         try:
-            return np.asarray(value)
-        except ValueError as error:
+            with warnings.catch_warnings():
+                # numpy before 1.24 warns of what later ones refuse.
+                warnings.simplefilter("error")
+                return np.asarray(value)
+        except (ValueError, Warning) as error:
             raise SMDebugTypeError(f"A list whose parts differ in length cannot be saved: {error}") from error
     kind = type(value).__name__
     raise SMDebugTypeError(f"A value of type {kind} cannot be saved: pass a number, a list or an array.")

@@ -106,6 +106,21 @@ def test_a_taken_port_is_one_line(start: Start) -> None:
     assert err == (f"Port {port} of 127.0.0.1 is taken: stop what listens there, or give another port with --port.\n")
 
 
+def test_the_original_library_beside_ours_is_told(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    information = tmp_path / "site" / "smdebug-1.0.34.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: smdebug\nVersion: 1.0.34\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    process = start("--port", "0")
+    assert first_line(process)
+    process.terminate()
+    err = process.communicate(timeout=60)[1]
+    assert err.startswith("The original smdebug 1.0.34 is installed in this environment too")
+    assert err.count("\n") == 1
+
+
 def test_a_second_emulator_on_the_folder_is_one_line(start: Start) -> None:
     first = start("--port", "0")
     assert first_line(first)
@@ -209,6 +224,13 @@ def test_help_teaches() -> None:
     assert 'eval "$(smdebug-emulator env)"' in result.output
     for command in ("start", "env", "stop", "status", "stop-handler"):
         assert command in result.output
+
+
+def test_a_python_that_is_too_old_is_one_line() -> None:
+    source = "import sys; sys.version_info = (3, 10, 0); from emulator.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("The service needs Python 3.11 or later")
 
 
 def test_library_alone_says_which_extra_the_service_needs() -> None:
