@@ -140,7 +140,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
 
 
 class EstimatorHook(SessionHook):
-    """What estimators took: TensorFlow has none any more, so it can only say so."""
+    """What estimators took: TensorFlow has none since 2.16, and those of older ones take a SessionHook."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Never:  # noqa: ARG004 - as __init__ takes them
         """Refuse to be made.
@@ -149,6 +149,7 @@ class EstimatorHook(SessionHook):
             SMDebugNotImplementedError: always.
         """
         raise SMDebugNotImplementedError(
-            f"TensorFlow {tf.__version__} has no tf.estimator: it was taken out with 2.16. Train a Keras model with "
-            "KerasHook, or a graph in a MonitoredTrainingSession with SessionHook."
+            f"No EstimatorHook is made under TensorFlow {tf.__version__}: tf.estimator was taken out with 2.16. Train "
+            "a Keras model with KerasHook, or a graph in a MonitoredTrainingSession with SessionHook; an older "
+            "TensorFlow's estimator takes a SessionHook among the hooks of train()."
         )

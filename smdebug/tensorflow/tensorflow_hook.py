@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import tensorflow as tf
-
-from smdebug.capture.framework_versions import check_version
 from smdebug.capture.hook import BaseHook
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.tensorflow.collection import CollectionManager
@@ -17,9 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from smdebug.writing.run_writer import Worker
-
-# The first that comes with Keras 3.
-_OLDEST = (2, 16)
 
 
 class TensorflowHook(BaseHook):
@@ -53,11 +47,6 @@ class TensorflowHook(BaseHook):
     )
     manager_class = CollectionManager
     tensor_writer_class = TensorflowTensorWriter
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take what BaseHook takes; see there."""
-        super().__init__(*args, **kwargs)
-        check_version("TensorFlow", tf.__version__, first=_OLDEST, missing="what Keras before 3 shows in another way")
 
     def get_worker(self) -> Worker:
         """Return which of the processes that train together this one is."""

@@ -118,14 +118,22 @@ def _flatten(model: Any) -> list[Any]:
 
 
 def _get_signature(model: Any) -> tuple[Any, ...]:
-    variables = ((id(variable), variable.trainable) for variable in model.weights)
+    variables = ((id(variable), variable.trainable) for variable in _get_weights(model))
     return (*(id(layer) for layer in _flatten(model)), *variables)
+
+
+def _get_weights(layer: Any) -> list[Any]:
+    try:
+        return list(layer.weights)
+    except ValueError:
+        # Keras 2 refuses to say that there are none before the first batch has made them.
+        return []
 
 
 def _walk_variables(model: Any) -> Iterator[tuple[Any, Any]]:
     seen: set[int] = set()
     for owner in (*_walk_owners(model), model):
-        for variable in owner.weights:
+        for variable in _get_weights(owner):
             if id(variable) not in seen:
                 seen.add(id(variable))
                 yield owner, variable

@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from smdebug.mode_keys import ModeKeys
-from smdebug.tensorflow.steps.taps import Collector, tapped_classes
+from smdebug.tensorflow.steps.taps import Collector, find_tapped, tapped_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +60,8 @@ class StepFunctions:
         model = self._names.model
         strategy = model.distribute_strategy
         is_compiled = not model.run_eagerly
+        # Whoever asks for the function hears what this Keras lacks; whoever runs it does not.
+        find_tapped()
         reduction = "concat" if mode == ModeKeys.PREDICT else "auto"
 
         @_as_it_is
@@ -126,7 +128,7 @@ def _run_batches(function: Any, batches: Any) -> tuple[Any, Values]:
 
 def _without_optionals(data: Any) -> Any:
     """Return a batch as steps expect it: data sets stand an Optional where there is nothing."""
-    return keras.tree.map_structure(lambda part: None if isinstance(part, tf.experimental.Optional) else part, data)
+    return tf.nest.map_structure(lambda part: None if isinstance(part, tf.experimental.Optional) else part, data)
 
 
 def _join(strategy: Any, name: str, value: Any) -> Any:

@@ -222,22 +222,29 @@ def wrap_tape(tape: Any, capture: TapeCapture) -> Any:
         capture.on_gradient(target, sources, result)
         return result
 
-    tape._push_tape, tape._pop_tape, tape.gradient = push_tape, pop_tape, compute  # noqa: SLF001 - as above
+    # In a function that is traced, TensorFlow would rewrite what is called here; older ones cannot.
+    as_it_is = tf.autograph.experimental.do_not_convert
+    tape._push_tape, tape._pop_tape, tape.gradient = as_it_is(push_tape), as_it_is(pop_tape), as_it_is(compute)  # noqa: SLF001 - as above
     tape.smdebug_capture = capture
     return tape
 
 
 def wrap_optimizer(optimizer: Any, capture: TapeCapture) -> Any:
-    """Make an optimizer of Keras show its variables after each update; the same optimizer is returned."""
+    """Make an optimizer of Keras show its variables after each update; the same optimizer is returned.
+
+    Keras 3 ends each way to update in `apply`; Keras 2 knows only `apply_gradients`.
+    """
     if hasattr(optimizer, "smdebug_capture"):
         return optimizer
 
-    def apply(grads: Any, trainable_variables: Any = None) -> Any:
+    method = "apply" if hasattr(optimizer, "apply") else "apply_gradients"
+
+    def apply(*args: Any, **kwargs: Any) -> Any:
         # Looked up at each call: `model.fit` taps it there.
-        result = type(optimizer).apply(optimizer, grads, trainable_variables)
+        result = getattr(type(optimizer), method)(optimizer, *args, **kwargs)
         capture.on_applied(optimizer)
         return result
 
-    optimizer.apply = apply
+    setattr(optimizer, method, apply)
     optimizer.smdebug_capture = True
     return optimizer

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import keras
 import tensorflow as tf
 
+from smdebug.exceptions import SMDebugNotImplementedError
+from smdebug.tensorflow.keras_in_use import IS_KERAS_3, keras
 from smdebug.tensorflow.values import is_value, to_dense
 
 if TYPE_CHECKING:
@@ -134,30 +136,46 @@ _lock = threading.Lock()
 _users = 0
 
 
-def _find_owner(of: type, method: str) -> type:
-    return next(owner for owner in of.__mro__ if method in vars(owner))
+def find_owner(of: type, method: str) -> type:
+    """Return the class that a class has a method from.
+
+    Raises:
+        SMDebugNotImplementedError: it has no such method, as of a Keras that nobody knew yet.
+    """
+    for owner in of.__mro__:
+        if method in vars(owner):
+            return owner
+    raise SMDebugNotImplementedError(f"{of.__name__} of Keras {keras.__version__} has no method {method}()")
 
 
-_OWNERS = {
-    "__call__": [_find_owner(keras.layers.Layer, "__call__")],
-    "apply": [
-        _find_owner(keras.optimizers.Optimizer, "apply"),
-        _find_owner(keras.optimizers.LossScaleOptimizer, "apply"),
-    ],
-}
-_ORIGINALS: dict[tuple[type, str], Any] = {
-    (owner, method): vars(owner)[method] for method, owners in _OWNERS.items() for owner in owners
-}
+@cache
+def find_tapped() -> dict[tuple[type, str], Any]:
+    """Return what is tapped, by its class and name.
+
+    Raises:
+        SMDebugNotImplementedError: this Keras lacks one of them.
+    """
+    methods: list[tuple[type, str]] = [(keras.layers.Layer, "__call__")]
+    if IS_KERAS_3:
+        # Optimizers of Keras 2 have no `apply`, and are not tapped.
+        methods += [(keras.optimizers.Optimizer, "apply"), (keras.optimizers.LossScaleOptimizer, "apply")]
+    owners = [(find_owner(of, method), method) for of, method in methods]
+    return {(owner, method): vars(owner)[method] for owner, method in owners}
 
 
 @contextmanager
 def tapped_classes() -> Iterator[None]:
-    """Let layers and optimizers show what they do to the collector of their thread, if it has one."""
+    """Let layers and optimizers show what they do to the collector of their thread, if it has one.
+
+    Raises:
+        SMDebugNotImplementedError: see `find_tapped`; who has called that before is safe from it.
+    """
     global _users
+    tapped = find_tapped()
     with _lock:
         _users += 1
         if _users == 1:
-            for (owner, method), original in _ORIGINALS.items():
+            for (owner, method), original in tapped.items():
                 setattr(owner, method, _TAPS[method](original))
     try:
         yield
@@ -165,7 +183,7 @@ def tapped_classes() -> Iterator[None]:
         with _lock:
             _users -= 1
             if _users == 0:
-                for (owner, method), original in _ORIGINALS.items():
+                for (owner, method), original in tapped.items():
                     setattr(owner, method, original)
 
 

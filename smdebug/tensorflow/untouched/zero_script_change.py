@@ -110,15 +110,21 @@ def watch_keras(callback_list: Any) -> None:
     def __init__(  # noqa: N807 - stands in for it
         self: Any, callbacks: Any = None, add_history: bool = False, *args: Any, **kwargs: Any
     ) -> None:
-        original(self, callbacks, add_history, *args, **kwargs)
         model = kwargs.get("model") or (args[1] if len(args) > 1 else None)
-        if model is not None:
-            count = len(self.callbacks)
-            # Only fit asks for a history of its epochs.
-            _capture.add_callback(self.callbacks, is_training=add_history)
-            for added in self.callbacks[count:]:
-                added.set_model(model)
-                added.set_params(self.params)
+        if model is None:
+            original(self, callbacks, add_history, *args, **kwargs)
+            return
+        import tensorflow as tf
+
+        # As Keras has them; Keras 2 asks them once, when it makes the list, what they want to hear of.
+        given = tf.nest.flatten(callbacks) if callbacks else []
+        count = len(given)
+        # Only fit asks for a history of its epochs.
+        _capture.add_callback(given, is_training=add_history)
+        original(self, given, add_history, *args, **kwargs)
+        for added in given[count:]:
+            # In a list of a script's own, made without any, nobody has said that the model was given once.
+            added.set_params(added.params)
 
     __init__.smdebug_original = original  # type: ignore[attr-defined]
     callback_list.__init__ = __init__

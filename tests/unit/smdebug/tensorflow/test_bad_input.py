@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 
 import smdebug.tensorflow as smd
-from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugValueError
+from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugNotImplementedError, SMDebugValueError
+from smdebug.tensorflow.steps import taps
 from tests.unit.smdebug.tensorflow.conftest import Recorder, make_data, make_model
 
 X, Y = make_data(16)
@@ -184,7 +185,7 @@ def test_get_hook_knows_its_types(run):
 
 
 def test_keras_on_something_else_than_tensorflow(make_hook, run, said, monkeypatch):
-    monkeypatch.setattr("keras.config.backend", lambda: "jax")
+    monkeypatch.setattr("keras.backend.backend", lambda: "jax")
     hook = make_hook(save_all=True)
     monkeypatch.undo()
     fit(make_model(), hook)
@@ -194,11 +195,31 @@ def test_keras_on_something_else_than_tensorflow(make_hook, run, said, monkeypat
     assert "jax" in warning
 
 
-def test_a_tensorflow_with_an_older_keras(make_hook, said, monkeypatch):
-    monkeypatch.setattr("smdebug.tensorflow.tensorflow_hook.tf.__version__", "2.11.1")
-    make_hook()
+def test_a_tensorflow_with_an_older_keras(make_hook, run, said, monkeypatch):
+    monkeypatch.setattr("smdebug.tensorflow.keras.tf.__version__", "2.11.1")
+    monkeypatch.setattr("smdebug.tensorflow.keras.IS_KERAS_3", False)
+    hook = make_hook(save_all=True)
+    fit(make_model(), hook, hook)
+    assert run.steps == [0, 1]
+    assert {"loss", "mae", "batch", "d1/weights/net/d1/kernel:0"} <= set(run.values(1))
+    assert run.values(1)["batch"] == [1]
+    assert not {"gradients/net/d1/kernelGrad", "inputs", "d1/outputs"} & set(run.values(1))
     (warning,) = warnings_in(said)
-    assert "2.11.1" in warning
+    assert "TensorFlow 2.11.1" in warning
+    assert "gradients, inputs, labels" in warning
+
+
+def test_a_keras_that_lacks_what_is_tapped_costs_the_steps_only(make_hook, run, said, monkeypatch):
+    monkeypatch.setattr("keras.optimizers.Optimizer", type("Optimizer", (), {}))
+    taps.find_tapped.cache_clear()
+    with pytest.raises(SMDebugNotImplementedError, match=r"Optimizer of Keras .* has no method apply\(\)"):
+        taps.find_tapped()
+    model, bare = make_model(optimizer="sgd"), make_model(optimizer="sgd")
+    fit(bare)
+    fit(model, make_hook(save_all=True))
+    np.testing.assert_array_equal(model.get_weights()[0], bare.get_weights()[0])
+    (warning,) = warnings_in(said)
+    assert "Not saved: a step (SMDebugNotImplementedError: Optimizer of Keras" in warning
 
 
 # Keras' own, when it saves under numpy 2.

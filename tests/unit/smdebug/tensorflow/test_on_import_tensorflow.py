@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import keras
@@ -13,7 +14,8 @@ import tensorflow as tf
 import smdebug
 import smdebug.tensorflow as smd
 from smdebug.tensorflow import on_import_keras
-from smdebug.tensorflow.untouched.zero_script_change import KerasWatch
+from smdebug.tensorflow.untouched.zero_script_change import KerasWatch, watch_keras
+from smdebug.tensorflow.untouched.zero_script_sessions import SessionWatch
 
 PTH = Path(smdebug.__file__).with_name("autoload.pth")
 # What a .pth file in site-packages does when Python starts.
@@ -137,6 +139,56 @@ def test_nothing_happens_where_nothing_is_asked_for(run_script, run, config, tmp
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
     assert not run.path.exists()
+
+
+def test_a_tensorflow_that_cannot_be_imported_says_so_itself(run_script, run, config, tmp_path):
+    (tmp_path / "tensorflow.py").write_text("raise ImportError('libtensorflow_framework.so.2: no such file')\n")
+    bare = run_script(START + "import tensorflow")
+    done = run_script(START + "import tensorflow", SMDEBUG_CONFIG_FILE_PATH=config())
+    assert done.returncode == bare.returncode == 1
+    assert done.stderr.splitlines()[-1] == "ImportError: libtensorflow_framework.so.2: no such file"
+    assert done.stderr.count("Traceback") == 1
+    goes_on = "try:\n    import tensorflow\nexcept ImportError as error:\n    print(error)\nimport sys; sys.exit(3)"
+    done = run_script(START + goes_on, SMDEBUG_CONFIG_FILE_PATH=config())
+    assert (done.returncode, done.stdout, done.stderr) == (3, "libtensorflow_framework.so.2: no such file\n", "")
+    assert not run.path.exists()
+
+
+def test_a_tensorflow_of_which_half_is_there_goes_its_way(run_script, config, tmp_path):
+    (tmp_path / "tensorflow.py").write_text("value = 7\n")
+    done = run_script(START + "import tensorflow\nprint(tensorflow.value)", SMDEBUG_CONFIG_FILE_PATH=config())
+    assert (done.returncode, done.stdout) == (0, "7\n")
+    (line,) = done.stderr.splitlines()
+    assert "nothing is captured" in line
+    assert "GradientTape" in line
+
+
+def test_an_estimator_that_is_not_captured_is_said_once(monkeypatch, said):
+    smd.del_hook()
+    monkeypatch.setitem(sys.modules, "tensorflow_estimator", None)
+    monkeypatch.setattr(tf, "__version__", "2.12.1")
+    watch, hooks = SessionWatch(), []
+    watch.add_hook(hooks)
+    watch.add_hook(hooks)
+    assert hooks == []
+    (record,) = said.records
+    assert "TensorFlow 2.12.1: what an estimator trains is not saved" in record.getMessage()
+
+
+def test_a_list_of_callbacks_of_the_scripts_own_counts_no_step_twice(capture, monkeypatch, run):
+    class WatchedList(keras.callbacks.CallbackList):
+        pass
+
+    monkeypatch.setattr("smdebug.tensorflow.untouched.zero_script_change._capture", capture)
+    watch_keras(WatchedList)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    own = keras.callbacks.History()
+    for params in ({}, {"epochs": 1}):
+        callbacks = WatchedList([[own]], add_history=True, model=model, **params)
+        assert callbacks.callbacks == [own, smd.get_hook()]
+        model.fit(np.ones((4, 4)), np.ones((4, 2)), batch_size=2, verbose=0, callbacks=callbacks)
+    assert smd.get_hook().step == 3
 
 
 @pytest.fixture

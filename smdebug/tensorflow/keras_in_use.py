@@ -1,0 +1,19 @@
+"""The Keras that `tf.keras` stands for.
+
+That is the package keras: Keras 2 with TensorFlow before 2.16, Keras 3 since. Where TF_USE_LEGACY_KERAS asks for it,
+a later TensorFlow takes Keras 2 from the package tf_keras.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+import keras
+
+if os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true") and find_spec("tf_keras") is not None:
+    import tf_keras as keras
+
+IS_KERAS_3 = int(keras.__version__.partition(".")[0]) >= 3
+
+__all__ = ["IS_KERAS_3", "keras"]
