@@ -57,7 +57,9 @@ class Emulator:
             from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 
             own_hosts = set(LOOPBACK_HOSTS)
-            rooms = self._rooms = Rooms(own_hosts, build_pages(self.describe), has_sagemaker_operation)
+            rooms = self._rooms = Rooms(
+                own_hosts, build_pages(self.describe), has_sagemaker_operation, settings.moto_api
+            )
             gateway = Gateway(rooms)
             closers.callback(_stop_listening, rooms, listeners)
             listeners[0].serve(gateway)

@@ -6,7 +6,7 @@ EmulatorError
 │   ├── ResourceInUse             a name that is taken
 │   ├── ResourceNotFound          a tag's resource that does not exist
 │   ├── ResourceLimitExceeded     more rules, tags or instances than a job may have
-│   ├── AccessDeniedException     a Host or Origin that is not ours
+│   ├── AccessDeniedException     a Host, Origin or site that is not ours, a path that is closed
 │   ├── MissingAuthenticationToken
 │   ├── UnknownOperationException
 │   ├── SerializationException    a body that is not JSON of the operation's shape

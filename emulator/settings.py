@@ -36,6 +36,7 @@ class Settings:
         region: used where a request's signature names none.
         stop_grace_seconds: between SIGTERM and SIGKILL when a job is stopped (AWS: 120).
         tensor_poll_seconds: how often a running job's output folder is looked at.
+        moto_api: whether moto's own controls below ``/moto-api/`` answer, its reset and recorder among them.
     """
 
     port: int = 4580
@@ -45,6 +46,7 @@ class Settings:
     region: str = "us-east-1"
     stop_grace_seconds: float = 120.0
     tensor_poll_seconds: float = 0.05
+    moto_api: bool = False
 
     def __post_init__(self) -> None:
         """Folders are mounted into containers and named to other processes, so the state folder is absolute."""
@@ -62,7 +64,7 @@ class Settings:
 
 
 def settings_from_environment(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read SMDEBUG_EMULATOR_PORT, _RUNTIME, _STATE_DIR, _REGION and _STOP_GRACE_SECONDS.
+    """Read SMDEBUG_EMULATOR_PORT, _RUNTIME, _STATE_DIR, _REGION, _STOP_GRACE_SECONDS and _MOTO_API.
 
     Raises:
         StartupError: a value that cannot be used; the text names the variable, the value and what fits.
@@ -78,6 +80,7 @@ def settings_from_environment(environment: Mapping[str, str] | None = None) -> S
         state_dir=Path(state_dir) if state_dir else default_state_dir(env),
         region=_read_region(env),
         stop_grace_seconds=_read_number(env, "SMDEBUG_EMULATOR_STOP_GRACE_SECONDS", 120.0),
+        moto_api=_read_switch(env, "SMDEBUG_EMULATOR_MOTO_API"),
     )
 
 
@@ -93,6 +96,13 @@ def _read_region(env: Mapping[str, str]) -> str:
     if not _REGION.fullmatch(region):
         raise StartupError(f"SMDEBUG_EMULATOR_REGION is {region!r}: give a region of AWS, such as eu-west-1.")
     return region
+
+
+def _read_switch(env: Mapping[str, str], name: str) -> bool:
+    text = env.get(name, "0")
+    if text not in ("0", "1"):
+        raise StartupError(f"{name} is {text!r}: use 0 or 1.")
+    return text == "1"
 
 
 def _read_number(env: Mapping[str, str], name: str, default: float, *, upper: float = 86_400) -> float:

@@ -42,7 +42,12 @@ _SWITCH_SECONDS = 0.0005
     help="What runs containers: docker, local processes, or docker where an engine answers  [default: auto].",
 )
 @state_dir_option
-def start(port: int | None, runtime: str | None, state_dir: Path | None) -> None:
+@click.option(
+    "--moto-api",
+    is_flag=True,
+    help="Open moto's own controls below /moto-api/: reset, seed, recorder. They ask for no signature.",
+)
+def start(port: int | None, runtime: str | None, state_dir: Path | None, *, moto_api: bool) -> None:
     """Serve in the foreground until Ctrl-C or SIGTERM.
 
     Prints one line when it answers; its log goes to standard error. On the way out every job is stopped and no
@@ -56,6 +61,8 @@ def start(port: int | None, runtime: str | None, state_dir: Path | None) -> None
         settings = replace(settings, port=port)
     if runtime is not None:
         settings = replace(settings, runtime=cast("RuntimeChoice", runtime))
+    if moto_api:
+        settings = replace(settings, moto_api=True)
     _warn_of_original()
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+# What a browser says of a request that another page caused; what has no page behind it says nothing, or "none".
+_OWN_SITES = frozenset({"same-origin", "none"})
 _SCOPE = re.compile(r"Credential=[^/,\s]+/\d{8}/([a-z0-9-]+)/[a-z0-9.-]+/aws4_request")
 
 
@@ -63,14 +65,16 @@ def check_source(environ: WSGIEnvironment, own_hosts: Collection[str]) -> None:
     """Let only requests pass that were addressed to this machine by one of its local names.
 
     A web page can make a name of its own point to 127.0.0.1 (DNS rebinding), but the browser then sends that name as
-    Host; a page that asks for localhost directly is given away by its Origin.
+    Host. A page that asks for localhost directly is given away by its Origin, and where a browser sends none, as with
+    an image's address, by Sec-Fetch-Site. Only pages of the very origin that is asked may ask: whatever else serves
+    pages on this machine is a stranger too.
 
     Args:
         environ: the request.
         own_hosts: host names and addresses without ports, ``localhost``'s subdomains aside.
 
     Raises:
-        AccessDeniedException: another Host or Origin.
+        AccessDeniedException: another Host, Origin or site.
     """
     host = environ.get("HTTP_HOST", "")
     if host and not _is_own(_read_host(f"//{host}"), own_hosts):
@@ -78,11 +82,18 @@ def check_source(environ: WSGIEnvironment, own_hosts: Collection[str]) -> None:
             f"The request's Host is {host!r}; this emulator answers only to {', '.join(sorted(own_hosts))} and names "
             "under .localhost. Use one of them as the endpoint."
         )
+    own_origin = f"{environ.get('wsgi.url_scheme', 'http')}://{host}"
     origin = environ.get("HTTP_ORIGIN")
-    if origin is not None and not _is_own(_read_host(origin), own_hosts):
+    if origin is not None and origin.lower() != own_origin.lower():
         raise AccessDeniedException(
-            f"The request comes from a web page of {origin!r}; this emulator answers only pages of "
-            f"{', '.join(sorted(own_hosts))}."
+            f"The request comes from a web page of {origin!r}; at this address the emulator answers only its own "
+            f"pages, those of {own_origin}. Ask it from a program instead of a page."
+        )
+    site = environ.get("HTTP_SEC_FETCH_SITE")
+    if site is not None and site not in _OWN_SITES:
+        raise AccessDeniedException(
+            f"A web page of another site caused this request (Sec-Fetch-Site is {site!r}); the emulator answers only "
+            "its own pages, programs, and addresses that are typed into the browser."
         )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from emulator.api import PREFIX
-from emulator.exceptions import AwsError, InternalFailure
+from emulator.exceptions import AccessDeniedException, AwsError, InternalFailure
 from emulator.gateway.authentication import check_source
 from emulator.gateway.protocol import encode_error
 from emulator.gateway.sagemaker import check_known, read_operation_name
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# moto's own controls: its reset, its recorder, which writes into the working folder, its dashboard. All unsigned.
+_MOTO_API = "/moto-api"
 # How long a request waits for a room that is still being built.
 _START_SECONDS = 60.0
 
@@ -46,6 +48,7 @@ class Rooms:
         own_hosts: the names and addresses at which the emulator may be asked.
         pages: the emulator's own pages.
         has_moto_operation: whether moto has a SageMaker operation, by its name in snake case.
+        opens_moto_api: whether moto's own controls below ``/moto-api/`` answer.
         invoke: Lambda's Invoke.
         sagemaker: SageMaker's operations.
         moto: every other service.
@@ -54,6 +57,7 @@ class Rooms:
     own_hosts: Collection[str]
     pages: WSGIApplication
     has_moto_operation: Callable[[str], bool]
+    opens_moto_api: bool = False
     invoke: Future[WSGIApplication] = field(default_factory=Future)
     sagemaker: Future[SageMaker] = field(default_factory=Future)
     moto: Future[WSGIApplication] = field(default_factory=Future)
@@ -88,6 +92,7 @@ class Gateway:
         # list always has one, and so has the last of the handlers of errors.
         self._request_handlers: list[Callable[[Request], WSGIApplication | None]] = [
             self._refuse_strangers,
+            self._refuse_controls,
             self._serve_pages,
             self._invoke_function,
             self._run_operation,
@@ -116,6 +121,13 @@ class Gateway:
 
     def _refuse_strangers(self, request: Request) -> None:
         check_source(request.environ, self._rooms.own_hosts)
+
+    def _refuse_controls(self, request: Request) -> None:
+        if request.path.startswith(_MOTO_API) and not self._rooms.opens_moto_api:
+            raise AccessDeniedException(
+                f"{_MOTO_API}/ is closed: it resets and records every service without a signature. Start the emulator "
+                "with --moto-api, or with SMDEBUG_EMULATOR_MOTO_API=1 in its environment, to open it."
+            )
 
     def _serve_pages(self, request: Request) -> WSGIApplication | None:
         return self._rooms.pages if request.path.startswith(PREFIX) or is_from_a_browser(request) else None

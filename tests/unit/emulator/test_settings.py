@@ -12,6 +12,7 @@ def test_defaults() -> None:
     settings = settings_from_environment({"XDG_STATE_HOME": "/x"})
     assert settings.port == 4580
     assert settings.runtime == "auto"
+    assert not settings.moto_api
     assert settings.state_dir == Path("/x/smdebug-emulator")
     assert settings.endpoint_url == "http://127.0.0.1:4580"
 
@@ -24,11 +25,13 @@ def test_every_variable() -> None:
             "SMDEBUG_EMULATOR_STATE_DIR": "~/state",
             "SMDEBUG_EMULATOR_REGION": "eu-west-1",
             "SMDEBUG_EMULATOR_STOP_GRACE_SECONDS": "1.5",
+            "SMDEBUG_EMULATOR_MOTO_API": "1",
         }
     )
     assert (settings.port, settings.runtime, settings.region) == (0, "docker", "eu-west-1")
     assert settings.state_dir == Path.home() / "state"
     assert settings.stop_grace_seconds == 1.5
+    assert settings.moto_api
 
 
 @pytest.mark.parametrize(
@@ -41,6 +44,7 @@ def test_every_variable() -> None:
         ("SMDEBUG_EMULATOR_RUNTIME", "podman"),
         ("SMDEBUG_EMULATOR_STOP_GRACE_SECONDS", "soon"),
         ("SMDEBUG_EMULATOR_REGION", "moon"),
+        ("SMDEBUG_EMULATOR_MOTO_API", "perhaps"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:

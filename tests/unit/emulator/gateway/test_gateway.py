@@ -6,6 +6,7 @@ import io
 import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,6 +45,29 @@ def test_a_foreign_host_is_refused_with_the_reason(gateway: Gateway) -> None:
 
 def test_a_foreign_page_is_refused(gateway: Gateway) -> None:
     assert gateway.send("GET", "/_emulator/health", Origin="https://evil.example").status == 403
+
+
+def test_a_request_of_another_sites_page_is_refused_on_every_path(gateway: Gateway) -> None:
+    for path in ("/", "/_emulator/health", "/bucket/key", "/2015-03-31/functions/f/invocations"):
+        assert gateway.send("GET", path, Sec_Fetch_Site="cross-site").status == 403
+
+
+@pytest.mark.parametrize("path", ["/moto-api/recorder/start-recording", "/moto-api/reset", "/moto-api/", "/moto-api"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_controls_of_moto_are_closed(gateway: Gateway, method: str, path: str) -> None:
+    answer = gateway.send(method, path)
+    assert answer.status == 403
+    assert "--moto-api" in json.loads(answer.body)["message"]
+
+
+def test_the_controls_of_moto_answer_where_they_were_asked_for() -> None:
+    def application(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        start_response("200 OK", [])
+        return [b"reset"]
+
+    rooms = replace(build_rooms(), opens_moto_api=True)
+    rooms.moto.set_result(application)
+    assert ask(rooms, "/moto-api/reset")[2] == b"reset"
 
 
 def test_no_such_own_page(gateway: Gateway) -> None:
