@@ -48,7 +48,7 @@ _SWITCH_SECONDS = 0.0005
     help="Open moto's own controls below /moto-api/: reset, seed, recorder. They ask for no signature.",
 )
 def start(port: int | None, runtime: str | None, state_dir: Path | None, *, moto_api: bool) -> None:
-    """Serve in the foreground until Ctrl-C or SIGTERM.
+    """Serve in the foreground until Ctrl-C, SIGTERM, or SIGHUP (unless that is ignored, as under nohup).
 
     Prints one line when it answers; its log goes to standard error. On the way out every job is stopped and no
     container is left.
@@ -65,8 +65,9 @@ def start(port: int | None, runtime: str | None, state_dir: Path | None, *, moto
         settings = replace(settings, moto_api=True)
     _warn_of_original()
     stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda *_: stopping.set())
     _serve(settings, stopping)
 
 
