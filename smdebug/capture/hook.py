@@ -7,18 +7,16 @@ import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.barrier import guarded
-from smdebug.capture.one_process import KeptOutOfCopies
+from smdebug.capture.framework import Framework
 from smdebug.capture.recorder import StepRecorder
-from smdebug.capture.saved_collections import SavedCollections
 from smdebug.capture.singleton import set_hook
-from smdebug.capture.tensor_writer import TensorWriter
 from smdebug.config.collection import Collection, CollectionKeys
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.collection_setup import include_tensors
 from smdebug.config.json_config import create_hook_from_json_config
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
-from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugTypeError
+from smdebug.exceptions import SMDebugTypeError
 from smdebug.format.arguments import check_mode, check_name
 from smdebug.writing.run_writer import check_out_dir
 from smdebug.writing.summaries import Scalar
@@ -29,10 +27,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from smdebug.mode_keys import ModeKeys
-    from smdebug.writing.run_writer import Worker
 
 
-class BaseHook(KeptOutOfCopies):
+class BaseHook(Framework):
     """Saves what its collections ask for, at the steps they ask for, under `out_dir`.
 
     Attributes:
@@ -44,13 +41,10 @@ class BaseHook(KeptOutOfCopies):
     GRADIENT_PREFIX = "gradient/"
     SCALAR_PREFIX = "scalar/"
 
-    # Collections that exist from the start with these regexes, and may stay as they are.
-    default_collections: ClassVar[dict[str, tuple[str, ...]]] = {CollectionKeys.ALL: (), CollectionKeys.DEFAULT: ()}
     # Collections that are saved whether they are asked for or not.
     always_saved: ClassVar[tuple[str, ...]] = ()
     manager_class: ClassVar[type[CollectionManager]] = CollectionManager
     default_save_config: ClassVar[dict[str, Any]] = {}
-    tensor_writer_class: ClassVar[type[TensorWriter]] = TensorWriter
 
     def __init__(
         self,
@@ -107,7 +101,6 @@ class BaseHook(KeptOutOfCopies):
         )
         self.recorder = StepRecorder(
             self,
-            SavedCollections(self),
             self.out_dir,
             self.tensorboard_dir,
             all_workers=self.save_all_workers,
@@ -299,36 +292,6 @@ class BaseHook(KeptOutOfCopies):
 
     def profiling_end(self) -> None:
         """End no profile."""
-
-    # What a framework's hook answers, and where it has nothing to say, this.
-
-    def get_worker(self) -> Worker:
-        """Return which of the processes that train together this one is; asked at the first step."""
-        raise NotImplementedError
-
-    def is_main_process(self) -> bool:
-        """Tell whether this process trains: one that only loads data for it writes nothing."""
-        return True
-
-    def leave_step(self) -> None:
-        """Save what the end of a step shows, and take out the callbacks that it needed."""
-
-    def give_up_step(self) -> None:
-        """Take out the callbacks of a step whose file can take nothing more."""
-
-    def detach(self) -> None:
-        """Take every callback out of the framework."""
-
-    def prepare_collection(self, collection: Collection) -> None:
-        """Resolve what a collection knows only in terms of the framework."""
-
-    def refuse_collection(self, collection: Collection) -> None:
-        """Hear of a collection that selects nothing.
-
-        Raises:
-            InvalidCollectionConfiguration: always; a hook that no script's author made says it instead.
-        """
-        raise InvalidCollectionConfiguration(collection.name)
 
     def report_loss(self, lost: str, error: Exception) -> None:
         """Say once what was lost; a step whose file could not be written is given up."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 from smdebug.barrier import LossReport, guarded
 from smdebug.capture.one_process import KeptOutOfCopies, watch_forks
+from smdebug.capture.saved_collections import SavedCollections
 from smdebug.capture.saving_plan import SavingPlan, StepPlan
 from smdebug.capture.step_counters import StepCounters
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage.output import get_outage
-from smdebug.writing.run_writer import RunWriter, Worker
+from smdebug.writing.run_writer import RunWriter
 from smdebug.writing.selected_tensor import write_value
 from smdebug.writing.summaries import Scalar, Summaries
 
@@ -21,29 +22,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from smdebug.capture.saved_collections import SavedCollections
-    from smdebug.capture.tensor_writer import TensorWriter
+    from smdebug.capture.framework import Framework
     from smdebug.config.collection import Collection
     from smdebug.writing.selected_tensor import Selection
     from smdebug.writing.step_writer import StepWriter
-
-
-class Framework(Protocol):
-    """What a recorder asks of the framework whose steps it records; every framework's hook answers it."""
-
-    tensor_writer_class: ClassVar[type[TensorWriter]]
-
-    def get_worker(self) -> Worker:
-        """Return which of the processes that train together this one is; asked at the first step."""
-
-    def is_main_process(self) -> bool:
-        """Tell whether this process trains: one that only loads data for it writes nothing."""
-
-    def leave_step(self) -> None:
-        """Save what the end of a step shows, and take out the callbacks that it needed."""
-
-    def give_up_step(self) -> None:
-        """Take out the callbacks of a step whose file can take nothing more."""
 
 
 class StepRecorder(KeptOutOfCopies):
@@ -63,7 +45,6 @@ class StepRecorder(KeptOutOfCopies):
     def __init__(
         self,
         framework: Framework,
-        collections: SavedCollections,
         out_dir: str,
         tensorboard_dir: str | None,
         *,
@@ -76,7 +57,7 @@ class StepRecorder(KeptOutOfCopies):
         self.in_step = False
         self.saves_late = False
         self.is_closed = False
-        self.collections = collections
+        self.collections = SavedCollections(framework)
         self._framework = framework
         self._losses = LossReport()
         self._summaries = Summaries(None if dry_run else tensorboard_dir, self._losses.say)

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING
 
 from smdebug.capture.saving_plan import SavingPlan
 from smdebug.config.collection_setup import fill_in, selects_nothing
 
 if TYPE_CHECKING:
-    from smdebug.config.collection import Collection
+    from smdebug.capture.framework import Framework
     from smdebug.config.collection_manager import CollectionManager
-    from smdebug.config.reduction_config import ReductionConfig
-    from smdebug.config.save_config import SaveConfig
-
-
-class Configuration(Protocol):
-    """What a hook was told to save. It is read whenever the plan is made anew, so scripts may change it."""
-
-    collection_manager: CollectionManager
-    include_collections: list[str]
-    save_config: SaveConfig
-    reduction_config: ReductionConfig
-    default_collections: ClassVar[dict[str, tuple[str, ...]]]
-
-    def prepare_collection(self, collection: Collection) -> None:
-        """Resolve what a collection knows only in terms of the framework."""
-
-    def refuse_collection(self, collection: Collection) -> None:
-        """Hear of a collection of the script's own that selects nothing."""
 
 
 class SavedCollections:
@@ -37,14 +19,14 @@ class SavedCollections:
         plan: what is saved at which step; None where it has to be made anew.
     """
 
-    def __init__(self, configuration: Configuration) -> None:
-        self._configuration = configuration
+    def __init__(self, framework: Framework) -> None:
+        self._framework = framework
         self.plan: SavingPlan | None = None
 
     @property
     def manager(self) -> CollectionManager:
         """All collections by name, to look at; whoever changes one calls `forget_plan`."""
-        return self._configuration.collection_manager
+        return self._framework.collection_manager
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -60,7 +42,7 @@ class SavedCollections:
         """Return the plan; errors as `prepare` raises them."""
         if self.plan is None:
             self.prepare()
-            self.plan = SavingPlan(self.manager.collections.values(), self._configuration.include_collections)
+            self.plan = SavingPlan(self.manager.collections.values(), self._framework.include_collections)
         return self.plan
 
     def prepare(self, *, check: bool = True) -> None:
@@ -69,14 +51,14 @@ class SavedCollections:
         Raises:
             InvalidCollectionConfiguration: a collection of the script's own selects nothing.
         """
-        configuration = self._configuration
-        for name in configuration.include_collections:
+        framework = self._framework
+        for name in framework.include_collections:
             self.manager.get(name)
         for collection in self.manager.collections.values():
-            configuration.prepare_collection(collection)
-            if check and selects_nothing(collection) and collection.name not in configuration.default_collections:
-                configuration.refuse_collection(collection)
-            fill_in(collection, configuration.save_config, configuration.reduction_config)
+            framework.prepare_collection(collection)
+            if check and selects_nothing(collection) and collection.name not in framework.default_collections:
+                framework.refuse_collection(collection)
+            fill_in(collection, framework.save_config, framework.reduction_config)
 
     def add_tensor(self, collection_name: str, tensor_name: str) -> None:
         """Make a tensor part of a collection, which is made if it is missing."""

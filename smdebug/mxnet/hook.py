@@ -9,7 +9,7 @@ import mxnet
 from mxnet import autograd, gluon
 
 from smdebug.barrier import guarded
-from smdebug.capture.framework_versions import check_version
+from smdebug.capture.framework import check_version
 from smdebug.capture.hook import BaseHook
 from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugError

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.modules.loss import _Loss
 
 from smdebug.barrier import guarded
-from smdebug.capture.framework_versions import check_version
+from smdebug.capture.framework import check_version
 from smdebug.capture.hook import BaseHook
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys

@@ -9,7 +9,7 @@ import xgboost
 from xgboost.callback import TrainingCallback
 
 from smdebug.barrier import guarded
-from smdebug.capture.framework_versions import check_version
+from smdebug.capture.framework import check_version
 from smdebug.capture.hook import BaseHook
 from smdebug.capture.singleton import get_current_hook
 from smdebug.config.collection import Collection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smdebug.capture.framework_versions import check_version
+from smdebug.capture.framework import check_version
 
 
 @pytest.mark.parametrize(
