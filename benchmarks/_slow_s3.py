@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
-import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,23 +61,18 @@ def wait_until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
             return
 
 
-def upload(endpoint: str, steps: int) -> None:
-    """A run of two tensors of 16 kB a step under s3://runs/job."""
-    from smdebug.config.collection_manager import CollectionManager
-    from smdebug.writing.file_writer import FileWriter
+def use(endpoint: str) -> None:
+    """Have this process and those that it starts ask this S3."""
+    os.environ.update(
+        AWS_ENDPOINT_URL=endpoint, AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="x", AWS_REGION="us-east-1"
+    )
 
+
+def upload(endpoint: str, folder: str) -> None:
+    """A run under s3://runs/job."""
     client: Any = boto3.client("s3", endpoint_url=endpoint)
     client.create_bucket(Bucket="runs")
-    manager = CollectionManager()
-    manager.add("default")
-    value = np.arange(4096, dtype=np.float32)
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(8) as pool:
-        manager.export(folder, "worker_0_collections.json")
-        for step in range(steps):
-            with FileWriter(folder, "worker_0", step) as writer:
-                writer.write_tensor(value, "weight")
-                writer.write_tensor(value, "gradient")
-        (Path(folder) / "training_job_end.ts").touch()
-        files = [path for path in Path(folder).rglob("*") if path.is_file()]
-        keys = [f"job/{path.relative_to(folder)}" for path in files]
+    files = [path for path in Path(folder).rglob("*") if path.is_file()]
+    keys = [f"job/{path.relative_to(folder)}" for path in files]
+    with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda path, key: client.upload_file(str(path), "runs", key), files, keys))

@@ -1,4 +1,4 @@
-"""Reading long, large and remote runs: 100,000 steps, 4 GB in little memory, and a scan on S3 with few requests.
+"""Reading runs: many small tensors in both orders, 100,000 steps, 4 GB in little memory, a scan on S3.
 
     python -m benchmarks reading
 
@@ -34,8 +34,13 @@ SIZE_GB = float(os.environ.get("SIZE_GB", "4"))
 ROUNDS = 3
 TENSOR_BYTES = 4 * 1024 * 1024
 TENSORS = 8
+SMALL_STEPS, SMALL_TENSORS, SMALL_BYTES = 100, 84, 8192
+# The original takes a minute for these.
+SMALL_STEPS_ON_S3 = 25
 S3_STEPS = 300
 LATENCY_S = 0.02
+# The original without a framework: it only reads here.
+REQUIREMENTS = Path(__file__).parents[1] / "tests" / "interop" / "requirements-original.txt"
 
 # Each runs in an interpreter of its own, so that nothing of this one is counted.
 OPEN = """
@@ -68,6 +73,27 @@ for name in trial.tensor_names():
     for step in tensor.steps():
         size += tensor.value(step).nbytes
 print(json.dumps([size, time.perf_counter() - began, before, resident("VmHWM:")]))
+"""
+ORDERS = """
+import json, os, sys, time
+import numpy
+from smdebug.trials import create_trial
+def count_read():
+    with open("/proc/self/io") as file:
+        return int(file.read().split()[1])
+create_trial(sys.argv[1]).tensor_names()
+began, before, cpu = time.perf_counter(), count_read(), time.process_time()
+trial = create_trial(sys.argv[1])
+size = 0
+if sys.argv[2] == "name by name":
+    for name in trial.tensor_names():
+        for step in trial.tensor(name).steps():
+            size += trial.tensor(name).value(step).nbytes
+else:
+    for step in trial.steps():
+        for name in trial.tensor_names(step=step):
+            size += trial.tensor(name).value(step).nbytes
+print(json.dumps([size, time.perf_counter() - began, time.process_time() - cpu, count_read() - before]))
 """
 SCAN = """
 import json, sys, time
@@ -166,14 +192,54 @@ def measure_large_run(folder: str) -> Iterator[str]:
     shutil.rmtree(run)
 
 
-def measure_scan_on_s3() -> Iterator[str]:
-    original = str(build_original())
+def write_small_tensors(run: str, steps: int) -> None:
+    """Steps of 0.7 MB, in 84 tensors each."""
+    write_collections(run)
+    value = np.arange(SMALL_BYTES // 4, dtype=np.float32)
+    write_steps(run, range(steps), {f"layer{number}.weight": value for number in range(SMALL_TENSORS)})
+    (Path(run) / "training_job_end.ts").touch()
+
+
+def time_orders(run: str, original: str) -> Iterator[str]:
+    """Reads a run of many small tensors in both orders, by ours and by the original."""
+    for order in ("name by name", "step by step"):
+        speeds = []
+        for python, ours in ((sys.executable, True), (original, False)):
+            size, seconds, cpu, read = run_script(ORDERS, run, order, python=python, ours=ours)
+            speeds.append(size / seconds / 1e6)
+            name = "ours" if ours else "smdebug 1.0.34"
+            figures = f"{speeds[-1]:>8.1f} MB/s{size / cpu / 1e6:>8.1f} MB a second of processor"
+            # Of a socket's bytes the system does not count here.
+            amount = "" if run.startswith("s3:") else f"   {read / size:.1f} bytes read for each"
+            yield f"  {f'{order}, {name}':<42}{figures}{amount}"
+        yield f"  {f'{order}, times the original':<42}{speeds[0] / speeds[1]:>8.1f}   goal: 10"
+
+
+def measure_orders(folder: str, original: str) -> Iterator[str]:
+    run = f"{folder}/small"
+    write_small_tensors(run, SMALL_STEPS)
+    yield f"{SMALL_STEPS} steps of {SMALL_TENSORS} tensors of {SMALL_BYTES / 1e3:.0f} kB:"
+    yield from time_orders(run, original)
+    shutil.rmtree(run)
+    write_small_tensors(run, SMALL_STEPS_ON_S3)
+    with _slow_s3.serve(LATENCY_S) as endpoint:
+        _slow_s3.use(endpoint)
+        _slow_s3.upload(endpoint, run)
+        yield f"{SMALL_STEPS_ON_S3} such steps on S3 that takes {1e3 * LATENCY_S:.0f} ms a request:"
+        yield from time_orders("s3://runs/job", original)
+    shutil.rmtree(run)
+
+
+def measure_scan_on_s3(original: str) -> Iterator[str]:
     for latency in (0.0, LATENCY_S):
         with _slow_s3.serve(latency) as endpoint:
-            os.environ.update(
-                AWS_ENDPOINT_URL=endpoint, AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="x", AWS_REGION="us-east-1"
-            )
-            _slow_s3.upload(endpoint, S3_STEPS)
+            _slow_s3.use(endpoint)
+            with tempfile.TemporaryDirectory() as folder:
+                write_collections(folder)
+                value = np.arange(4096, dtype=np.float32)
+                write_steps(folder, range(S3_STEPS), {"weight": value, "gradient": value})
+                (Path(folder) / "training_job_end.ts").touch()
+                _slow_s3.upload(endpoint, folder)
             run = "s3://runs/job"
             yield f"S3 that takes {1e3 * latency:.0f} ms a request, {S3_STEPS} steps:"
             peers = {
@@ -187,7 +253,9 @@ def measure_scan_on_s3() -> Iterator[str]:
 
 
 def measure() -> Iterator[str]:
+    original = str(build_original(REQUIREMENTS))
     with scratch() as folder:
+        yield from measure_orders(str(folder), original)
         yield from measure_long_run(str(folder))
         yield from measure_large_run(str(folder))
-    yield from measure_scan_on_s3()
+    yield from measure_scan_on_s3(original)

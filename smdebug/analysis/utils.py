@@ -6,10 +6,14 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from smdebug.config.json_config import parse_bool
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from smdebug.reading.open_run import OpenRun
+
+__all__ = ["no_refresh", "parse_bool", "parse_list_from_str", "refresh"]
 
 _TRAILING_NUMBER = re.compile(r"(\d+)$")
 
@@ -39,21 +43,6 @@ def _dynamic_refresh(trials: OpenRun | Iterable[OpenRun], *, on: bool) -> Iterat
     finally:
         for trial, state in zip(chosen, before, strict=True):
             trial.dynamic_refresh = state
-
-
-def parse_bool(arg: object, default: bool) -> bool:
-    """Reads a truth value from a configuration; None gives the default.
-
-    Raises:
-        ValueError: the text is none of true, True, false, False.
-    """
-    if arg is None:
-        return default
-    if arg in (True, False):
-        return bool(arg)
-    if arg in ("true", "True", "false", "False"):
-        return str(arg).lower() == "true"
-    raise ValueError(f"{arg!r} is neither true nor false.")
 
 
 def parse_list_from_str(arg: str | list[str] | None, delimiter: str = ",") -> list[str]:

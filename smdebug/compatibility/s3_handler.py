@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.storage.output import explained, get_s3_client, split_s3_path
-from smdebug.storage.s3 import is_s3
+from smdebug.storage.output import get_s3_client, split_s3_path
+from smdebug.storage.s3 import explained, is_s3
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -47,17 +47,19 @@ HookT = TypeVar("HookT", bound=ConfiguredHook)
 _REGEX_KEY = "include_regex"
 
 
-def parse_bool(value: object, default: bool) -> Any:
-    """Return a flag given as a JSON boolean, as 0 or 1, or as true, True, false or False; ValueError for other text."""
-    if value is None:
+def parse_bool(arg: object, default: bool) -> bool:
+    """Return a flag given as a boolean, as 0 or 1, or as true, True, false or False; the default for None.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if arg is None:
         return default
-    if isinstance(value, (bool, int)) and value in (0, 1):
-        return value
-    if value in ("true", "True"):
-        return True
-    if value in ("false", "False"):
-        return False
-    raise ValueError(f"{value!r} is no flag: write true or false.")
+    if isinstance(arg, int) and arg in (0, 1):
+        return bool(arg)
+    if arg in ("true", "True", "false", "False"):
+        return arg in ("true", "True")
+    raise ValueError(f"{arg!r} is neither true nor false: write true or false.")
 
 
 def parse_list(text: str) -> list[str]:

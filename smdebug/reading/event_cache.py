@@ -77,6 +77,7 @@ class EventCache:
 
     def __init__(self, files: RunFiles, limit: int = KEEP_BYTES) -> None:
         self._files = files
+        self._request_bytes = files.request_bytes
         self.limit = limit
         self.kept = self.returned = self.fetched = 0
         self._held: OrderedDict[_Kept, Any] = OrderedDict()
@@ -95,7 +96,7 @@ class EventCache:
         Raises:
             FileNotFoundError: there is no such file.
         """
-        if not self._files.request_bytes and name not in self._used:
+        if not self._request_bytes and name not in self._used:
             # Nothing of the file is kept, and nothing more than the record is worth reading.
             self.returned += length
             content = self._files.read_range(name, start, length)
@@ -112,7 +113,7 @@ class EventCache:
                 begin, size = self._widen(name, use, start, length, credit)
         if found is not None:
             return found
-        if not self._files.request_bytes:
+        if not self._request_bytes:
             content = self._files.read_range(name, start, length)
             self.fetched += len(content)
             return content
@@ -146,7 +147,7 @@ class EventCache:
         """
         by_file: dict[str, list[tuple[int, int]]] = {}
         for name, start, length in ranges:
-            if length < _SMALL_RECORD_BYTES or self._files.request_bytes:
+            if length < _SMALL_RECORD_BYTES or self._request_bytes:
                 by_file.setdefault(name, []).append((start, length))
         with self._lock:
             wanted = self._plan(by_file, announced=announced)
@@ -212,11 +213,10 @@ class EventCache:
 
     def _widen(self, name: str, use: _FileUse, start: int, length: int, credit: int) -> tuple[int, int]:
         """(begin, size) of the part of a file that is worth reading for one range of it."""
-        request_bytes = self._files.request_bytes
-        if not request_bytes or length >= _SMALL_RECORD_BYTES:
+        if not self._request_bytes or length >= _SMALL_RECORD_BYTES:
             return start, length
         # A file that is new is read as the one before it was, one that is known as it was itself.
-        hoped = use.served if use.served > length else max(self._served_before, request_bytes - length)
+        hoped = use.served if use.served > length else max(self._served_before, self._request_bytes - length)
         # What is brought must be there still when the file's turn comes again.
         room = self.limit // (_PARTS_IN_USE * self._apart) - length
         size = length + max(min(hoped, room, credit), 0)

@@ -37,6 +37,10 @@ class RunReader:
         is_awaited: whether an event file that is missing may be on its way.
         poll_interval_s: seconds between two looks for such a file.
         limit: how many bytes are kept for whoever asks again.
+
+    Attributes:
+        cache: reads the event files, and keeps what was read of them.
+        fetches_together: whether fetching records together gains anything, as it does on S3.
     """
 
     def __init__(
@@ -52,11 +56,7 @@ class RunReader:
         self._decoder = RecordDecoder(files.locate)
         self._plans: dict[StackKey, StackPlan | None] = {}
         self.cache = EventCache(files, limit)
-
-    @property
-    def fetches_together(self) -> bool:
-        """Whether fetching records together gains anything, as it does on S3."""
-        return self._files.request_bytes > 0
+        self.fetches_together = files.request_bytes > 0
 
     def read(self, tname: str, location: TensorLocation, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> NDArray[Any]:
         """Read the record at a location.
@@ -74,7 +74,8 @@ class RunReader:
             TensorUnavailableForStep: the event file is missing, cut or damaged; the rest of the run can be read.
         """
         try:
-            return self._decode(location)
+            # Nothing is called on the way that need not be: most records are small, and there are many.
+            return self._decoder.decode(self.cache.read(location[1], location[2], location[3]), location)
         except IndexReaderException as error:
             raise TensorUnavailableForStep(tname, step, mode, detail=str(error)) from error
         except FileNotFoundError:
@@ -170,17 +171,13 @@ class RunReader:
         self._plans[key] = plan if plan.is_worth_it() else None
         return self._plans[key]
 
-    def _decode(self, location: TensorLocation) -> NDArray[Any]:
-        _, name, start, length, _, _ = location
-        return self._decoder.decode(self.cache.read(name, start, length), location)
-
     def _read_when_it_comes(self, tname: str, location: TensorLocation, step: int, mode: ModeKeys) -> NDArray[Any]:
         retries_left = read_number(MISSING_EVENT_FILE_RETRY_LIMIT_KEY, 100)
         while True:
             # Asked before the file: it may come, and the job end, between the two.
             is_last = retries_left <= 0 or not self._is_awaited(location)
             try:
-                return self._decode(location)
+                return self._decoder.decode(self.cache.read(location[1], location[2], location[3]), location)
             except IndexReaderException as error:
                 raise TensorUnavailableForStep(tname, step, mode, detail=str(error)) from error
             except FileNotFoundError as lost:

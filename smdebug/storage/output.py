@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from smdebug.format.locations import TEMP_SUFFIX
-from smdebug.storage.outage import ObjectStoreError, Outage
+from smdebug.storage import s3
+from smdebug.storage.outage import Outage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -200,9 +201,7 @@ def get_outage() -> Outage:
 
 @lru_cache(maxsize=1)
 def _get_s3_client(pid: int) -> Any:  # noqa: ARG001 - a forked child needs connections of its own
-    from smdebug.storage.s3 import build_s3_client
-
-    return build_s3_client(answer_seconds=_ANSWER_SECONDS, attempts=_ATTEMPTS)
+    return s3.build_s3_client(answer_seconds=_ANSWER_SECONDS, attempts=_ATTEMPTS)
 
 
 @lru_cache(maxsize=1)
@@ -212,21 +211,8 @@ def _get_outage(pid: int) -> Outage:  # noqa: ARG001 - what a parent met need no
 
 @contextmanager
 def _asking(verb: str, path: str) -> Iterator[None]:
-    with get_outage().watched(f"{verb} {path}"), explained(verb, path):
+    with get_outage().watched(f"{verb} {path}"), s3.explained(verb, path):
         yield
-
-
-@contextmanager
-def explained(verb: str, path: str) -> Iterator[None]:
-    """Turn what boto3 raises into an error that says what to look at."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        yield
-    except (BotoCoreError, ClientError) as error:
-        raise ObjectStoreError(
-            f"Could not {verb} {path}: {error} Check the bucket, AWS_ENDPOINT_URL, AWS_REGION and the credentials."
-        ) from error
 
 
 def _make_folder(folder: str) -> None:

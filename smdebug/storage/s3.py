@@ -10,15 +10,17 @@ import os
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from smdebug.environment import S3_OUTAGE_WAIT_KEY, read_number
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.format.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF_JOB_FILE, INDEX_DIR
 from smdebug.logger import get_logger
+from smdebug.storage.outage import ObjectStoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # About what a connection moves in the time that another request would cost.
 REQUEST_BYTES = 256 * 1024
@@ -67,6 +69,19 @@ def build_s3_client(*, answer_seconds: float = _ANSWER_SECONDS, attempts: int = 
     )
 
 
+@contextmanager
+def explained(verb: str, path: str) -> Iterator[None]:
+    """Turn what boto3 raises into an error that says what to look at."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise ObjectStoreError(
+            f"Could not {verb} {path}: {error} Check the bucket, AWS_ENDPOINT_URL, AWS_REGION and the credentials."
+        ) from error
+
+
 class S3Objects:
     """Listing and reading what lies under one prefix.
 
@@ -76,7 +91,7 @@ class S3Objects:
 
     Raises:
         SMDebugValueError: the path names no bucket.
-        SMDebugError: any method, if S3 refuses or cannot be reached after retries.
+        ObjectStoreError: any method, if S3 refuses or cannot be reached after retries.
     """
 
     def __init__(self, path: str, client: Any = None) -> None:
@@ -92,13 +107,11 @@ class S3Objects:
 
     def list_sizes(self, under: str, start_after: str = "") -> dict[str, int]:
         """The same keys, sorted, with the sizes of their objects in bytes."""
-        from botocore.exceptions import BotoCoreError, ClientError
-
         sizes: dict[str, int] = {}
         request: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self.locate(under)}
         if start_after:
             request["StartAfter"] = self.locate(start_after)
-        try:
+        with explained("list", f"s3://{self._bucket}/{self.locate(under)}"):
             while True:
                 page = self._send(self._client.list_objects_v2, request)
                 sizes.update(
@@ -107,8 +120,6 @@ class S3Objects:
                 if not page.get("IsTruncated"):
                     break
                 request["ContinuationToken"] = page["NextContinuationToken"]
-        except (BotoCoreError, ClientError) as error:
-            raise self._explain("list", under, error) from error
         return sizes
 
     def get(self, name: str, start: int | None = None, length: int = 0) -> bytes:
@@ -117,22 +128,22 @@ class S3Objects:
         Raises:
             FileNotFoundError: there is no such object.
         """
-        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.exceptions import ClientError
 
+        place = f"s3://{self._bucket}/{self.locate(name)}"
         request: dict[str, Any] = {"Bucket": self._bucket, "Key": self.locate(name)}
         if start is not None:
             request["Range"] = f"bytes={start}-{start + length - 1}"
-        try:
-            return self._get_whole_body(request)
-        except ClientError as error:
-            code = error.response.get("Error", {}).get("Code")
-            if code in ("NoSuchKey", "404"):
-                raise FileNotFoundError(f"s3://{self._bucket}/{self.locate(name)}") from error
-            if code in ("InvalidRange", "416"):
-                return b""
-            raise self._explain("read", name, error) from error
-        except BotoCoreError as error:
-            raise self._explain("read", name, error) from error
+        with explained("read", place):
+            try:
+                return self._get_whole_body(request)
+            except ClientError as error:
+                code = error.response.get("Error", {}).get("Code")
+                if code in ("NoSuchKey", "404"):
+                    raise FileNotFoundError(place) from error
+                if code in ("InvalidRange", "416"):
+                    return b""
+                raise
 
     def _get_whole_body(self, request: dict[str, Any]) -> bytes:
         """Sends a request again if the connection breaks while the body comes: boto3 retries only up to there."""
@@ -165,12 +176,6 @@ class S3Objects:
     def locate(self, name: str) -> str:
         """The key of a name relative to the prefix."""
         return (self._prefix + name).lstrip("/")
-
-    def _explain(self, verb: str, name: str, error: Exception) -> SMDebugError:
-        return SMDebugError(
-            f"Could not {verb} s3://{self._bucket}/{self.locate(name)}: {error} "
-            "Check the bucket's name, AWS_ENDPOINT_URL, AWS_REGION and the credentials."
-        )
 
 
 class S3RunFiles:

@@ -6,6 +6,8 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
+from smdebug.rules.drawing.svg import Scale, element, polyline
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -44,14 +46,12 @@ def render_lines(series: Mapping[str, Sequence[tuple[float, float]]], x_label: s
     parts = [axes.frame(x_label, y_label)]
     for number, (name, points) in enumerate(finite.items()):
         colour = _COLOURS[number % len(_COLOURS)]
-        path = " ".join(f"{axes.x(x):.1f},{axes.y(y):.1f}" for x, y in points)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        places = [(axes.x.place(x), axes.y.place(y)) for x, y in points]
+        parts.append(polyline(places, colour, 2))
         if len(points) == 1:
             # There is no line through one point.
-            parts.append(
-                f'<circle cx="{axes.x(points[0][0]):.1f}" cy="{axes.y(points[0][1]):.1f}" r="3" fill="{colour}"/>'
-            )
-        parts.append(f'<text x="{_MARGIN + 8}" y="{16 + 15 * number}" fill="{colour}">{escape(name)}</text>')
+            parts.append(element("circle", cx=places[0][0], cy=places[0][1], r=3, fill=colour))
+        parts.append(element("text", name, x=_MARGIN + 8, y=16 + 15 * number, fill=colour))
     return _svg(parts)
 
 
@@ -60,10 +60,10 @@ def render_points(points: Sequence[tuple[float, float]], x_label: str, y_label: 
     finite = [point for point in points if math.isfinite(point[0]) and math.isfinite(point[1])]
     axes = _Axes([*finite, *((x, 0.0) for x, _ in finite[:1])])
     parts = [axes.frame(x_label, y_label)]
-    zero = axes.y(0.0)
-    parts.append(f'<line x1="{_MARGIN}" y1="{zero:.1f}" x2="{_WIDTH - 10}" y2="{zero:.1f}" stroke="#999"/>')
+    zero = axes.y.place(0.0)
+    parts.append(element("line", x1=_MARGIN, y1=zero, x2=_WIDTH - 10, y2=zero, stroke="#999"))
     parts += [
-        f'<circle cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}" r="2.5" fill="{_COLOURS[0]}" fill-opacity=".6"/>'
+        element("circle", cx=axes.x.place(x), cy=axes.y.place(y), r="2.5", fill=_COLOURS[0], fill_opacity=".6")
         for x, y in finite
     ]
     return _svg(parts)
@@ -76,9 +76,9 @@ def render_bars(values: Mapping[str, float]) -> str:
     for number, (name, value) in enumerate(values.items()):
         top = 8 + 24 * number
         width = (_WIDTH - 260) * abs(value) / longest if math.isfinite(value) else 0
-        parts.append(f'<text x="150" y="{top + 14}" text-anchor="end">{escape(name)}</text>')
-        parts.append(f'<rect x="158" y="{top}" width="{width:.1f}" height="18" fill="{_COLOURS[0]}"/>')
-        parts.append(f'<text x="{164 + width:.1f}" y="{top + 14}">{_format(value)}</text>')
+        parts.append(element("text", name, x=150, y=top + 14, text_anchor="end"))
+        parts.append(element("rect", x=158, y=top, width=float(width), height=18, fill=_COLOURS[0]))
+        parts.append(element("text", _format(value), x=164.0 + width, y=top + 14))
     return _svg(parts, 16 + 24 * len(values))
 
 
@@ -86,38 +86,21 @@ class _Axes:
     """Scales that show all of some points."""
 
     def __init__(self, points: Sequence[tuple[float, float]]) -> None:
-        self._x = _widen([x for x, _ in points])
-        self._y = _widen([y for _, y in points])
-
-    def x(self, value: float) -> float:
-        low, high = self._x
-        return _MARGIN + (_WIDTH - _MARGIN - 10) * (value - low) / (high - low)
-
-    def y(self, value: float) -> float:
-        low, high = self._y
-        return _HEIGHT - _MARGIN - (_HEIGHT - _MARGIN - 10) * (value - low) / (high - low)
+        self.x = Scale([x for x, _ in points], _MARGIN, _WIDTH - 10)
+        self.y = Scale([y for _, y in points], _HEIGHT - _MARGIN, 10)
 
     def frame(self, x_label: str, y_label: str) -> str:
         bottom = _HEIGHT - _MARGIN
-        parts = [f'<path d="M{_MARGIN} 10V{bottom}H{_WIDTH - 10}" fill="none" stroke="#444"/>']
-        for part in (0.0, 0.25, 0.5, 0.75, 1.0):
-            x = self._x[0] + part * (self._x[1] - self._x[0])
-            y = self._y[0] + part * (self._y[1] - self._y[0])
-            parts.append(f'<text x="{self.x(x):.1f}" y="{bottom + 18}" text-anchor="middle">{_format(x, 3)}</text>')
-            parts.append(f'<text x="{_MARGIN - 6}" y="{self.y(y) + 4:.1f}" text-anchor="end">{_format(y, 3)}</text>')
-        parts.append(f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(x_label)}</text>')
+        parts = [element("path", d=f"M{_MARGIN} 10V{bottom}H{_WIDTH - 10}", fill="none", stroke="#444")]
+        for x, y in zip(self.x.quarters(), self.y.quarters(), strict=True):
+            parts.append(element("text", _format(x, 3), x=self.x.place(x), y=bottom + 18, text_anchor="middle"))
+            parts.append(element("text", _format(y, 3), x=_MARGIN - 6, y=self.y.place(y) + 4, text_anchor="end"))
+        middle = _HEIGHT / 2
+        parts.append(element("text", x_label, x=_WIDTH / 2, y=_HEIGHT - 8, text_anchor="middle"))
         parts.append(
-            f'<text x="12" y="{_HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 12 {_HEIGHT / 2})">'
-            f"{escape(y_label)}</text>"
+            element("text", y_label, x=12, y=middle, text_anchor="middle", transform=f"rotate(-90 12 {middle})")
         )
         return "".join(parts)
-
-
-def _widen(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    # A half more or less is nothing to a large number.
-    margin = max(0.5, abs(low) / 1e9)
-    return (low, high) if high > low else (low - margin, high + margin)
 
 
 def _format(value: object, digits: int = 6) -> str:

@@ -1,0 +1,86 @@
+"""Pictures as SVG: elements, and scales that turn numbers into places."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# Numbers beyond are drawn here: the distance of two of them is still a number.
+FURTHEST = 1e300
+_TICKS = 4
+
+
+def element(tag: str, content: str | None = None, **attributes: str | float) -> str:
+    """An element; places are given to a tenth of a pixel.
+
+    >>> element("text", "a < b", x=1, y=2.25, text_anchor="end")
+    '<text x="1" y="2.2" text-anchor="end">a &lt; b</text>'
+
+    Args:
+        tag: what it is.
+        content: its text; None: it has none.
+        attributes: with an underscore for each hyphen, and `class_` for class.
+    """
+    given = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{value:.1f}"'
+        if isinstance(value, float)
+        else f' {name.rstrip("_").replace("_", "-")}="{value}"'
+        for name, value in attributes.items()
+    )
+    return f"<{tag}{given}/>" if content is None else f"<{tag}{given}>{escape(content)}</{tag}>"
+
+
+def polyline(points: Iterable[tuple[float, float]], colour: str, width: float) -> str:
+    """A line through places of the picture."""
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return element("polyline", points=path, fill="none", stroke=colour, stroke_width=width)
+
+
+class Scale:
+    """Values to places between two ends of the picture.
+
+    Args:
+        values: all of them lie on it.
+        start: where the lowest is.
+        end: where the highest is.
+        logarithmic: whether equal quotients are equally far apart; the values are above 0 then.
+    """
+
+    def __init__(self, values: Sequence[float], start: float, end: float, *, logarithmic: bool = False) -> None:
+        self._logarithmic = logarithmic
+        seen = [math.log10(value) if logarithmic else value for value in values] or [0.0, 1.0]
+        low, high = min(seen), max(seen)
+        if high - low < 1 / FURTHEST:
+            # A half more or less is nothing to a large number.
+            margin = max(0.5, abs(low) / 1e9)
+            low, high = low - margin, high + margin
+        self._low, self._high = low, high
+        self._start, self._end = start, end
+
+    def place(self, value: float) -> float:
+        """Where a value is."""
+        at = math.log10(value) if self._logarithmic else value
+        return self._start + (self._end - self._start) * ((at - self._low) / (self._high - self._low))
+
+    def ticks(self) -> list[float]:
+        """Round values between both ends."""
+        apart = (self._high - self._low) / _TICKS
+        step = math.ceil(apart) if self._logarithmic else _round_up(apart)
+        first = math.ceil(self._low / step - 1e-9)
+        last = math.floor(self._high / step + 1e-9)
+        found = [number * step for number in range(first, last + 1)]
+        return [10.0**value for value in found] if self._logarithmic else found
+
+    def quarters(self) -> list[float]:
+        """Both ends of a linear scale, and the values between them that part it into four."""
+        return [self._low + part * (self._high - self._low) for part in (0.0, 0.25, 0.5, 0.75, 1.0)]
+
+
+def _round_up(value: float) -> float:
+    """The next of 1, 2 and 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value * (1 - 1e-9))
