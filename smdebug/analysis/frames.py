@@ -30,7 +30,7 @@ def build_frame(
     mode: ModeKeys = ModeKeys.GLOBAL,
     with_values: bool = True,
 ) -> pandas.DataFrame:
-    """A long table of the scalars and saved reductions of a run; pandas's `pivot` makes any other table of it.
+    """Return a long table of the scalars and saved reductions of a run; pandas's `pivot` makes any other table of it.
 
     Args:
         trial: the run.

@@ -46,7 +46,7 @@ def _dynamic_refresh(trials: OpenRun | Iterable[OpenRun], *, on: bool) -> Iterat
 
 
 def parse_list_from_str(arg: str | list[str] | None, delimiter: str = ",") -> list[str]:
-    """Splits a text at the delimiter and strips the parts; None or "" gives [], a list is returned as it is."""
+    """Split a text at the delimiter and strip the parts; None or "" gives [], a list is returned as it is."""
     if not arg:
         return []
     if isinstance(arg, list):

@@ -126,7 +126,7 @@ class EventCache:
         return part[start - begin : start - begin + length]
 
     def read_span(self, name: str, start: int, length: int) -> memoryview | None:
-        """The same for a range of which most is wanted, and only now; None where it is not there as a whole."""
+        """Return the same for a range of which most is wanted, and only now; None where it is not there as a whole."""
         use = self._used.get(name)
         self.returned += length
         content: memoryview | None = None
@@ -161,7 +161,7 @@ class EventCache:
                     self._keep_range(name, start, part)
 
     def find_array(self, name: str, start: int) -> NDArray[Any] | None:
-        """The array of the record that begins at a byte of a file, if it is kept by itself or in a stack."""
+        """Return the array of the record that begins at a byte of a file, if it is kept by itself or in a stack."""
         if not self._held:
             return None
         key = _Kept(name, start, "array")
@@ -173,7 +173,7 @@ class EventCache:
         return next((found for stack in self.find_stacks(name) if (found := stack.find(start)) is not None), None)
 
     def find_stacks(self, name: str) -> list[Stack]:
-        """The stacks that are kept of a file."""
+        """Return the stacks that are kept of a file."""
         use = self._used.get(name)
         if use is None or not use.stacks:
             return []
@@ -281,7 +281,7 @@ class EventCache:
 
 
 def _measure(kept: Any) -> int:
-    """The size in bytes of a range, an array or a stack."""
+    """Return the size in bytes of a range, an array or a stack."""
     return int(kept.nbytes)
 
 

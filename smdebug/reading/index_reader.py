@@ -66,7 +66,7 @@ def parse_index_name(name: str) -> tuple[int, str] | None:
 
 
 def parse_index(content: bytes, step: int, worker: str, where: str) -> IndexFile:
-    """Parses the JSON of one index file. Keys that are not known are left alone.
+    """Parse the JSON of one index file. Keys that are not known are left alone.
 
     Args:
         content: bytes of the file.
@@ -161,7 +161,7 @@ class IndexReader:
         self._newest_of: dict[str, tuple[IndexName, int | None]] = {}
 
     def find_new(self, oldest_incomplete_step: int | None) -> tuple[list[IndexName], bool]:
-        """Lists the index files that have become visible since the last call, or were written again with more in them.
+        """List the index files that have become visible since the last call, or were written again with more in them.
 
         Args:
             oldest_incomplete_step: lowest step for which some worker's file is still awaited.
@@ -254,7 +254,7 @@ class PathIndexReader:
     def read_index_files(
         self, start_after_key: str | None = None, range_steps: Sequence[int | None] | None = None
     ) -> list[IndexFile]:
-        """What stands in the index files after a name whose steps lie in [begin, end).
+        """Return what stands in the index files after a name whose steps lie in [begin, end).
 
         Raises:
             IndexReaderException: one of them is damaged; a trial passes over it instead.
@@ -284,7 +284,7 @@ class PathIndexReader:
         return places, names[-1] if names else start_after_key
 
     def fetch_tensor_value(self, tensor_location: TensorLocation) -> NDArray[Any]:
-        """The value of a record; errors as `smdebug.reading.records.read_tensor` raises them."""
+        """Return the value of a record; errors as `smdebug.reading.records.read_tensor` raises them."""
         from smdebug.reading.records import read_tensor
 
         return read_tensor(self._files, tensor_location)

@@ -48,11 +48,11 @@ class OpenRun(TensorSource, Protocol):
         ...
 
     def tensor(self, tname: str) -> Tensor:
-        """The tensor of this name."""
+        """Return the tensor of this name."""
         ...
 
     def collection(self, coll_name: str) -> Collection:
-        """A collection by name."""
+        """Return a collection by name."""
         ...
 
     def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
@@ -60,7 +60,7 @@ class OpenRun(TensorSource, Protocol):
         ...
 
     def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
-        """The global step of a mode's step."""
+        """Return the global step of a mode's step."""
         ...
 
     def mode_modestep(self, global_step: int) -> tuple[ModeKeys, int] | tuple[None, None]:

@@ -36,7 +36,7 @@ class FileReader:
     def read_tensors(
         self, check: bool | str = "minimal"
     ) -> Iterator[tuple[str, int, NDArray[Any], ModeKeys | None, int | None]]:
-        """Yields (name, global step, value, mode, mode step) of each tensor.
+        """Yield (name, global step, value, mode, mode step) of each tensor.
 
         Args:
             check: `minimal` or True: each record's footer must be the constant of a run's event files; `full`: it

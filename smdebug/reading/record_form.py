@@ -60,7 +60,7 @@ class RecordForm(NamedTuple):
         return self.elements * self.dtype.itemsize
 
     def read(self, record: memoryview, checksum: int | None) -> NDArray[Any] | None:
-        """The numbers of a record of the same length, as an array of the caller's own.
+        """Return the numbers of a record of the same length, as an array of the caller's own.
 
         Where the record's memory can be written to it is the caller's already, and is not copied if it is aligned.
 
@@ -88,7 +88,7 @@ class RecordForm(NamedTuple):
 
 
 def learn_form(record: memoryview, name: str) -> RecordForm | None:
-    """The form of a record of a tensor of numbers; None if the record is built in another way, or damaged."""
+    """Return the form of a record of a tensor of numbers; None if the record is built in another way, or damaged."""
     try:
         return _learn(record, name.encode())
     except (IndexError, ValueError):
@@ -184,7 +184,7 @@ def _read_shape(record: memoryview, at: int, end: int) -> tuple[int, ...] | None
 
 
 def _read_number(record: memoryview, at: int) -> tuple[int, int]:
-    """(a varint, the offset after it)."""
+    """Return (a varint, the offset after it)."""
     byte = record[at]
     if byte < 0x80:
         return byte, at + 1

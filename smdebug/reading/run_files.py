@@ -36,7 +36,7 @@ class RunFiles(Protocol):
         ...
 
     def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
-        """Lists the index files whose names sort after `start_after`.
+        """List the index files whose names sort after `start_after`.
 
         Returns:
             The names, sorted, and whether the job has ended. If it has, the list holds everything that was written
@@ -45,7 +45,7 @@ class RunFiles(Protocol):
         ...
 
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
-        """The sizes in bytes that some index files had when they were listed last; None for those not listed then.
+        """Return the sizes in bytes that index files had when they were listed last; None for those not listed then.
 
         A hook adds to its newest step what is saved after that was over, and its index file grows.
         """
@@ -56,7 +56,7 @@ class RunFiles(Protocol):
         ...
 
     def read(self, names: Sequence[str]) -> list[bytes]:
-        """The whole contents of some files, in the order asked for."""
+        """Return the whole contents of some files, in the order asked for."""
         ...
 
     def read_range(self, name: str, start: int, length: int) -> memoryview:
@@ -68,7 +68,7 @@ class RunFiles(Protocol):
         ...
 
     def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
-        """What `read_range` gives for some (name, start, length), read several at a time; None for missing files."""
+        """Return what `read_range` gives for (name, start, length), read several at a time; None for missing files."""
         ...
 
     @property
@@ -77,7 +77,7 @@ class RunFiles(Protocol):
         ...
 
     def locate(self, name: str) -> str:
-        """The full path or key of a file, for messages and tokens."""
+        """Return the full path or key of a file, for messages and tokens."""
         ...
 
 

@@ -88,7 +88,7 @@ class RunReader:
     def read_shared(
         self, tname: str, location: TensorLocation, step: int, mode: ModeKeys = ModeKeys.GLOBAL
     ) -> NDArray[Any]:
-        """The array of a record for all who ask: it is kept, and cannot be written to. Errors are those of `read`."""
+        """Return the array of a record for all who ask: kept, and not to be written to. Errors are those of `read`."""
         held = self.cache.find_array(location.event_file_name, location.start_idx)
         if held is None:
             held = self.read(tname, location, step, mode)
@@ -127,7 +127,7 @@ class RunReader:
     def stack(
         self, names: Sequence[str], worker: str, index: StepIndex, unless: tuple[tuple[str, bool], ...] = ()
     ) -> StackRows | None:
-        """The small tensors among some as rows of matrices; None where that cannot be, or gains nothing.
+        """Return the small tensors among some as rows of matrices; None where that cannot be, or gains nothing.
 
         The first step of a run gives None: how its records are built is learned from reading them one by one.
 

@@ -150,7 +150,7 @@ class Stack:
         self._measured: dict[str, list[NDArray[np.float64]]] = {}
 
     def find(self, start: int) -> NDArray[Any] | None:
-        """The values of the record that begins at a byte of the event file, if they are here."""
+        """Return the values of the record that begins at a byte of the event file, if they are here."""
         place = self.plan.found.get(start)
         if place is None:
             return None
@@ -159,7 +159,7 @@ class Stack:
         return values
 
     def measure(self, name: str, compute: Callable[[NDArray[Any]], Measures]) -> list[NDArray[np.float64]]:
-        """A measure of every row, group by group; computed once, with all measures that come with it."""
+        """Return a measure of every row, group by group; computed once, with all measures that come with it."""
         found = self._measured.get(name)
         if found is None:
             with np.errstate(all="ignore"):
@@ -185,12 +185,12 @@ class StackRows:
         self.others = choice.others
 
     def measure(self, name: str, compute: Callable[[NDArray[Any]], Measures]) -> NDArray[np.float64]:
-        """A measure, one value a tensor; see `Stack.measure`."""
+        """Return a measure, one value a tensor; see `Stack.measure`."""
         measured = self.stack.measure(name, compute)
         return np.concatenate([measured[group][rows] for group, rows in self.choice.rows])
 
     def pair(self, other: StackRows) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """The matrices of both, which hold the same tensors."""
+        """Return the matrices of both, which hold the same tensors."""
         return [(self.stack.matrices[at][rows], other.stack.matrices[at][rows]) for at, rows in self.choice.rows]
 
     def is_like(self, other: StackRows) -> bool:

@@ -99,7 +99,7 @@ class StepIndex:
         return self._checksums
 
     def locate(self, number: int) -> TensorLocation:
-        """The place of a record of the layout."""
+        """Return the place of a record of the layout."""
         tag, start, length, true_dtype = self.layout.records[number]
         checksums = self._checksums
         checksum = None if checksums is None else checksums[number]
@@ -107,7 +107,7 @@ class StepIndex:
         return tuple.__new__(TensorLocation, (tag, self.event_file_name, start, length, checksum, true_dtype))
 
     def find(self, name: str) -> SavedTensor | None:
-        """What was saved of a tensor; None if nothing was."""
+        """Return what was saved of a tensor; None if nothing was."""
         layout = self.layout
         if name not in layout.names:
             return None
@@ -132,7 +132,7 @@ class Layouts:
         self.names: dict[str, None] = {}
 
     def pack(self, index: IndexFile) -> StepIndex:
-        """What an index file said, in little memory."""
+        """Return what an index file said, in little memory."""
         records = tuple([(each[0], each[2], each[3], each[5]) for each in index.tensors])
         shapes = tuple(index.shapes)
         layout = self._layouts.get((records, shapes))
@@ -145,7 +145,7 @@ class Layouts:
         )
 
     def find_stored_names(self, tname: str) -> set[str]:
-        """The tags under which reductions of a tensor are stored."""
+        """Return the tags under which reductions of a tensor are stored."""
         return {
             layout.records[number][0]
             for layout in self._layouts.values()
@@ -153,7 +153,7 @@ class Layouts:
         }
 
     def find_original_name(self, tname: str) -> str | None:
-        """The name that the framework knows a tensor by; None where no shape of it was saved."""
+        """Return the name that the framework knows a tensor by; None where no shape of it was saved."""
         found = [layout.shapes[tname].original_name for layout in self._layouts.values() if tname in layout.shapes]
         return found[-1] if found else None
 

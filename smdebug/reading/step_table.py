@@ -93,13 +93,13 @@ class StepTable:
             self.last_complete_step = self.token_step = self._steps[above + max(self._window // 2, 1) - 1]
 
     def close(self) -> None:
-        """The job has ended and everything was read: what is there now is all there will be."""
+        """Return the job has ended and everything was read: what is there now is all there will be."""
         self.loaded_all_steps = True
         if self._steps:
             self.last_complete_step = self._steps[-1]
 
     def find_awaited_step(self) -> int | None:
-        """The lowest step for which a worker's file may still come; None if there is none.
+        """Return the lowest step for which a worker's file may still come; None if there is none.
 
         That is a step above the last complete one, however far a slow worker is behind, or one of the newest.
         """
@@ -107,7 +107,7 @@ class StepTable:
         return self._find_incomplete(max(min(above, len(self._steps) - _AWAITED_STEPS), 0))
 
     def find_incomplete_step(self) -> int | None:
-        """The lowest of all steps that a worker's file is missing from; None if there is none."""
+        """Return the lowest of all steps that a worker's file is missing from; None if there is none."""
         return self._find_incomplete(0)
 
     def _find_incomplete(self, first: int) -> int | None:
@@ -131,7 +131,7 @@ class StepTable:
                 yield known[at]
 
     def steps_on_from(self, step: int, mode: ModeKeys) -> Iterator[int]:
-        """Steps of a mode that come after `step`, complete or not, first to last."""
+        """Return steps of a mode that come after `step`, complete or not, first to last."""
         known = self._known(mode)
         for at in range(bisect_right(known, step), len(known)):
             yield known[at]
@@ -154,12 +154,12 @@ class StepTable:
         return StepState.NOT_YET_AVAILABLE
 
     def next_step(self, step: int) -> int | None:
-        """The lowest global step seen that is not below this one, complete or not; None if there is none yet."""
+        """Return the lowest global step seen that is not below this one, complete or not; None if there is none yet."""
         at = bisect_left(self._steps, step)
         return self._steps[at] if at < len(self._steps) else None
 
     def last_step(self, mode: ModeKeys) -> int | None:
-        """The highest step of a mode, complete or not."""
+        """Return the highest step of a mode, complete or not."""
         known = self._known(mode)
         return known[-1] if known else None
 
@@ -179,7 +179,7 @@ class StepTable:
         return dict(sorted(self._places.items()))
 
     def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
-        """The global step of a mode's step; None if it was not seen. GLOBAL's steps are returned as they are."""
+        """Return the global step of a mode's step; None if it was not seen. GLOBAL's steps are returned as they are."""
         if mode is ModeKeys.GLOBAL:
             return mode_step
         check_mode(mode)

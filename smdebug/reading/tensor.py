@@ -66,7 +66,7 @@ class Tensor:
         return self._index.has(global_step, self.name)
 
     def saved(self, global_step: int) -> dict[str, SavedTensor]:
-        """What each worker saved at a global step; empty if nothing was."""
+        """Return what each worker saved at a global step; empty if nothing was."""
         return self._index.saved(global_step, self.name)
 
     def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
@@ -84,7 +84,7 @@ class Tensor:
         return [step for step in steps if self._has(step, mode)]
 
     def value(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> NDArray[Any]:
-        """The tensor at a step, as an array of the caller's own.
+        """Return the tensor at a step, as an array of the caller's own.
 
         Args:
             step_num: step, in the mode's numbers.
@@ -110,7 +110,7 @@ class Tensor:
     def walk(
         self, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
     ) -> Iterator[tuple[int, NDArray[Any], TensorLocation]]:
-        """Yields (step, value, where it lies) at all complete steps of a mode, first to last.
+        """Yield (step, value, where it lies) at all complete steps of a mode, first to last.
 
         Memory holds one value at a time on a disk, and some megabytes of the next ones on S3, where the event files of
         many steps are asked for at once. Errors as `value` raises them.
@@ -120,7 +120,7 @@ class Tensor:
             yield step, self._read(location, step, mode), location
 
     def shape(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> tuple[int, ...]:
-        """The saved shape, else that of the value.
+        """Return the saved shape, else that of the value.
 
         Raises:
             ShapeUnavailableForStep: neither was saved; for a missing step errors are those of `value`.
@@ -148,7 +148,7 @@ class Tensor:
         worker: str | None = None,
         abs: bool = False,  # noqa: A002 -- smdebug's signature
     ) -> Any:
-        """A reduction of the tensor: the saved one, else computed from the saved value.
+        """Return a reduction of the tensor: the saved one, else computed from the saved value.
 
         What is computed follows `get_numpy_reduction`: std and variance divide by n, where PyTorch's saved ones
         divide by n-1.
@@ -180,7 +180,7 @@ class Tensor:
     def reduction_values(
         self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
     ) -> dict[tuple[str, bool], NDArray[Any]]:
-        """The saved reductions by (name, whether of absolute values); nothing is computed. Errors as in `value`."""
+        """Return the saved reductions by (name, whether of absolute values), computing none. Errors as in `value`."""
         reductions = self._find(step_num, mode, worker).reductions
         self._reader.prefetch(reductions.values())
         return {key: self._read(location, step_num, mode) for key, location in reductions.items()}
@@ -198,7 +198,7 @@ class Tensor:
         return sorted(saved)
 
     def prev_steps(self, step: int, n: int | None = None, mode: ModeKeys = ModeKeys.GLOBAL) -> list[int]:
-        """The last n of this tensor's steps that are not after `step`; all of them if n is None or 0."""
+        """Return the last n of this tensor's steps that are not after `step`; all of them if n is None or 0."""
         self.trial.maybe_refresh()
         found: list[int] = []
         for earlier in self._table.steps_back_from(step, mode):
@@ -209,7 +209,7 @@ class Tensor:
         return found[::-1]
 
     def step(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> None:
-        """Always raises SMDebugNotImplementedError, as smdebug does."""
+        """Raise SMDebugNotImplementedError, as smdebug does."""
         raise SMDebugNotImplementedError(f"Tensor.step({step_num}, {mode}, {worker}) does not exist: use value.")
 
     def _has(self, step_num: int, mode: ModeKeys) -> bool:

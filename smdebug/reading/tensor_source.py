@@ -20,11 +20,11 @@ class RunIndexView(Protocol):
         ...
 
     def at(self, step: int) -> Mapping[str, StepIndex]:
-        """What each worker saved at a global step."""
+        """Return what each worker saved at a global step."""
         ...
 
     def saved(self, step: int, tname: str) -> dict[str, SavedTensor]:
-        """What each worker saved of a tensor at a global step."""
+        """Return what each worker saved of a tensor at a global step."""
         ...
 
     def find_steps(self, tname: str, steps: Iterable[int]) -> list[int]:

@@ -40,7 +40,7 @@ _SAY_EVERY_S = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code."""
+    """Run the command line; returns the exit code."""
     options = _build_parser().parse_args(arguments)
     try:
         if options.action == "run":
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def judge_trial(options: argparse.Namespace) -> tuple[Verdict, BuiltInRule | None]:
-    """Evaluates the rule that the options name; errors of files and those raised on purpose become a verdict."""
+    """Evaluate the rule that the options name; errors of files and those raised on purpose become a verdict."""
     rule: BuiltInRule | None = None
     try:
         rule_class = find_built_in_rule(options.name)
@@ -129,7 +129,7 @@ def _parse_parameters(given: Sequence[str]) -> dict[str, str]:
 
 
 def _show_progress(rule_class: type[BuiltInRule]) -> type[BuiltInRule]:
-    """The same rule, saying on standard error which step it has come to, a line at a time or in one that changes."""
+    """Return the same rule, saying on standard error which step it has come to, in lines or in one that changes."""
     said_at = 0.0
 
     def invoke_at_step(self: BuiltInRule, step: int) -> bool:

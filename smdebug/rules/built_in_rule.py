@@ -88,7 +88,7 @@ class BuiltInRule(Rule):
         """To be called once after the last step that is evaluated: writes what the rule leaves behind."""
 
     def refuse(self, problem: str) -> SMDebugValueError:
-        """The error for parameters that do not go together."""
+        """Return the error for parameters that do not go together."""
         return SMDebugValueError(f"Rule {self.rule_name}: {problem}")
 
     def is_default(self, parameter: str) -> bool:

@@ -47,7 +47,7 @@ S3_OUTAGE_WAIT_S = 300
 
 
 def main() -> int:
-    """Evaluates the rule of the container; returns the exit code."""
+    """Evaluate the rule of the container; returns the exit code."""
     signal.signal(signal.SIGTERM, _terminate)
     os.environ.setdefault(S3_OUTAGE_WAIT_KEY, str(S3_OUTAGE_WAIT_S))
     logger = get_logger()
@@ -71,12 +71,12 @@ def main() -> int:
 
 
 def new_report(config: RuleConfig) -> RuleReport:
-    """The report of a rule that was not evaluated yet."""
+    """Return the report of a rule that was not evaluated yet."""
     return RuleReport(config.rule_to_invoke, config.configuration_name, config.training_job_name, config.parameters)
 
 
 def judge(config: RuleConfig, source_folder: Path, report: RuleReport | None = None) -> Verdict:
-    """Evaluates a rule until there is a verdict; whatever goes wrong becomes an Error with its type and message.
+    """Evaluate a rule until there is a verdict; whatever goes wrong becomes an Error with its type and message.
 
     Args:
         config: what to evaluate.
@@ -120,7 +120,7 @@ def evaluate_to_end(
 
 
 def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, report: RuleReport | None = None) -> Verdict:
-    """Evaluates a rule step by step until its condition is met, end_step is reached or the job has ended.
+    """Evaluate a rule step by step until its condition is met, end_step is reached or the job has ended.
 
     A run without steps gives an Error: nothing was there to be judged. So does one whose files are damaged so that no
     step could be read. A run whose steps lack what the rule looks at (its tensors were never saved, or its regex finds

@@ -33,18 +33,18 @@ class Parameter:
 
 
 def number(name: str, default: float | None, minimum: float = -math.inf, maximum: float = math.inf) -> Parameter:
-    """A number within bounds."""
+    """Return a number within bounds."""
     return Parameter(name, default, _within(float, minimum, maximum), f"a number{_describe_bounds(minimum, maximum)}")
 
 
 def integer(name: str, default: int | None, minimum: float = -math.inf, maximum: float = math.inf) -> Parameter:
-    """A whole number within bounds."""
+    """Return a whole number within bounds."""
     expected = f"a whole number{_describe_bounds(minimum, maximum)}"
     return Parameter(name, default, _within(_to_int, minimum, maximum), expected)
 
 
 def boolean(name: str, default: bool) -> Parameter:
-    """True or False, in any case."""
+    """Return True or False, in any case."""
     return Parameter(name, default, _to_bool, "True or False")
 
 
@@ -83,7 +83,7 @@ def choice(name: str, default: str | None, options: Sequence[str]) -> Parameter:
 
 
 def convert_parameters(rule_name: str, declared: Sequence[Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every declared parameter, converted from what is given.
+    """Return the value of every declared parameter, converted from what is given.
 
     Raises:
         SMDebugValueError: names that are not declared and values that cannot be converted, all in one message.

@@ -21,7 +21,7 @@ class RequiredTensorsForTrial:
         self._steps: dict[str, list[int]] = {}
 
     def add(self, name: str, steps: Sequence[int], should_match_regex: bool = False) -> None:
-        """Requires a tensor, or all whose names match a regex, at these global steps; steps add up.
+        """Require a tensor, or all whose names match a regex, at these global steps; steps add up.
 
         Raises:
             TensorUnavailable: no tensor of this name was saved so far.
@@ -44,15 +44,15 @@ class RequiredTensorsForTrial:
         return self._steps.get(name, [])
 
     def get(self) -> list[Tensor]:
-        """The tensors required."""
+        """Return the tensors required."""
         return [self.trial.tensor(name) for name in self._steps]
 
     def clear(self) -> None:
-        """Requires nothing any more."""
+        """Require nothing any more."""
         self._steps.clear()
 
     def fetch(self) -> None:
-        """Waits for all steps, then reads what is not at hand: on S3 with few requests for all tensors together.
+        """Wait for all steps, then read what is not at hand: on S3 with few requests for all tensors together.
 
         Raises:
             TensorUnavailableForStep: a tensor was not saved at a step where it is required.
@@ -80,7 +80,7 @@ class RequiredTensors:
     def add(
         self, name: str, steps: Sequence[int], trial: Trial | None = None, should_match_regex: bool = False
     ) -> None:
-        """Requires a tensor, or all whose names match a regex, at these global steps.
+        """Require a tensor, or all whose names match a regex, at these global steps.
 
         Raises:
             TensorUnavailable: no tensor of this name was saved so far.
@@ -96,16 +96,16 @@ class RequiredTensors:
         return self._of(trial).get_tensor_steps(name)
 
     def get(self, trial: Trial | None = None) -> list[Tensor]:
-        """The tensors required of a trial."""
+        """Return the tensors required of a trial."""
         return self._of(trial).get()
 
     def clear(self) -> None:
-        """Requires nothing any more, of any trial."""
+        """Require nothing any more, of any trial."""
         for required in self._of_trials.values():
             required.clear()
 
     def fetch(self) -> None:
-        """Waits for what is required and reads it; errors as `RequiredTensorsForTrial.fetch` raises them."""
+        """Wait for what is required and read it; errors as `RequiredTensorsForTrial.fetch` raises them."""
         for required in self._of_trials.values():
             required.fetch()
 

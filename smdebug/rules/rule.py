@@ -51,7 +51,7 @@ class Finding:
 
 
 def _to_number(value: Any) -> float:
-    """A plain number, which the report can hold, of what a rule measured: numpy has numbers and arrays of its own."""
+    """Return what a rule measured as a plain number, which the report can hold; numpy has kinds of its own."""
     return value if type(value) is float else float(value.item() if hasattr(value, "item") else value)
 
 
@@ -121,7 +121,7 @@ class Rule(ABC):
         tensor: str = "",
         worker: str | None = None,
     ) -> None:
-        """Keeps a measured value for the report and the plot that the rule leaves behind.
+        """Keep a measured value for the report and the plot that the rule leaves behind.
 
         Args:
             quantity: what was measured, with its unit.
@@ -142,7 +142,7 @@ class Rule(ABC):
         watched.add(step, _to_number(value), tensor, worker)
 
     def set_required_tensors(self, step: int) -> None:  # noqa: B027 -- a rule may require nothing
-        """Adds to `req_tensors` what `invoke_at_step` will read at a global step."""
+        """Add to `req_tensors` what `invoke_at_step` will read at a global step."""
 
     @abstractmethod
     def invoke_at_step(self, step: int) -> bool:
@@ -153,7 +153,7 @@ class Rule(ABC):
         return False
 
     def invoke(self, step: int) -> None:
-        """Waits for a global step and evaluates the rule there, on what is known at that moment.
+        """Wait for a global step and evaluate the rule there, on what is known at that moment.
 
         Raises:
             RuleEvaluationConditionMet: the rule answered True.
@@ -179,7 +179,7 @@ class Rule(ABC):
             self._fire(step)
 
     def invoke_idle(self) -> None:
-        """Evaluates the rule while no step comes.
+        """Evaluate the rule while no step comes.
 
         Raises:
             RuleEvaluationConditionMet: `check_idle` answered True.

@@ -27,7 +27,7 @@ _ASK_IDLE_EVERY_S = 1.0
 
 
 def evaluate_steps(rule_obj: Rule, start_step: int, end_step: int | None) -> Iterator[tuple[int, SMDebugError | None]]:
-    """Evaluates a rule at each step that was saved, as the steps come; numbers never saved cost nothing.
+    """Evaluate a rule at each step that was saved, as the steps come; numbers never saved cost nothing.
 
     Args:
         rule_obj: the rule.
@@ -69,7 +69,7 @@ def evaluate_steps(rule_obj: Rule, start_step: int, end_step: int | None) -> Ite
 
 
 def build_idle_check(rule_obj: Rule) -> Callable[[], None]:
-    """What asks a rule about the waiting for a step, now and then."""
+    """Return what asks a rule about the waiting for a step, now and then."""
     asked_at = time.monotonic()
 
     def ask() -> None:
@@ -85,7 +85,7 @@ def build_idle_check(rule_obj: Rule) -> Callable[[], None]:
 def invoke_rule(
     rule_obj: Rule, start_step: int = 0, end_step: int | None = None, raise_eval_cond: bool = False
 ) -> None:
-    """Evaluates a rule at each step that was saved, as the steps come.
+    """Evaluate a rule at each step that was saved, as the steps come.
 
     Steps that lack what the rule reads are passed over.
 

@@ -80,7 +80,7 @@ class WatchedQuantity:
         self.workers: list[str | None] = []
 
     def add(self, step: int, value: float, tensor: str, worker: str | None) -> None:
-        """Takes a value; of several at one step the one nearest to firing is kept, NaN only where there is no other."""
+        """Take a value; of several at one step the one nearest to firing is kept, NaN only where there is no other."""
         if self.steps and self.steps[-1] == step:
             if not self._is_nearer(value, self.values[-1]):
                 return
@@ -101,7 +101,7 @@ class WatchedQuantity:
         return Limit(self.name, self.threshold, self.fires).is_passed_by(value)
 
     def to_json(self) -> dict[str, Any]:
-        """The series for a report; numbers that JSON does not have become the texts nan, inf and -inf."""
+        """Return the series for a report; numbers that JSON does not have become the texts nan, inf and -inf."""
         return {
             "Quantity": self.name,
             "Threshold": to_json_number(self.threshold),
@@ -130,7 +130,7 @@ class WatchedQuantity:
 
 
 def to_json_number(value: float | None) -> float | str | None:
-    """The number, or its name where JSON has no such number."""
+    """Return the number, or its name where JSON has no such number."""
     if value is None or abs(value) < float("inf"):
         return value
     return str(float(value))

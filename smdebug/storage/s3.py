@@ -32,7 +32,7 @@ _OUTAGE_PAUSE_S = 0.5
 
 
 def is_s3(path: str) -> tuple[bool, str, str]:
-    """Splits `s3://bucket/key` into (True, bucket, key); anything else gives (False, "", "")."""
+    """Split `s3://bucket/key` into (True, bucket, key); anything else gives (False, "", "")."""
     if not path.startswith("s3://"):
         return False, "", ""
     bucket, _, key = path.removeprefix("s3://").partition("/")
@@ -40,7 +40,7 @@ def is_s3(path: str) -> tuple[bool, str, str]:
 
 
 def build_s3_client(*, answer_seconds: float = _ANSWER_SECONDS, attempts: int = _ATTEMPTS) -> Any:
-    """An S3 client from the environment: AWS_ENDPOINT_URL, AWS_REGION, credentials where boto3 finds them.
+    """Return an S3 client from the environment: AWS_ENDPOINT_URL, AWS_REGION, credentials where boto3 finds them.
 
     Args:
         answer_seconds: how long an answer, or the next part of one, is waited for.
@@ -106,7 +106,7 @@ class S3Objects:
         return list(self.list_sizes(under, start_after))
 
     def list_sizes(self, under: str, start_after: str = "") -> dict[str, int]:
-        """The same keys, sorted, with the sizes of their objects in bytes."""
+        """Return the same keys, sorted, with the sizes of their objects in bytes."""
         sizes: dict[str, int] = {}
         request: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self.locate(under)}
         if start_after:
@@ -123,7 +123,7 @@ class S3Objects:
         return sizes
 
     def get(self, name: str, start: int | None = None, length: int = 0) -> bytes:
-        """An object, or its bytes start to start + length; fewer, or none, where it ends earlier.
+        """Return an object, or its bytes start to start + length; fewer, or none, where it ends earlier.
 
         Raises:
             FileNotFoundError: there is no such object.
@@ -146,7 +146,7 @@ class S3Objects:
                 raise
 
     def _get_whole_body(self, request: dict[str, Any]) -> bytes:
-        """Sends a request again if the connection breaks while the body comes: boto3 retries only up to there."""
+        """Send a request again if the connection breaks while the body comes: boto3 retries only up to there."""
         from botocore.exceptions import IncompleteReadError, ReadTimeoutError, ResponseStreamingError
 
         for attempt in range(_ATTEMPTS):
@@ -159,7 +159,7 @@ class S3Objects:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _send(self, method: Callable[..., Any], request: Mapping[str, Any]) -> Any:
-        """Sends a request; while nobody answers at all it is sent again, as long as SMDEBUG_S3_OUTAGE_WAIT says."""
+        """Send a request; while nobody answers at all it is sent again, as long as SMDEBUG_S3_OUTAGE_WAIT says."""
         from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError
 
         deadline = time.monotonic() + read_number(S3_OUTAGE_WAIT_KEY, 0)
@@ -174,7 +174,7 @@ class S3Objects:
                 time.sleep(min(left, _OUTAGE_PAUSE_S))
 
     def locate(self, name: str) -> str:
-        """The key of a name relative to the prefix."""
+        """Return the key of a name relative to the prefix."""
         return (self._prefix + name).lstrip("/")
 
 

@@ -32,7 +32,7 @@ with the reason in one line.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints what a run holds; returns the exit code."""
+    """Print what a run holds; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m smdebug.trials",
         description="Says what a run of smdebug holds, on a disk or on S3, finished or still being written.",

@@ -33,7 +33,7 @@ def create_trial(
     parallel: bool = True,  # noqa: ARG001 -- smdebug's signature
     poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
 ) -> Trial:
-    """Opens a run, finished or still being written.
+    """Open a run, finished or still being written.
 
     Args:
         path: a local folder, or `s3://bucket/prefix`; what holds the folders collections, events and index.
@@ -69,6 +69,6 @@ def create_trial(
 
 
 def open_files(path: str) -> RunFiles:
-    """The files of a run by its path; arguments and errors as `create_trial` has them. Nothing is waited for."""
+    """Return the files of a run by its path; arguments and errors as `create_trial` has them. Nothing is waited for."""
     path = path.strip()
     return S3RunFiles(path) if is_s3(path)[0] else LocalRunFiles(Path(path).expanduser())

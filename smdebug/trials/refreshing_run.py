@@ -123,7 +123,7 @@ class RefreshingRun:
         return self._table.loaded_all_steps
 
     def refresh(self) -> bool:
-        """Looks for index files that have become visible; returns whether the job has ended."""
+        """Look for index files that have become visible; returns whether the job has ended."""
         return self._find_new(self._table.find_awaited_step())
 
     def _find_new(self, awaited_step: int | None) -> bool:
@@ -135,7 +135,7 @@ class RefreshingRun:
         return ended
 
     def maybe_refresh(self) -> None:
-        """Refreshes unless that is off or there can be nothing new; settles the end of the job."""
+        """Refresh unless that is off or there can be nothing new; settles the end of the job."""
         if self._table.loaded_all_steps or not self.dynamic_refresh or not self.refresh():
             return
         deadline = time.monotonic() + read_number(TRAINING_END_DELAY_REFRESH_KEY, 1)
@@ -159,14 +159,14 @@ class RefreshingRun:
         return self.run_index.newest_steps.get(worker, -1) <= step
 
     def _find_tensor(self, tname: str) -> Tensor | None:
-        """The tensor of a name, if a step known so far has it."""
+        """Return the tensor of a name, if a step known so far has it."""
         tensor = self._tensors.get(tname)
         if tensor is None and self.run_index.knows(tname):
             tensor = self._tensors[tname] = Tensor(tname, self, self._table, self.cache)
         return tensor
 
     def _get_collections(self) -> RunCollections:
-        """The collections; read again if tensors have come that they may have been written again for."""
+        """Return the collections; read again if tensors have come that they may have been written again for."""
         known = len(self.run_index.layouts.names)
         if known != self._known_names:
             self._known_names = known

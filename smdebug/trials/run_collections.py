@@ -48,7 +48,7 @@ class RunCollections:
         return self._manager.get_collections()
 
     def get(self, name: str) -> Collection:
-        """A collection by name; an unknown one is created empty."""
+        """Return a collection by name; an unknown one is created empty."""
         self._update()
         return self._manager.get(name)
 
@@ -86,7 +86,7 @@ class RunCollections:
                 self._manager.add(collection)
 
     def _load_first(self, names: list[str]) -> CollectionManager:
-        """The first file that can be read; the error of the first one where none can."""
+        """Return the first file that can be read; the error of the first one where none can."""
         first_error: SMDebugValueError | None = None
         for name in names:
             try:
@@ -97,7 +97,7 @@ class RunCollections:
 
 
 def load_collections(files: RunFiles, name: str) -> CollectionManager:
-    """Reads one collections file.
+    """Read one collections file.
 
     Raises:
         SMDebugValueError: it is gone, or no collections file, or not a whole one.

@@ -64,13 +64,13 @@ class RunIndex:
                 self.newest_steps[worker] = step
 
     def at(self, step: int) -> Mapping[str, StepIndex]:
-        """What each worker saved at a global step; without those whose index file is damaged."""
+        """Return what each worker saved at a global step; without those whose index file is damaged."""
         if self._unread and step in self._unread:
             self.read([step])
         return self._steps.get(step, _NOTHING)
 
     def saved(self, step: int, tname: str) -> dict[str, SavedTensor]:
-        """What each worker saved of a tensor at a global step; empty if nothing was."""
+        """Return what each worker saved of a tensor at a global step; empty if nothing was."""
         found = {}
         for worker, index in self.at(step).items():
             entry = index.find(tname)
@@ -95,7 +95,7 @@ class RunIndex:
         return found
 
     def names(self, step: int) -> dict[str, None]:
-        """The tensors of which something was saved at a global step."""
+        """Return the tensors of which something was saved at a global step."""
         return {name: None for index in self.at(step).values() for name in index.layout.names}
 
     def find_damage(self, step: int) -> str | None:
@@ -112,12 +112,12 @@ class RunIndex:
         return tname in self.layouts.names
 
     def read_all(self) -> None:
-        """Reads whatever was not read yet."""
+        """Read whatever was not read yet."""
         if self._unread:
             self.read(list(self._unread))
 
     def read(self, steps: Iterable[int]) -> None:
-        """Reads the index files of these steps. A damaged one is logged, and the rest of the run stays readable."""
+        """Read the index files of these steps. A damaged one is logged, and the rest of the run stays readable."""
         with self.lock:
             # Another thread may have read some of them in the meantime.
             unread = [step for step in steps if step in self._unread]

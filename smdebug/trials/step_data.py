@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_step_data(trial: OpenRun, names: Iterable[str], step: int, mode: ModeKeys) -> list[NDArray[Any]]:
-    """The values of those of the tensors that a step has, ordered by the number that a name ends in.
+    """Return the values of those of the tensors that a step has, ordered by the number that a name ends in.
 
     Args:
         trial: the run.

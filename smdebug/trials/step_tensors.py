@@ -81,7 +81,7 @@ class StepTensors:
         return list(remembered.chosen)
 
     def places(self, names: Iterable[str], step: int) -> list[Place]:
-        """What was saved of some tensors at a global step, worker by worker."""
+        """Return what was saved of some tensors at a global step, worker by worker."""
         known = self._places if step == self._step else {}
         result: list[Place] = []
         for name in names:
@@ -93,7 +93,7 @@ class StepTensors:
         return result
 
     def steps_before(self, step: int, count: int) -> tuple[int, ...]:
-        """The last `count` complete global steps of a global step's mode, itself included; none if it is not known."""
+        """Return the last `count` complete global steps of a step's mode, itself included; none if it is not known."""
         run = self._run
         key = step, count, run.last_complete_step
         if key != self._before_key:
@@ -110,7 +110,7 @@ class StepTensors:
         return self._before
 
     def steps_of(self, name: str, step: int, count: int) -> list[int]:
-        """The last `count` global steps of the same mode up to this one at which a tensor was saved, rising."""
+        """Return the last `count` global steps of the same mode up to this one at which a tensor was saved, rising."""
         tensor = self._run.tensor(name)
         steps = self.steps_before(step, count)
         if all(map(tensor.has_step, steps)):
@@ -122,7 +122,7 @@ class StepTensors:
         return [each for each in found if each is not None]
 
     def stack(self, names: Sequence[str], step: int, unless: tuple[tuple[str, bool], ...] = ()) -> StackRows | None:
-        """The small tensors among some, to be measured together; see `smdebug.reading.run_reader.RunReader.stack`."""
+        """Return the small tensors among some, to be measured together; see `reading.run_reader.RunReader.stack`."""
         by_worker = self._run.run_index.at(step)
         if self._run.num_workers != 1 or len(by_worker) != 1:
             return None
@@ -138,7 +138,7 @@ class StepTensors:
         self._run.reader.prefetch(locations)
 
     def read_record(self, place: Place, location: TensorLocation) -> NDArray[Any]:
-        """The array of a record, shared with others and so not to be written to.
+        """Return the array of a record, shared with others and so not to be written to.
 
         Raises:
             TensorUnavailableForStep: the event file is missing, cut or damaged.
@@ -146,24 +146,24 @@ class StepTensors:
         return self._run.reader.read_shared(place.name, location, place.step)
 
     def read(self, place: Place) -> NDArray[Any] | None:
-        """The value, shared with others and so not to be written to; None if none was saved, or it is text."""
+        """Return the value, shared with others and so not to be written to; None if none was saved, or it is text."""
         if place.saved.location is None:
             return None
         array = self.read_record(place, place.saved.location)
         return None if array.dtype.kind == "U" else array
 
     def read_first(self, name: str, step: int) -> NDArray[Any] | None:
-        """The value that the first worker saved, by name; None as in `read`."""
+        """Return the value that the first worker saved, by name; None as in `read`."""
         places = self.places([name], step)
         return self.read(places[0]) if places else None
 
     def read_reduction(self, place: Place, name: str, of_absolute: bool = False) -> float | None:
-        """A reduction as it was saved; None if it was not."""
+        """Return a reduction as it was saved; None if it was not."""
         location = place.saved.reductions.get((name, of_absolute))
         return None if location is None else float(np.squeeze(self.read_record(place, location)))
 
     def read_mean(self, name: str, step: int) -> float:
-        """The mean over a tensor's elements and workers at a global step; NaN where it is no finite number.
+        """Return the mean over a tensor's elements and workers at a global step; NaN where it is no finite number.
 
         Raises:
             TensorUnavailableForStep: it has neither values nor their mean there.

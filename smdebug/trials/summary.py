@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def describe_run(trial: Trial) -> dict[str, Any]:
-    """What a run holds, read from its index and collections files; no tensor is read.
+    """Return what a run holds, read from its index and collections files; no tensor is read.
 
     Returns:
         path, ended, workers, num_workers, bytes (of all records), steps (by mode: count, first, last; GLOBAL counts all
@@ -48,7 +48,7 @@ def describe_run(trial: Trial) -> dict[str, Any]:
 
 
 def describe_values(trial: Trial, tname: str, mode: ModeKeys = ModeKeys.GLOBAL) -> Iterator[dict[str, Any]]:
-    """Yields what a tensor is like at each step and worker: step, worker, dtype, shape, min, max, mean, std, nan, inf.
+    """Yield what a tensor is like at each step and worker: step, worker, dtype, shape, min, max, mean, std, nan, inf.
 
     nan and inf are counts; the four statistics are of the finite numbers, None where there are none. Where only
     reductions were saved they stand in `reductions`, and where a file is damaged, `error` says so.

@@ -80,11 +80,11 @@ class Trial(RefreshingRun):
         return sorted(names)
 
     def tensors(self, **filters: Any) -> list[str]:
-        """The same as `tensor_names`, under the name that AWS's example of a custom rule uses."""
+        """Return the same as `tensor_names`, under the name that AWS's example of a custom rule uses."""
         return self.tensor_names(**filters)
 
     def tensor(self, tname: str) -> Tensor:
-        """The tensor of this name; TensorUnavailable if no step seen so far has it."""
+        """Return the tensor of this name; TensorUnavailable if no step seen so far has it."""
         tensor = self._tensors.get(tname)
         if tensor is not None:
             return tensor
@@ -118,11 +118,11 @@ class Trial(RefreshingRun):
         return self._table.modes()
 
     def mode(self, global_step: int) -> ModeKeys | None:
-        """The mode of a global step; None if the step was not seen."""
+        """Return the mode of a global step; None if the step was not seen."""
         return self.mode_modestep(global_step)[0]
 
     def mode_step(self, global_step: int) -> int | None:
-        """The number that a global step has in its mode; None if the step was not seen."""
+        """Return the number that a global step has in its mode; None if the step was not seen."""
         return self.mode_modestep(global_step)[1]
 
     def mode_modestep(self, global_step: int) -> tuple[ModeKeys, int] | tuple[None, None]:
@@ -137,7 +137,7 @@ class Trial(RefreshingRun):
         return self._table.get_places()
 
     def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
-        """The global step of a mode's step; None if it was not seen. GLOBAL's steps are returned as they are."""
+        """Return the global step of a mode's step; None if it was not seen. GLOBAL's steps are returned as they are."""
         if mode is not ModeKeys.GLOBAL:
             self.maybe_refresh()
         return self._table.global_step(mode, mode_step)
@@ -148,17 +148,17 @@ class Trial(RefreshingRun):
         return list(self._collections.workers)
 
     def collections(self) -> dict[str, Collection]:
-        """The collections of the run by name, as the first worker described them."""
+        """Return the collections of the run by name, as the first worker described them."""
         self.maybe_refresh()
         self.run_index.read_all()
         return self._get_collections().get_all()
 
     def collection(self, coll_name: str) -> Collection:
-        """A collection by name; an unknown one is created empty."""
+        """Return a collection by name; an unknown one is created empty."""
         return self._get_collections().get(coll_name)
 
     def inputs(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[NDArray[Any]]:
-        """The values of the collection inputs at a step, in the order of the numbers that their names end in.
+        """Return the values of the collection inputs at a step, in the order of the numbers that their names end in.
 
         Args:
             step: step, in the mode's numbers.
@@ -171,11 +171,11 @@ class Trial(RefreshingRun):
         return read_step_data(self, names, step, mode)
 
     def labels(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[NDArray[Any]]:
-        """The values of the tensors named labels... at a step; order, arguments and errors as `inputs` has them."""
+        """Return the values of the tensors named labels... at a step; order, arguments and errors as in `inputs`."""
         return read_step_data(self, self.tensor_names(regex="^labels"), step, mode)
 
     def predictions(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[NDArray[Any]]:
-        """The values of the tensors named predictions... at a step; order, arguments and errors as `inputs`."""
+        """Return the values of the tensors named predictions... at a step; order, arguments and errors as `inputs`."""
         return read_step_data(self, self.tensor_names(regex="^predictions"), step, mode)
 
     def has_passed_step(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> StepState:
@@ -184,7 +184,7 @@ class Trial(RefreshingRun):
         return self._table.state(step, mode)
 
     def wait_for_steps(self, required_steps: Iterable[int], mode: ModeKeys = ModeKeys.GLOBAL) -> None:
-        """Returns once all these steps can be read. Refreshing is afterwards on or off as it was before.
+        """Return once all these steps can be read. Refreshing is afterwards on or off as it was before.
 
         Args:
             required_steps: steps in the mode's numbers.
@@ -205,7 +205,7 @@ class Trial(RefreshingRun):
     def wait_for_next_step(
         self, step: int, end: int | None = None, *, while_waiting: Callable[[], None] | None = None
     ) -> int | None:
-        """Waits for the first complete global step that is not below `step`; absent numbers cost nothing.
+        """Wait for the first complete global step that is not below `step`; absent numbers cost nothing.
 
         Args:
             step: global step to look from.
@@ -235,7 +235,7 @@ class Trial(RefreshingRun):
     def to_frame(
         self, regex: str | Iterable[str] | None = None, *, mode: ModeKeys = ModeKeys.GLOBAL, with_values: bool = True
     ) -> pandas.DataFrame:
-        """A long table of the scalars and reductions of the run; see `smdebug.analysis.frames.build_frame`."""
+        """Return a long table of the scalars and reductions of the run; see `smdebug.analysis.frames.build_frame`."""
         return build_frame(self, regex, mode=mode, with_values=with_values)
 
     def plot(
@@ -247,7 +247,7 @@ class Trial(RefreshingRun):
         abs: bool = False,  # noqa: A002 -- the word that reduction_value has for it
         axes: Axes | None = None,
     ) -> Axes:
-        """A scalar or a reduction over steps, one line a tensor and worker; see `smdebug.analysis.plots.plot`."""
+        """Draw a scalar or a reduction over steps, one line a tensor and worker; see `smdebug.analysis.plots.plot`."""
         return plots.plot(self, tensors, reduction, mode=mode, abs=abs, axes=axes)
 
     def plot_histogram(
@@ -286,7 +286,7 @@ class Trial(RefreshingRun):
         return list({name: None for each in global_steps if each is not None for name in index.names(each)})
 
     def _brings_new(self) -> bool:
-        """Looks for new steps; whether there was something, the end of the job included."""
+        """Look for new steps; whether there was something, the end of the job included."""
         before = self._table.last_step(ModeKeys.GLOBAL), self.last_complete_step
         self.maybe_refresh()
         after = self._table.last_step(ModeKeys.GLOBAL), self.last_complete_step

@@ -30,7 +30,7 @@ def check_actions(actions_str: str) -> None:
 
 
 def parse_actions(actions_str: str) -> Any:
-    """What the JSON text of actions says.
+    """Return what the JSON text of actions says.
 
     The SDK's rule_configs write each quotation mark with a backslash before it, as for a shell; both forms are read.
 

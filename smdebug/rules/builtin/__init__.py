@@ -28,7 +28,7 @@ def __getattr__(name: str) -> type[BuiltInRule]:
 
 
 def find_built_in_rule(name: str) -> type[BuiltInRule]:
-    """The class of a built-in rule.
+    """Return the class of a built-in rule.
 
     Raises:
         SMDebugValueError: there is none of this name; the message lists those there are.

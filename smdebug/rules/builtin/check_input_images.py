@@ -39,7 +39,7 @@ class ChannelSums:
 
 
 def sum_channels(images: NDArray[Any], channel: int) -> ChannelSums:
-    """Adds up a batch of images, (images, ...) with the channels on axis `channel`.
+    """Add up a batch of images, (images, ...) with the channels on axis `channel`.
 
     >>> sum_channels(np.ones((2, 3, 4, 4)), 1)
     ChannelSums(images=2, values=32, sums=array([32., 32., 32.]))

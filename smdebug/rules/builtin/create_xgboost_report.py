@@ -33,7 +33,7 @@ _MOST_POINTS = 2000
 
 
 def compute_roc(labels: NDArray[Any], scores: NDArray[Any]) -> tuple[list[tuple[float, float]], float]:
-    """The ROC curve of labels 0 and 1, and the area below it.
+    """Return the ROC curve of labels 0 and 1, and the area below it.
 
     Returns:
         Points (false positive rate, true positive rate) from (0, 0) to (1, 1), one a distinct score, and the area by
@@ -94,7 +94,7 @@ class CreateXgboostReport(BuiltInRule):
         return (self.output_dir or Path()) / _FOLDER / _PAGE
 
     def invoke_at_step(self, step: int) -> bool:
-        """Takes in what this global step holds; always False."""
+        """Take in what this global step holds; always False."""
         names = self.tensors.names(step)
         self.inspected += self._take_metrics(step) + self._take_importance(step) + self._take_hyperparameters(step)
         for name in ("labels", "predictions"):
@@ -110,7 +110,7 @@ class CreateXgboostReport(BuiltInRule):
         return False
 
     def finish(self) -> None:
-        """Writes the page and the notebook; whoever reads one meanwhile sees the one before."""
+        """Write the page and the notebook; whoever reads one meanwhile sees the one before."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         notebook = render_notebook(f"XGBoost training {self.base_trial.name}", self.base_trial.path)
         for path, text in ((self.path, self.render()), (self.path.with_name(_NOTEBOOK), notebook)):
@@ -120,7 +120,7 @@ class CreateXgboostReport(BuiltInRule):
         self._written_at = time.monotonic()
 
     def render(self) -> str:
-        """The page as it is now."""
+        """Return the page as it is now."""
         sections = []
         if self._hyperparameters:
             rows = sorted(self._hyperparameters.items())

@@ -91,7 +91,7 @@ class ExplodingTensor(BuiltInRule):
 
 
 def _locate(saved: SavedTensor) -> list[tuple[TensorLocation, bool]]:
-    """The records that tell whether a tensor has exploded, and whether they are reductions."""
+    """Return the records that tell whether a tensor has exploded, and whether they are reductions."""
     if saved.location is not None:
         return [(saved.location, False)]
     return [(saved.reductions[key], True) for key in _FAITHFUL if key in saved.reductions]

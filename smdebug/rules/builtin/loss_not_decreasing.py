@@ -34,7 +34,7 @@ def compute_fall_percent(before: float, now: float) -> float:
 
 
 def describe_problem(before: float, now: float, diff_percent: float, increase_threshold_percent: float) -> str | None:
-    """What is wrong with how a loss went from `before` to `now`; None if nothing is.
+    """Return what is wrong with how a loss went from `before` to `now`; None if nothing is.
 
     >>> describe_problem(4.0, 3.0, 10, 5), describe_problem(4.0, 5.0, 10, 5)
     (None, 'it rose by 25 %, more than increase_threshold_percent 5')

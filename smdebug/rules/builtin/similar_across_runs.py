@@ -91,7 +91,7 @@ class SimilarAcrossRuns(BuiltInRule):
         return self.inspect([place for place, _ in pairs], judge)
 
     def _find_doubtful(self, other: Trial, there: int, step: int) -> list[str]:
-        """The chosen names without those whose first elements are known to differ."""
+        """Return the chosen names without those whose first elements are known to differ."""
         names = self.chosen_names(step)
         here = self.tensors.stack(names, step)
         partner = other.step_tensors.stack(names, there) if here is not None else None

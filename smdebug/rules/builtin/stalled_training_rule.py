@@ -57,7 +57,7 @@ class StalledTrainingRule(BuiltInRule):
         self.begin(time.monotonic)
 
     def begin(self, clock: Callable[[], float]) -> None:
-        """Counts from now, by a clock that gives seconds."""
+        """Count from now, by a clock that gives seconds."""
         self.clock = clock
         self._last_seen = clock()
 
@@ -91,7 +91,7 @@ class StalledTrainingRule(BuiltInRule):
         return self.find("any tensor", step, idle, threshold, text)
 
     def _stop_training(self, why: str) -> str:
-        """What was done, in words; a failure is logged and keeps the rule from nothing, as those of actions do."""
+        """Return what was done, in words; a failure is logged and keeps the rule from nothing, as with actions."""
         try:
             return StopTrainingAction(self.rule_name, self.values["training_job_name_prefix"], self.sagemaker).invoke(
                 why

@@ -117,7 +117,7 @@ class WeightUpdateRatio(BuiltInRule):
         return self.weigh(place, ratio, self._limits, describe)
 
     def _find_earlier(self, place: Place) -> int | None:
-        """The global step to compare with; None if there is none yet."""
+        """Return the global step to compare with; None if there is none yet."""
         num_steps: int | None = self.values["num_steps"]
         steps = self.tensors.steps_of(place.name, place.step, 2 if num_steps is None else num_steps + 1)[:-1]
         if num_steps is not None:

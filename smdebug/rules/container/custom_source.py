@@ -23,7 +23,7 @@ REQUIREMENTS = "requirements.txt"
 
 
 def download_source(source_s3_uri: str, folder: Path) -> list[Path]:
-    """Downloads a rule's code into a folder: .py files, or all files under prefixes.
+    """Download a rule's code into a folder: .py files, or all files under prefixes.
 
     A requirements.txt that lies beside a .py file comes with it.
 
@@ -76,7 +76,7 @@ def _store(uri: str, content: bytes, folder: Path, name: str) -> Path:
 
 
 def import_rule(sources: list[Path], folder: Path, rule_to_invoke: str) -> type[Rule]:
-    """Imports the file that defines a class; its neighbours can be imported from it.
+    """Import the file that defines a class; its neighbours can be imported from it.
 
     Raises:
         SMDebugValueError: no file defines such a class, or it is no Rule.
@@ -126,7 +126,7 @@ def check_arguments(rule_class: type[Rule], given: Mapping[str, object]) -> None
 
 
 def convert_arguments(rule_class: type[Rule], given: Mapping[str, str]) -> dict[str, Any]:
-    """Converts the parameters whose annotation in the constructor says that they are numbers or truth values.
+    """Convert the parameters whose annotation in the constructor says that they are numbers or truth values.
 
     `def __init__(self, base_trial, threshold: float = 1e-7)` is given a number, or refused with a message that names
     it. What has no annotation, or another one, stays the text that it is.
@@ -149,7 +149,7 @@ def convert_arguments(rule_class: type[Rule], given: Mapping[str, str]) -> dict[
 
 
 def list_arguments(rule_class: type[Rule]) -> dict[str, inspect.Parameter]:
-    """The parameters of a rule's constructor by name, without the trial that comes first."""
+    """Return the parameters of a rule's constructor by name, without the trial that comes first."""
     _, _, *rest = inspect.signature(rule_class.__init__).parameters.items()
     return dict(rest)
 

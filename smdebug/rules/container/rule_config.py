@@ -51,7 +51,7 @@ class RuleConfig:
     job_tensors: Mapping[str, str] = field(default_factory=dict)
 
     def locate_other_trial(self, given: str) -> str:
-        """The path of another run: an S3 path as it is, a job's name beside the job that is judged."""
+        """Return the path of another run: an S3 path as it is, a job's name beside the job that is judged."""
         if is_s3_path(given):
             return given
         if given in self.job_tensors:
@@ -66,7 +66,7 @@ class RuleConfig:
 
 
 def read_rule_config(path: Path) -> RuleConfig:
-    """Reads ruleconfig.json.
+    """Read ruleconfig.json.
 
     Raises:
         SMDebugValueError: the file is missing, is no JSON, or lacks what a rule evaluation needs.
@@ -83,7 +83,7 @@ def read_rule_config(path: Path) -> RuleConfig:
 
 
 def parse_rule_config(content: Mapping[str, Any]) -> RuleConfig:
-    """Makes a RuleConfig of the parsed file; KeyError for what is missing."""
+    """Make a RuleConfig of the parsed file; KeyError for what is missing."""
     parameters = {name: str(value) for name, value in (content.get("RuleParameters") or {}).items()}
     # A job's rule that names none is named by its configuration.
     name = parameters.pop(_RULE_TO_INVOKE, None) or content["RuleConfigurationName"]

@@ -60,7 +60,7 @@ class PreparedRule:
         return issubclass(self.rule_class, BuiltInRule) and self.rule_class.check_idle is not BuiltInRule.check_idle
 
     def build(self, trial: Trial) -> Rule:
-        """The rule for a run; raises whatever a custom rule's constructor raises."""
+        """Return the rule for a run; raises whatever a custom rule's constructor raises."""
         others = {"other_trials": self.other_trials} if self.other_trials else {}
         rule = self.rule_class(trial, **others, **self.arguments)
         rule.set_actions(self.actions)
@@ -68,7 +68,7 @@ class PreparedRule:
 
 
 def prepare_rule(config: RuleConfig, source_folder: Path) -> PreparedRule:
-    """Finds the rule and checks its parameters, before any tensor is waited for.
+    """Find the rule and check its parameters, before any tensor is waited for.
 
     Args:
         config: what to evaluate.
@@ -100,7 +100,7 @@ def prepare_rule(config: RuleConfig, source_folder: Path) -> PreparedRule:
 
 
 def split_steps(rule_class: type[Rule], given: Mapping[str, str]) -> tuple[dict[str, Any], int, int | None]:
-    """A rule's own parameters, as text, and between which steps it is evaluated: start_step and end_step.
+    """Return a rule's own parameters, as text, and between which steps it is evaluated: start_step and end_step.
 
     Raises:
         SMDebugValueError: parameters that a built-in rule does not have or cannot use, or steps that are no numbers.

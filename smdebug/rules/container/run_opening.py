@@ -40,7 +40,7 @@ class _NothingSaved(LocalRunFiles):
         super().__init__(Path(os.devnull))
 
     def list_collections_files(self) -> list[str]:
-        """That of the worker."""
+        """Return that of the worker."""
         return [f"{DEFAULT_WORKER_NAME}{COLLECTIONS_SUFFIX}"]
 
     def read(self, names: Sequence[str]) -> list[bytes]:
@@ -49,7 +49,7 @@ class _NothingSaved(LocalRunFiles):
 
 
 def open_other_trials(config: RuleConfig) -> list[Trial]:
-    """The runs to compare with.
+    """Return the runs to compare with.
 
     Raises:
         SMDebugValueError: a run is not there, or where it is cannot be told.
@@ -59,7 +59,7 @@ def open_other_trials(config: RuleConfig) -> list[Trial]:
 
 
 def wait_for_run(config: RuleConfig, build: Callable[[Trial], Rule]) -> None:
-    """Waits until the run has begun, or the job has ended; a rule that watches for silence is asked meanwhile.
+    """Wait until the run has begun, or the job has ended; a rule that watches for silence is asked meanwhile.
 
     Args:
         config: where the run will be.

@@ -32,7 +32,7 @@ class Verdict:
 
 
 def write_verdict(verdict: Verdict, path: Path) -> None:
-    """Writes the verdict's file: whoever sees it sees all of it."""
+    """Write the verdict's file: whoever sees it sees all of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
     details = verdict.details[:_MOST_DETAILS]

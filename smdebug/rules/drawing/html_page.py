@@ -22,7 +22,7 @@ th { background: #f3f3f3; } svg { max-width: 100%; height: auto; } svg text { fo
 
 
 def render_page(title: str, sections: Sequence[tuple[str, str]]) -> str:
-    """The page; sections are (heading, HTML)."""
+    """Return the page; sections are (heading, HTML)."""
     body = "\n".join(f"<h2>{escape(heading)}</h2>\n{content}" for heading, content in sections)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
@@ -31,7 +31,7 @@ def render_page(title: str, sections: Sequence[tuple[str, str]]) -> str:
 
 
 def render_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table; numbers with six digits."""
+    """Return a table; numbers with six digits."""
     cells = "".join(f"<th>{escape(each)}</th>" for each in head)
     lines = "".join("<tr>" + "".join(f"<td>{escape(_format(each))}</td>" for each in row) + "</tr>" for row in rows)
     return f"<table><tr>{cells}</tr>{lines}</table>"

@@ -61,7 +61,7 @@ _CELLS = (
 
 
 def render_notebook(title: str, path: str) -> str:
-    """A notebook (nbformat 4.5, as JSON) that reads a run by itself.
+    """Return a notebook (nbformat 4.5, as JSON) that reads a run by itself.
 
     Args:
         title: its heading.

@@ -15,7 +15,7 @@ _TICKS = 4
 
 
 def element(tag: str, content: str | None = None, **attributes: str | float) -> str:
-    """An element; places are given to a tenth of a pixel.
+    """Return an element; places are given to a tenth of a pixel.
 
     >>> element("text", "a < b", x=1, y=2.25, text_anchor="end")
     '<text x="1" y="2.2" text-anchor="end">a &lt; b</text>'
@@ -35,7 +35,7 @@ def element(tag: str, content: str | None = None, **attributes: str | float) -> 
 
 
 def polyline(points: Iterable[tuple[float, float]], colour: str, width: float) -> str:
-    """A line through places of the picture."""
+    """Return a line through places of the picture."""
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     return element("polyline", points=path, fill="none", stroke=colour, stroke_width=width)
 
@@ -81,6 +81,6 @@ class Scale:
 
 
 def _round_up(value: float) -> float:
-    """The next of 1, 2 and 5 times a power of ten."""
+    """Return the next of 1, 2 and 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(value))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value * (1 - 1e-9))

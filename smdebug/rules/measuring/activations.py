@@ -32,7 +32,7 @@ _TOLERANCE = 2e-3
 
 
 def build_names_regex(kinds: Iterable[str], side: str) -> str:
-    """The regex of the inputs or outputs (`side`) of activation functions that say so in their names."""
+    """Return the regex of the inputs or outputs (`side`) of activation functions that say so in their names."""
     alternatives = "|".join(_KINDS[kind] for kind in kinds)
     return rf"(?i){_NOT_BEFORE}(?:{alternatives})\d*(?:_\d+)?{_SIDES[side]}"
 
@@ -94,7 +94,7 @@ class ActivationFinder:
         self._kinds: dict[str, str] = {}
 
     def find(self, names: tuple[str, ...], step: int) -> dict[tuple[str, str], str]:
-        """The kinds of the recognised modules by (input name, output name), judged by all steps so far."""
+        """Return the kinds of the recognised modules by (input name, output name), judged by all steps so far."""
         if names is not self._names:
             self._names, self._pairs = names, pair_names(names)
         found = {}

@@ -107,7 +107,7 @@ def pair_classes(
 def count_pairs(
     labels: NDArray[np.int64], predicted: NDArray[np.int64], categories: int | None = None
 ) -> NDArray[np.int64]:
-    """The confusion matrix: element [label, prediction] counts the samples; numbers outside are left out.
+    """Return the confusion matrix: element [label, prediction] counts the samples; numbers outside are left out.
 
     Args:
         labels: class numbers from 0.

@@ -98,7 +98,7 @@ class Patience:
         self.waited = 0
 
     def add(self, loss: float, delta: float) -> int:
-        """Takes the next loss; returns how many losses in a row were no new best."""
+        """Take the next loss; returns how many losses in a row were no new best."""
         if loss < self.best - delta:
             self.best, self.waited = loss, 0
         else:

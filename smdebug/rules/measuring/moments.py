@@ -30,7 +30,7 @@ def compute_abs_mean(values: NDArray[Any]) -> float:
 
 
 def widen(values: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in single precision at least: what is made of them neither wraps nor overflows a small type."""
+    """Return the same numbers in single precision at least, so that what is made of them overflows no small type."""
     return values if values.dtype.itemsize >= 4 and values.dtype.kind in "fc" else values.astype(np.float64)
 
 
@@ -51,7 +51,7 @@ def compute_variance(values: NDArray[Any]) -> float:
 
 
 def read_variance(tensors: StepTensors, place: Place) -> float | None:
-    """The saved variance, else the square of the saved std, else that of the values; None if none was saved."""
+    """Return the saved variance, else the square of the saved std, else that of the values; None if none was saved."""
     variance = tensors.read_reduction(place, "variance")
     if variance is not None:
         return variance

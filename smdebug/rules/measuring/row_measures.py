@@ -70,7 +70,7 @@ def _measure_variance(matrix: NDArray[Any]) -> Measures:
 
 
 def _measure_shape(matrix: NDArray[Any]) -> Measures:
-    """The first element, and how many there are."""
+    """Return the first element, and how many there are."""
     return {"first": matrix[:, 0].astype(np.float64), "size": np.full(len(matrix), float(matrix.shape[1]))}
 
 

@@ -78,12 +78,12 @@ SMDebugRules; no mail is sent, `smdebug-emulator events` shows the messages, wit
 
 
 def get_summary(rule: type[BuiltInRule]) -> str:
-    """The first paragraph of what the rule says of itself, as one line."""
+    """Return the first paragraph of what the rule says of itself, as one line."""
     return " ".join(_paragraphs(rule)[0].split())
 
 
 def format_default(value: Any) -> str:
-    """A default value as the text that could be given for it."""
+    """Return a default value as the text that could be given for it."""
     if isinstance(value, list):
         return ",".join(format_default(each) for each in value)
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
@@ -103,7 +103,7 @@ def describe_rule(rule: type[BuiltInRule]) -> str:
 
 
 def build_page() -> str:
-    """The page of all rules in Markdown."""
+    """Return the page of all rules in Markdown."""
     rules = [find_built_in_rule(name) for name in list_names()]
     contents = "\n".join(f"* [{rule.__name__}](#{rule.__name__.lower()}): {get_summary(rule)}" for rule in rules)
     return "\n".join([_INTRODUCTION, contents, "", *(describe_rule(rule) for rule in rules)])
@@ -164,7 +164,7 @@ def _build_json_example(rule: type[BuiltInRule]) -> str:
 
 
 def _to_function_name(name: str) -> str:
-    """The function of the SDK's rule_configs: DeadRelu is dead_relu there, NLPSequenceRatio nlp_sequence_ratio."""
+    """Return the SDK's name of it in rule_configs: dead_relu for DeadRelu, nlp_sequence_ratio for NLPSequenceRatio."""
     letters = [
         f"_{letter}"
         if at and letter.isupper() and not (name[at - 1].isupper() and not name[at + 1 : at + 2].islower())

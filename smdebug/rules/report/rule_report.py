@@ -47,14 +47,14 @@ class RuleReport:
     passed_over: int = 0
 
     def count(self, step: int, *, evaluated: bool) -> None:
-        """Takes note of a step."""
+        """Take note of a step."""
         self.first_step = step if self.first_step is None else self.first_step
         self.last_step = step
         self.evaluated += evaluated
         self.passed_over += not evaluated
 
     def build(self, verdict: Verdict) -> dict[str, Any]:
-        """The content of report.json."""
+        """Return the content of report.json."""
         finding = None
         found = None if self.rule is None else self.rule.finding
         # A user's rule may keep something of its own under this name.
@@ -82,7 +82,7 @@ class RuleReport:
         }
 
     def write(self, verdict: Verdict, folder: Path) -> None:
-        """Writes report.json, and plot.svg where something was measured.
+        """Write report.json, and plot.svg where something was measured.
 
         Raises:
             OSError: the folder cannot be written to.
@@ -97,7 +97,7 @@ class RuleReport:
 
 
 def _to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters with the numbers in a form that JSON has."""
+    """Return the parameters with the numbers in a form that JSON has."""
 
     def convert(value: Any) -> Any:
         if isinstance(value, list):
