@@ -25,6 +25,10 @@ _MAP_FROM_BYTES = 256 * 1024
 # 1024 of them. So many maps at a time, for all runs together; from then on large ranges are copied.
 _MOST_MAPS = 64
 _maps: WeakSet[mmap.mmap] = WeakSet()
+# Opening and closing a file takes twice as long as reading a small record of it: so many files stay open, for all
+# runs together.
+_MOST_OPEN = 128
+_open_files: WeakSet[_OpenFile] = WeakSet()
 _READ_BYTES = 64 * 1024
 
 
@@ -81,12 +85,29 @@ class RunFiles(Protocol):
         ...
 
 
+class _OpenFile:
+    """A file that is open for as long as somebody holds this."""
+
+    __slots__ = ("__weakref__", "descriptor")
+
+    def __init__(self, path: str) -> None:
+        self.descriptor = os.open(path, os.O_RDONLY)
+        _open_files.add(self)
+
+    def __del__(self) -> None:
+        # Where the file could not be opened there is no descriptor.
+        if hasattr(self, "descriptor"):
+            os.close(self.descriptor)
+
+
 class LocalRunFiles:
     """A run in a folder of this machine."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._root = f"{folder}/"
+        self._open: dict[str, _OpenFile] = {}
+        self._last: tuple[str, _OpenFile | None] = "", None
 
     def list_collections_files(self) -> list[str]:
         """See `RunFiles`."""
@@ -128,10 +149,15 @@ class LocalRunFiles:
 
         What is written into such a map is seen by nobody else and never reaches the file.
         """
+        if length < _MAP_FROM_BYTES:
+            file = self._find_open(name)
+            content = b"" if file is None else os.pread(file.descriptor, length, start)
+            if len(content) < length:
+                # It was written again, with more in it, after it was opened.
+                content = os.pread(self._open_file(name).descriptor, length, start)
+            return memoryview(content)
         descriptor = os.open(self._root + name, os.O_RDONLY)
         try:
-            if length < _MAP_FROM_BYTES:
-                return memoryview(os.pread(descriptor, length, start))
             end = min(start + length, os.fstat(descriptor).st_size)
             if end <= start:
                 return memoryview(b"")
@@ -144,6 +170,17 @@ class LocalRunFiles:
             return memoryview(mapped)[start - page_start :]
         finally:
             os.close(descriptor)
+
+    def _find_open(self, name: str) -> _OpenFile | None:
+        last, file = self._last
+        return file if name == last else self._open.get(name)
+
+    def _open_file(self, name: str) -> _OpenFile:
+        file = _OpenFile(self._root + name)
+        self._last = name, file
+        if name in self._open or len(_open_files) <= _MOST_OPEN:
+            self._open[name] = file
+        return file
 
     def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
         """See `RunFiles`. One after the other: the operating system's page cache is as near as memory of ours."""

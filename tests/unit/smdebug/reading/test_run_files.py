@@ -64,3 +64,29 @@ def test_range_beyond_the_end_of_a_file_is_cut(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr(run_files, "_MOST_MAPS", most)
         assert bytes(files.read_range("file", 300, 600_000)) == (bytes(range(256)) * 2000)[300:]
         assert bytes(files.read_range("file", 600_000, 300_000)) == b""
+
+
+def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
+    """A hook puts a longer file in the place of that of its newest step."""
+    (tmp_path / "file").write_bytes(b"first")
+    files = run_files.LocalRunFiles(tmp_path)
+    assert bytes(files.read_range("file", 0, 5)) == b"first"
+    (tmp_path / "more").write_bytes(b"first and second")
+    (tmp_path / "more").rename(tmp_path / "file")
+    assert bytes(files.read_range("file", 6, 10)) == b"and second"
+    assert bytes(files.read_range("file", 0, 5)) == b"first"
+
+
+def test_small_records_of_many_files_take_few_descriptors(tmp_path: Path) -> None:
+    names = [f"file{number}" for number in range(300)]
+    for name in names:
+        (tmp_path / name).write_bytes(name.encode())
+    gc.collect()
+    before = count_descriptors()
+    files = run_files.LocalRunFiles(tmp_path)
+    for name in (*names, *names):
+        assert bytes(files.read_range(name, 0, len(name))) == name.encode()
+    assert count_descriptors() - before <= 130
+    del files
+    gc.collect()
+    assert count_descriptors() == before
