@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```", (CHECKOUT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
 # Run by other tests, or not at an end until somebody ends them.
-ELSEWHERE = ("make ", ".venv/bin/smdebug-emulator start", "python examples/digits/estimator.py")
+ELSEWHERE = ("make ", "pip ", "smdebug-emulator demo", ".venv/bin/smdebug-emulator start", "python examples/digits/")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def readme_emulator(
 
 
 def test_readme_has_its_blocks() -> None:
-    assert [kind for kind, _ in BLOCKS] == ["sh", "sh", "sh", "python", "sh", "python", "python", "python"]
+    assert [kind for kind, _ in BLOCKS] == ["sh", "sh", "sh", "sh", "python", "sh", "python", "python", "python"]
 
 
 @pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[f"{n}-{kind}" for n, (kind, _) in enumerate(BLOCKS, 1)])
