@@ -22,6 +22,7 @@ from emulator.jobs.runs.recovery import recover
 from emulator.jobs.runs.rule import STOP_GRACE_SECONDS
 from emulator.jobs.runs.threads import RunThreads
 from emulator.jobs.runs.training import TrainingRun
+from emulator.jobs.staging.channels import check_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -93,6 +94,7 @@ class Jobs:
             ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
         """
         _check_name(request["TrainingJobName"])
+        check_objects(request, region, self._with.object_store_for(region))
         job = new_training_job(self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._ledger.now_ms())
         evaluations = [
             new_rule_evaluation(

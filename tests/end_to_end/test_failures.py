@@ -58,24 +58,14 @@ raise RuntimeError("the labels are upside down")
     assert listed["KeyCount"] == 2, "steps 0 and 25 were saved"
 
 
-def test_missing_data_is_a_client_error(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
+@pytest.mark.parametrize("uri", [f"s3://{BUCKET}/nowhere/", "s3://no-such-bucket-anywhere/x"])
+def test_missing_data_is_refused_when_the_job_is_created(staged: RunningEmulator, job_name: str, uri: str) -> None:
     request = build_request(job_name, HEALTHY)
-    request["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"] = f"s3://{BUCKET}/nowhere/"
-    staged.client("sagemaker").create_training_job(**request)
-    description = wait_for_job(job_name)
-    assert description["TrainingJobStatus"] == "Failed"
-    assert description["FailureReason"].startswith("ClientError: ")
-    assert f"s3://{BUCKET}/nowhere/" in description["FailureReason"]
-    assert "training" in description["FailureReason"]
-
-
-def test_missing_bucket_is_a_client_error(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
-    request = build_request(job_name, HEALTHY)
-    request["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"] = "s3://no-such-bucket-anywhere/x"
-    staged.client("sagemaker").create_training_job(**request)
-    description = wait_for_job(job_name)
-    assert description["FailureReason"].startswith("ClientError: ")
-    assert "no-such-bucket-anywhere" in description["FailureReason"]
+    request["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"] = uri
+    with pytest.raises(ClientError) as refused:
+        staged.client("sagemaker").create_training_job(**request)
+    assert refused.value.response["Error"]["Code"] == "ValidationException"
+    assert f'No S3 objects found under S3 URL "{uri}"' in refused.value.response["Error"]["Message"]
 
 
 def test_missing_image_is_a_client_error(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:

@@ -6,10 +6,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from emulator.exceptions import NoSuchBucket, NoSuchKey
+from emulator.exceptions import NoSuchBucket, NoSuchKey, ValidationException
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.staging.hosts import list_receivers
 from emulator.jobs.staging.s3_paths import parse_request_uri, resolve_relative_key
+from emulator.moto_services.s3 import parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,6 +48,35 @@ def check_channels(request: Mapping[str, Any]) -> None:
             raise RequestFailure(
                 f"The channel {name!r} has S3DataType {source['S3DataType']}, which is not supported yet. "
                 "Use S3Prefix or ManifestFile."
+            )
+
+
+def check_objects(request: Mapping[str, Any], region: str, object_store: ObjectStore) -> None:
+    """Refuse a channel whose prefix has no object, when the job is created.
+
+    Args:
+        request: CreateTrainingJob's, validated against the model.
+        region: of the request.
+        object_store: where the data is.
+
+    Raises:
+        ValidationException: the S3Uri is none, nothing is below the prefix, or its bucket does not exist.
+    """
+    default_mode = request["AlgorithmSpecification"]["TrainingInputMode"]
+    for channel in request.get("InputDataConfig") or ():
+        source = channel["DataSource"].get("S3DataSource") or {}
+        if source.get("S3DataType") != "S3Prefix" or (channel.get("InputMode") or default_mode) == "Pipe":
+            continue
+        uri = source["S3Uri"]
+        try:
+            location = parse_s3_uri(uri)
+        except ValueError as error:
+            raise ValidationException(f"S3Uri of the channel {channel['ChannelName']!r}: {error}") from error
+        if not (object_store.head_bucket(location.bucket) and object_store.list(location.bucket, location.key)):
+            raise ValidationException(
+                f'No S3 objects found under S3 URL "{uri}" given in input data source. Please ensure that the bucket '
+                f"exists in the selected region ({region}), that objects exist under that S3 prefix, and that the role "
+                f'"{request["RoleArn"]}" has "s3:ListBucket" permissions on bucket "{location.bucket}".'
             )
 
 

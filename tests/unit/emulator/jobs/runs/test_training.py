@@ -322,7 +322,7 @@ def test_profiler_rules_are_said_not_to_be_evaluated(room: Room) -> None:
     assert printed == "trained"
 
 
-def test_name_taken_unknown_job_and_bad_name(room: Room) -> None:
+def test_name_taken_unknown_job_bad_name_and_no_data(room: Room) -> None:
     job = room.jobs.create_training_job(REGION, room.request())
     with pytest.raises(ResourceInUse, match=rf"already exists \({job.arn}\)"):
         room.jobs.create_training_job(REGION, room.request())
@@ -336,6 +336,13 @@ def test_name_taken_unknown_job_and_bad_name(room: Room) -> None:
             call(REGION, "nobody")
     with pytest.raises(ValidationException, match="trainingJobName"):
         room.jobs.create_training_job(REGION, room.request("../x"))
+    source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{room.bucket}/nowhere"}}
+    with pytest.raises(ValidationException, match="No S3 objects found under S3 URL"):
+        room.jobs.create_training_job(
+            REGION, room.request("empty", InputDataConfig=[{"ChannelName": "train", "DataSource": source}])
+        )
+    with pytest.raises(ValidationException, match="not found"):
+        room.jobs.get_training_job(REGION, "empty")
     with pytest.raises(ResourceNotFound, match="arn:x"):
         room.jobs.add_tags("arn:x", [])
 

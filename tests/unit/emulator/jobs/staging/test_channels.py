@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from emulator.exceptions import ValidationException
 from emulator.jobs.records.failures import RequestFailure, StopAsked
-from emulator.jobs.staging.channels import check_channels, download_channels
+from emulator.jobs.staging.channels import check_channels, check_objects, download_channels
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.moto_services.s3 import ObjectStore
 
@@ -69,6 +70,29 @@ def test_manifest_names_its_files(s3: ObjectStore, bucket: str, tmp_path: Path) 
     s3.put(bucket, "m.json", json.dumps([{"prefix": f"s3://{bucket}/data/"}, "a.csv", "sub/b.csv"]).encode())
     found = download(build(f"s3://{bucket}/m.json", "ManifestFile"), s3, tmp_path)
     assert found == {"train/a.csv": b"1", "train/sub/b.csv": b"2"}
+
+
+@pytest.mark.parametrize("prefix", ["s3://no-such-bucket-at-all/x", "s3://BUCKET/nowhere/"])
+@pytest.mark.parametrize("mode", ["File", "FastFile"])
+def test_a_prefix_without_objects_is_refused_as_aws_does(s3: ObjectStore, bucket: str, prefix: str, mode: str) -> None:
+    uri = prefix.replace("BUCKET", bucket)
+    request = build(uri, InputMode=mode) | {"RoleArn": "arn:aws:iam::123456789012:role/r"}
+    with pytest.raises(ValidationException) as refused:
+        check_objects(request, "us-east-1", s3)
+    assert refused.value.message == (
+        f'No S3 objects found under S3 URL "{uri}" given in input data source. Please ensure that the bucket exists in '
+        "the selected region (us-east-1), that objects exist under that S3 prefix, and that the role "
+        '"arn:aws:iam::123456789012:role/r" has "s3:ListBucket" permissions on bucket '
+        f'"{uri.split("/")[2]}".'
+    )
+    if bucket in uri:
+        s3.put(bucket, "nowhere/near", b"")
+        check_objects(request, "us-east-1", s3)
+
+
+def test_what_is_no_s3_uri_is_refused_before_it_is_looked_for(s3: ObjectStore) -> None:
+    with pytest.raises(ValidationException, match="S3Uri of the channel 'train': 's3://NO/x' names the bucket 'NO'"):
+        check_objects(build("s3://NO/x"), "us-east-1", s3)
 
 
 @pytest.mark.parametrize(
