@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from emulator.exceptions import AwsError
 
 CONTENT_TYPE = "application/x-amz-json-1.1"
+# The largest request of the model is far smaller, and nothing in it is nested nearly as deep.
+MAX_BODY_BYTES = 8 * 1024**2
+_MAX_DEPTH = 100
+_MAX_TIME_DIGITS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,8 @@ class Operation:
         """Parse and check a request.
 
         Returns:
-            The members as they came, unknown ones included, without nulls; timestamps are aware datetimes.
+            The members as they came, unknown ones included, without nulls; timestamps are aware datetimes
+            and integers are ints, however they were written.
 
         Raises:
             SerializationException: no JSON object, or a member of the wrong type.
@@ -86,7 +91,7 @@ class Operation:
         if self._input is None:
             return request
         raise_violations(self._load_validator(self._input).iter_errors(request), request, list(self._input.members))
-        return cast("dict[str, Any]", _decode_times(self._input, request))
+        return cast("dict[str, Any]", _decode_numbers(self._input, request))
 
     def preload(self) -> None:
         """Compile the schema now."""
@@ -135,28 +140,32 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON value")
 
 
-def _drop_nulls(value: Any) -> Any:
+def _drop_nulls(value: Any, depth: int = 0) -> Any:
     """Leave out members that are null: they are members that are not there. Nulls in lists stay, to be refused."""
+    if depth > _MAX_DEPTH:
+        raise SerializationException(f"The body of the request is nested deeper than {_MAX_DEPTH} levels.")
     if isinstance(value, dict):
-        return {key: _drop_nulls(entry) for key, entry in value.items() if entry is not None}
+        return {key: _drop_nulls(entry, depth + 1) for key, entry in value.items() if entry is not None}
     if isinstance(value, list):
-        return [_drop_nulls(entry) for entry in value]
+        return [_drop_nulls(entry, depth + 1) for entry in value]
     return value
 
 
-def _decode_times(shape: Shape, value: Any) -> Any:
+def _decode_numbers(shape: Shape, value: Any) -> Any:
     match shape.type_name:
         case "structure":
             members = cast("StructureShape", shape).members
-            return {k: _decode_times(members[k], v) if k in members else v for k, v in value.items()}
+            return {k: _decode_numbers(members[k], v) if k in members else v for k, v in value.items()}
         case "list":
             member = cast("ListShape", shape).member
-            return [_decode_times(member, entry) for entry in value]
+            return [_decode_numbers(member, entry) for entry in value]
         case "map":
             entry_shape = cast("MapShape", shape).value
-            return {key: _decode_times(entry_shape, entry) for key, entry in value.items()}
+            return {key: _decode_numbers(entry_shape, entry) for key, entry in value.items()}
         case "timestamp":
             return _decode_time(value)
+        case "integer" | "long":
+            return int(value)  # JSON's 5.0 is a whole number
         case _:
             return value
 
@@ -165,7 +174,9 @@ def _decode_time(seconds: float) -> datetime:
     try:
         return datetime.fromtimestamp(seconds, tz=UTC)
     except (ValueError, OverflowError, OSError):
-        raise SerializationException(f"{seconds} is no time: send seconds since 1970-01-01.") from None
+        raise SerializationException(
+            f"{str(seconds)[:_MAX_TIME_DIGITS]} is no time: send seconds since 1970-01-01."
+        ) from None
 
 
 def _cut(shape: Shape, value: Any) -> Any:

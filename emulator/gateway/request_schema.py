@@ -38,6 +38,8 @@ _BOUNDS = {
     "float": ("minimum", "maximum"),
     "double": ("minimum", "maximum"),
 }
+# The bounds of a whole number that the model gives none: those of its type.
+_WIDTHS = {"integer": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 
 
 def build_schema(shape: Shape) -> Schema:
@@ -123,7 +125,8 @@ class _Compiler:
 def _read_bounds(shape: Shape) -> Schema:
     low, high = _BOUNDS.get(shape.type_name, ("", ""))
     metadata: Mapping[str, Any] = shape.metadata
-    bounds = {high: metadata.get("max"), low: metadata.get("min")} if low else {}
+    least, most = _WIDTHS.get(shape.type_name, (None, None))
+    bounds = {high: metadata.get("max", most), low: metadata.get("min", least)} if low else {}
     return {keyword: bound for keyword, bound in bounds.items() if bound is not None}
 
 

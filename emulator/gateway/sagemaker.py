@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from botocore import xform_name
 
-from emulator.exceptions import UnknownOperationException
+from emulator.exceptions import AwsError, UnknownOperationException
 from emulator.gateway.authentication import authenticate, load_regions
-from emulator.gateway.protocol import find_operation, load_operation
+from emulator.gateway.protocol import MAX_BODY_BYTES, find_operation, load_operation
 from emulator.operations import find_operations
 from emulator.operations.context import Context
 
@@ -77,7 +77,11 @@ class SageMaker:
         """
         region = authenticate(environ, load_regions())
         operation = load_operation(name)
-        body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        if length > MAX_BODY_BYTES:
+            text = f"The request has {length} bytes; at most {MAX_BODY_BYTES} are read."
+            raise AwsError(text, code="RequestEntityTooLargeException", status=413)
+        body: bytes = environ["wsgi.input"].read(length)
         request: dict[str, Any] = operation.decode(body)
         has_moto_resource = partial(self._has_moto_resource, self._account_id, region)
         context = Context(self._jobs, self._account_id, region, has_moto_resource)

@@ -24,6 +24,8 @@ _CONSTRAINTS = {
     "enum": "Member must satisfy enum value set: {}",
     "pattern": "Member must satisfy regular expression pattern: {}",
 }
+# How much of a value, or of a key in a path, an error repeats.
+_SPELLED_CHARACTERS = 4096
 _NOT_NULL = "Member must not be null"
 # How AWS's parser names what it wanted.
 _WANTED = {
@@ -78,7 +80,7 @@ def _describe(error: ValidationError, request: Mapping[str, Any]) -> str:
         path = path if role == "propertyNames" else path[:-1]
         value = _look_up(request, path)
         constraint = f"{where} must satisfy constraint: [{_spell_all(error.schema)}]"
-    return f"Value '{_spell_value(value)}' at '{_spell(path)}' failed to satisfy constraint: {constraint}"
+    return f"Value '{_cut(_spell_value(value))}' at '{_spell(path)}' failed to satisfy constraint: {constraint}"
 
 
 def _first_missing(error: ValidationError) -> str:
@@ -119,7 +121,7 @@ def _spell_all(schema: Any) -> str:
 
 def _spell(path: Sequence[str | int]) -> str:
     """Spell a path as AWS does: ``debugRuleConfigurations.1.member.ruleConfigurationName``, counted from 1."""
-    parts = [f"{part + 1}.member" if isinstance(part, int) else part[:1].lower() + part[1:] for part in path]
+    parts = [f"{part + 1}.member" if isinstance(part, int) else _cut(part[:1].lower() + part[1:]) for part in path]
     return ".".join(parts)
 
 
@@ -127,6 +129,10 @@ def _look_up(value: Any, path: Iterable[str | int]) -> Any:
     for part in path:
         value = value[part]
     return value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SPELLED_CHARACTERS else f"{text[:_SPELLED_CHARACTERS]}..."
 
 
 def _spell_value(value: Any) -> str:

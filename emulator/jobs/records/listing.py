@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import false, func, select, tuple_
 
 from emulator.exceptions import ValidationException
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SortBy = Literal["Name", "CreationTime", "Status"]
 DEFAULT_MAX_RESULTS = 10
+# What SQLite can compare.
+_MAX_INTEGER = 2**63 - 1
 
 _MEMBERS = frozenset(
     {
@@ -33,6 +35,7 @@ _MEMBERS = frozenset(
         "SortOrder",
         "MaxResults",
         "NextToken",
+        "WarmPoolStatusEquals",
     }
 )
 
@@ -53,6 +56,7 @@ class ListQuery:
     last_modified_before_ms: int | None = None
     sort_by: SortBy = "CreationTime"
     descending: bool = False
+    warm_pool_status_equals: str | None = None
     max_results: int = DEFAULT_MAX_RESULTS
     after: tuple[str | int, str] | None = None
 
@@ -74,6 +78,7 @@ def parse_list_query(request: Mapping[str, Any]) -> ListQuery:
         last_modified_before_ms=_to_ms(request.get("LastModifiedTimeBefore")),
         sort_by=request.get("SortBy", "CreationTime"),
         descending=request.get("SortOrder") == "Descending",
+        warm_pool_status_equals=request.get("WarmPoolStatusEquals"),
         max_results=request.get("MaxResults", DEFAULT_MAX_RESULTS),
         after=_parse_token(request["NextToken"]) if request.get("NextToken") else None,
     )
@@ -95,6 +100,8 @@ def select_page(
         statement = statement.where(func.instr(table.c.name, query.name_contains) > 0)
     if query.status_equals is not None:
         statement = statement.where(status == query.status_equals)
+    if query.warm_pool_status_equals is not None:
+        statement = statement.where(false())  # no job's instances are kept after its end: none has a warm pool
     for time, after, before in (
         (table.c.creation_ms, query.creation_after_ms, query.creation_before_ms),
         (table.c.last_modified_ms, query.last_modified_after_ms, query.last_modified_before_ms),
@@ -121,13 +128,16 @@ def _encode_token(sort_value: str | int, name: str) -> str:
 def _parse_token(token: str) -> tuple[str | int, str]:
     try:
         decoded = json.loads(base64.urlsafe_b64decode(token.encode()))
-    except (binascii.Error, ValueError):
-        decoded = None
-    match decoded:
-        case [int() | str() as sort_value, str() as name]:
-            return sort_value, name
-        case _:
-            raise ValidationException("Invalid NextToken: pass on what the last page of this listing returned.")
+        match decoded:
+            case [int() as sort_value, str() as name] if abs(sort_value) <= _MAX_INTEGER:
+                name.encode()
+                return sort_value, name
+            case [str() as sort_value, str() as name]:
+                (sort_value + name).encode()
+                return sort_value, name
+    except (binascii.Error, ValueError, RecursionError):
+        pass
+    raise ValidationException("Invalid NextToken: pass on what the last page of this listing returned.")
 
 
 def _to_ms(moment: datetime | None) -> int | None:

@@ -223,12 +223,46 @@ def test_a_region_nobody_has(gateway: Gateway) -> None:
     assert json.loads(answer.body)["__type"] == "InvalidSignatureException"
 
 
-@pytest.mark.parametrize("body", [b"{", b"[1]", b"\x00" * 10])
+@pytest.mark.parametrize(
+    "body", [b"{", b"[1]", b"\x00" * 10, b'{"A":' * 900 + b"1" + b"}" * 900, b'{"A":' + b"[" * 900 + b"]" * 900 + b"}"]
+)
 def test_bad_json(gateway: Gateway, body: bytes) -> None:
     answer = gateway.send_operation("ListTrainingJobs", body)
     assert answer.status == 400
     assert answer.headers["x-amzn-errortype"] == "SerializationException"
     assert answer.headers["x-amzn-requestid"]
+
+
+def test_a_body_that_is_too_long_is_not_read(gateway: Gateway) -> None:
+    answer = gateway.send_operation("ListTrainingJobs", b'{"NameContains":"' + b"a" * 8 * 1024**2 + b'"}')
+    assert (answer.status, answer.headers["x-amzn-errortype"]) == (413, "RequestEntityTooLargeException")
+    assert len(answer.body) < 1000
+
+
+def test_a_long_value_is_cut_where_an_error_repeats_it(gateway: Gateway) -> None:
+    long = "a" * 1024**2
+    for request in ({"NameContains": long}, {"StatusEquals": long}, {"CreationTimeAfter": 10**4000}):
+        answer = gateway.send_operation("ListTrainingJobs", json.dumps(request).encode())
+        assert answer.status == 400
+        assert len(answer.body) < 10_000
+    job = json.dumps(REQUEST | {"HyperParameters": {long: 1}})
+    assert len(gateway.send_operation("CreateTrainingJob", job.encode()).body) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("operation", "number", "bound"),
+    [("ListTrainingJobs", 10**25, 100), ("ListTags", 10**25, 2**31 - 1), ("ListTags", 1e25, 2**31 - 1)],
+)
+def test_a_number_beyond_its_type_is_refused(gateway: Gateway, operation: str, number: float, bound: int) -> None:
+    arn = "arn:aws:sagemaker:us-east-1:123456789012:training-job/x"
+    answer = gateway.send_operation(operation, json.dumps({"ResourceArn": arn, "MaxResults": number}).encode())
+    assert answer.headers["x-amzn-errortype"] == "ValidationException"
+    assert json.loads(answer.body)["message"].endswith(f"less than or equal to {bound}")
+
+
+def test_a_whole_number_may_have_a_point(gateway: Gateway) -> None:
+    assert gateway.send_operation("ListTrainingJobs", b'{"MaxResults": 5.0}').status == 200
+    assert repr(gateway.jobs.listed["MaxResults"]) == "5"
 
 
 def test_a_fault_of_ours_is_an_internal_failure_with_its_traceback_in_the_log(

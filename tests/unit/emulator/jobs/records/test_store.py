@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import os
 import signal
 import sqlite3
@@ -124,10 +125,34 @@ def test_filters(store: JobStore) -> None:
     assert names(LastModifiedTimeBefore=second(2)) == ["alpha"]
     assert names(SortBy="Status") == ["gamma", "alpha", "beta%"]
     assert names(SortBy="Name", SortOrder="Descending") == ["gamma", "beta%", "alpha"]
-    with pytest.raises(ValidationException, match="WarmPoolStatusEquals"):
-        names(WarmPoolStatusEquals="Available")
+    for status in ("Available", "Terminated", "Reused", "InUse"):
+        assert names(WarmPoolStatusEquals=status) == []
+    with pytest.raises(ValidationException, match="TrainingPlanArnEquals"):
+        names(TrainingPlanArnEquals="arn:aws:sagemaker:us-east-1:123456789012:training-plan/p")
+
+
+@pytest.mark.parametrize(
+    "decoded",
+    [
+        b"not ours",
+        b'["\\ud800", "job"]',
+        b'["alpha", "\\ud800"]',
+        b'[1, "\\ud800"]',
+        b'[9223372036854775808, "job"]',
+        b'[-9223372036854775809, "job"]',
+        b"[" * 6000,
+        b'[1.5, "job"]',
+    ],
+)
+def test_a_token_that_no_page_gave_is_refused(store: JobStore, decoded: bytes) -> None:
+    token = base64.urlsafe_b64encode(decoded).decode()
     with pytest.raises(ValidationException, match="NextToken"):
-        names(NextToken="bm90IG91cnM=")
+        store.list_training_jobs("us-east-1", parse_list_query({"NextToken": token}))
+
+
+def test_a_token_of_lone_surrogates_is_refused() -> None:
+    with pytest.raises(ValidationException, match="NextToken"):
+        parse_list_query({"NextToken": "\ud800\ud800"})
 
 
 def test_a_query_is_what_the_request_says_and_defaults() -> None:
