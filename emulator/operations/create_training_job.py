@@ -6,12 +6,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
+from emulator.jobs.records.training_job import DEFAULT_RUNTIME_SECONDS
 from emulator.jobs.staging.hosts import MAX_HOSTS
 
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
 MAX_RULES = 20
+MAX_RUNTIME_SECONDS = 28 * 24 * 3600
 
 
 def create_training_job(request: Request, context: Context) -> Response:
@@ -21,6 +23,7 @@ def create_training_job(request: Request, context: Context) -> Response:
         ValidationException, ResourceInUse, ResourceLimitExceeded.
     """
     _check_algorithm(request)
+    _check_stopping_condition(request)
     _check_instances(request)
     _check_rules(request)
     _check_channels(request)
@@ -43,6 +46,28 @@ def _check_algorithm(request: Request) -> None:
     missing = [name for name in ("ResourceConfig", "StoppingCondition") if name not in request]
     if missing:
         raise ValidationException(f"{' and '.join(missing)} must be given for a job with a TrainingImage.")
+
+
+def _check_stopping_condition(request: Request) -> None:
+    """Hold the times to the limit that AWS gives every account, and to each other for Spot instances."""
+    condition = request["StoppingCondition"]
+    runtime = condition.get("MaxRuntimeInSeconds", DEFAULT_RUNTIME_SECONDS)
+    wait = condition.get("MaxWaitTimeInSeconds")
+    if runtime > MAX_RUNTIME_SECONDS:
+        raise ResourceLimitExceeded(
+            f"The account-level service limit 'Longest run time for a training job' is {MAX_RUNTIME_SECONDS} Seconds, "
+            f"with current utilization of 0 Seconds and a request delta of {runtime} Seconds."
+        )
+    if not request.get("EnableManagedSpotTraining"):
+        if wait is not None:
+            raise ValidationException(
+                "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"
+            )
+    elif wait is None or wait < runtime:
+        raise ValidationException(
+            "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds when "
+            "EnableManagedSpotTraining is set to true"
+        )
 
 
 def _check_instances(request: Request) -> None:

@@ -66,6 +66,7 @@ STATUS_MESSAGES: Mapping[SecondaryStatus, str] = {
 DOWNLOADING_INPUT_DATA = "Downloading input data"
 
 MAX_FAILURE_REASON = 1024
+DEFAULT_RUNTIME_SECONDS = 24 * 3600
 
 
 class UndeclaredTransitionError(Exception):
@@ -160,7 +161,7 @@ class TrainingJob:
     @property
     def max_runtime_seconds(self) -> int:
         """StoppingCondition.MaxRuntimeInSeconds; AWS's default is a day."""
-        return int((self.request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds") or 86_400)
+        return int((self.request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds") or DEFAULT_RUNTIME_SECONDS)
 
     def transition(
         self,

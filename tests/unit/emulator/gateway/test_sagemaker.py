@@ -205,6 +205,54 @@ def test_what_creation_checks(sagemaker: Any, changes: dict[str, Any], code: str
     assert text in error_of(caught)[1]
 
 
+ONLY_SPOT = "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"
+TOO_SHORT = (
+    "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds when "
+    "EnableManagedSpotTraining is set to true"
+)
+
+
+@pytest.mark.parametrize(
+    ("spot", "condition", "text"),
+    [
+        (None, {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}, ONLY_SPOT),
+        (False, {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}, ONLY_SPOT),
+        (True, {"MaxRuntimeInSeconds": 60}, TOO_SHORT),
+        (True, {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 59}, TOO_SHORT),
+        (True, {"MaxWaitTimeInSeconds": 86_399}, TOO_SHORT),
+        (True, {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}, None),
+        (True, {"MaxWaitTimeInSeconds": 86_400}, None),
+        (False, {"MaxRuntimeInSeconds": 2_419_200}, None),
+    ],
+)
+def test_the_times_of_spot_training(
+    sagemaker: Any, spot: bool | None, condition: dict[str, int], text: str | None
+) -> None:
+    request = REQUEST | {"StoppingCondition": condition}
+    if spot is not None:
+        request["EnableManagedSpotTraining"] = spot
+    if text is None:
+        assert sagemaker.create_training_job(**request)["TrainingJobArn"]
+        return
+    with pytest.raises(ClientError) as caught:
+        sagemaker.create_training_job(**request)
+    assert error_of(caught) == ("ValidationException", text, 400)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "code", "text"),
+    [
+        (2_419_201, "ResourceLimitExceeded", "'Longest run time for a training job' is 2419200 Seconds"),
+        (10**12, "ValidationException", "Member must have value less than or equal to 2147483647"),
+    ],
+)
+def test_no_job_runs_longer_than_28_days(sagemaker: Any, seconds: int, code: str, text: str) -> None:
+    with pytest.raises(ClientError) as caught:
+        sagemaker.create_training_job(**REQUEST | {"StoppingCondition": {"MaxRuntimeInSeconds": seconds}})
+    assert error_of(caught)[::2] == (code, 400)
+    assert text in error_of(caught)[1]
+
+
 @pytest.mark.parametrize("missing", ["ResourceConfig", "StoppingCondition"])
 def test_what_a_container_needs(sagemaker: Any, missing: str) -> None:
     with pytest.raises(ClientError, match=f"{missing} must be given"):
