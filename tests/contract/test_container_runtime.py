@@ -33,6 +33,7 @@ from container_runtime.runtime import (
     NetworkExhaustedError,
 )
 from container_runtime.spec import ContainerSpec, Mount
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,13 +114,6 @@ def run(runtime: ContainerRuntime, spec: ContainerSpec) -> tuple[Exit, list[str]
     ended = runtime.wait(container, DEADLINE_SECONDS)
     assert ended is not None
     return ended, lines
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen in {DEADLINE_SECONDS} s"
-        time.sleep(0.01)
 
 
 def in_container(runtime: ContainerRuntime, mount: Mount, name: str) -> str:
@@ -415,8 +409,8 @@ def test_a_new_runtime_finds_containers_by_their_labels(make_runtime: Callable[[
 OWNER = """
 import sys, time
 from pathlib import Path
-sys.path.insert(0, {tests!r})
-from test_container_runtime import MAKERS, python
+sys.path.insert(0, {root!r})
+from tests.contract.test_container_runtime import MAKERS, python
 runtime = MAKERS[{back_end!r}](Path({folder!r}), {instance!r})
 from container_runtime.spec import Mount
 mount = Mount(Path({shared!r}), "/opt/ml")
@@ -437,7 +431,7 @@ time.sleep(600)
 def test_container_outlives_an_owner_that_is_killed(back_end: str, tmp_path: Path, shared: Mount) -> None:
     instance = f"test-{uuid.uuid4().hex[:12]}"
     source = OWNER.format(
-        tests=str(Path(__file__).parent),
+        root=str(Path(__file__).parents[2]),
         back_end=back_end,
         folder=str(tmp_path),
         instance=instance,

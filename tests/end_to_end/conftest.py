@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tarfile
-import time
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ import pytest
 
 from sdk_compat.demo.job import stage_inputs
 from tests.conftest import BACK_ENDS
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from tests.conftest import RunningEmulator
 
 ENDED = {"Completed", "Failed", "Stopped"}
-
-
-def wait_until(true: Callable[[], bool], what: str, seconds: float = 180) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="session")
@@ -51,15 +44,20 @@ def job_name(request: pytest.FixtureRequest) -> str:
 def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 270) -> dict[str, Any]:
     """Wait until a job and its rules have ended; return its description."""
     sagemaker = emulator.client("sagemaker")
-    deadline = time.monotonic() + seconds
-    while True:
+
+    def describe() -> dict[str, Any]:
         description: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
+        return description
+
+    def find_end() -> dict[str, Any] | None:
+        description = describe()
         rules = description.get("DebugRuleEvaluationStatuses", [])
         running = [r for r in rules if r["RuleEvaluationStatus"] in {"InProgress", "Stopping"}]
-        if description["TrainingJobStatus"] in ENDED and not running:
-            return description
-        assert time.monotonic() < deadline, f"{name} did not end: {description}\n{emulator.log_text()}"
-        time.sleep(0.1)
+        return description if description["TrainingJobStatus"] in ENDED and not running else None
+
+    ended = wait_until(find_end, lambda: f"{name} did not end: {describe()}\n{emulator.log_text()}", seconds=seconds)
+    assert ended is not None
+    return ended
 
 
 @pytest.fixture

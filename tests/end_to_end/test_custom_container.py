@@ -16,8 +16,9 @@ from container_runtime.docker.image_build import plan_builds
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.wheelhouse import fetch_wheels
 from examples.frameworks.pytorch.job import BUCKET, build_request, stage_sources
-from tests.end_to_end.conftest import read_log, wait_until, wait_until_ended
+from tests.end_to_end.conftest import read_log, wait_until_ended
 from tests.end_to_end.test_pytorch import Job
+from tests.waiting import wait_until
 from tests.wheel import build_wheel
 
 if TYPE_CHECKING:

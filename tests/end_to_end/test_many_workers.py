@@ -14,9 +14,10 @@ import pytest
 from sdk_compat.demo.job import BUCKET, build_request, stage_inputs
 from smdebug.trials import create_trial
 from tests.conftest import BACK_ENDS
-from tests.end_to_end.conftest import ENDED, download_model, download_run, read_streams, wait_until
+from tests.end_to_end.conftest import ENDED, download_model, download_run, read_streams
 from tests.end_to_end.test_failures import build_script_request
 from tests.end_to_end.test_restart import list_containers, list_processes_naming
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

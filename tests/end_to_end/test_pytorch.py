@@ -15,7 +15,8 @@ import torch
 from examples.frameworks.pytorch.job import BUCKET, TRAINING_IMAGE, build_request, stage_sources
 from smdebug.pytorch import modes
 from smdebug.trials import create_trial
-from tests.end_to_end.conftest import download_model, download_run, read_log, wait_until
+from tests.end_to_end.conftest import download_model, download_run, read_log
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,8 +10,9 @@ import pytest
 
 from sdk_compat.demo.job import BUCKET, stage_inputs
 from tests.conftest import BACK_ENDS
-from tests.end_to_end.conftest import read_log, wait_until
+from tests.end_to_end.conftest import read_log
 from tests.end_to_end.test_failures import build_script_request
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

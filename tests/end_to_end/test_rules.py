@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sdk_compat.environment import prepare_environment
-from tests.end_to_end.conftest import ENDED, wait_until
+from tests.end_to_end.conftest import ENDED
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sdk_compat.demo.job import BUCKET, HEALTHY, SICK, build_request
 from sdk_compat.environment import prepare_environment
-from tests.end_to_end.conftest import wait_until
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.conftest import RunningEmulator

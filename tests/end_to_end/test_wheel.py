@@ -19,7 +19,7 @@ from container_runtime.file_lock import hold_lock
 from container_runtime.images.wheelhouse import fetch_wheels
 from examples.frameworks.xgboost.job import ALGORITHM, build_algorithm_request, stage_inputs
 from sdk_compat.demo.training_job import build_rule
-from tests.end_to_end.conftest import wait_until
+from tests.waiting import wait_until
 from tests.wheel import CHECKOUT, build_wheel
 
 if TYPE_CHECKING:

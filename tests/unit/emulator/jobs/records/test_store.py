@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from emulator.jobs.records.training_job import TrainingJob
 
-from tests.unit.emulator.jobs.conftest import RecordingPublisher
+from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 
 
 @pytest.fixture

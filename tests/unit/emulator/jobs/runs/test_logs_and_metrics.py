@@ -9,7 +9,7 @@ from container_runtime.runtime import LogLine
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.runs.logs import LogWriter, build_stream_name
 from emulator.jobs.runs.metrics import MetricReader
-from tests.unit.emulator.jobs.conftest import wait_until
+from tests.waiting import wait_until
 
 
 class RecordingGroups:

@@ -6,12 +6,12 @@ import io
 import json
 import textwrap
 import threading
-import time
 import zipfile
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from moto.moto_api._internal.models import moto_api_backend
 
 from container_runtime.process.local_processes import LocalProcesses
 from emulator.events.publisher import Publisher
@@ -22,7 +22,7 @@ from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.wsgi import MotoApplication
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 ACCOUNT = "123456789012"
@@ -33,13 +33,6 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 @pytest.fixture(scope="session")
 def moto_application() -> Any:
     return MotoApplication()
-
-
-@pytest.fixture(autouse=True)
-def fresh_moto(moto_application: Any) -> None:
-    from moto.moto_api._internal.models import moto_api_backend
-
-    moto_api_backend.reset()
 
 
 class StopCalls:
@@ -114,18 +107,9 @@ def build_zip(source: str, path: str = "index.py") -> bytes:
     return content.getvalue()
 
 
-def wait_until(condition: Callable[[], Any], what: str, timeout: float = 60.0) -> Any:
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.01)
-    raise AssertionError(f"not within {timeout} s: {what}")
-
-
 @pytest.fixture
 def emulator(tmp_path: Path, moto_application: Any) -> Iterator[Emulator]:
+    moto_api_backend.reset()
     stops = StopCalls()
     routes: dict[str, Any] = {}
 

@@ -136,8 +136,8 @@ class Gateway:
         return self.send("POST", "/", body, **headers)
 
 
-@pytest.fixture(scope="session")
-def gateway() -> Iterator[Gateway]:
+@pytest.fixture(scope="module")
+def gateway(fresh_moto: None) -> Iterator[Gateway]:
     listener = Listener(LOOPBACK, 0)
     running = Gateway(listener.port, MemoryJobs())
 

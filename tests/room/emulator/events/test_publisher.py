@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.emulator.small_emulator import ACCOUNT, REGION, Emulator, wait_until
+from tests.room.emulator.conftest import ACCOUNT, REGION, Emulator
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path

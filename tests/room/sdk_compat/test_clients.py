@@ -7,12 +7,17 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.moto_services.wsgi import MotoApplication
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.sagemaker_v2 import local_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # A connection to anything but this machine fails the script.
 NO_NETWORK = """
@@ -30,6 +35,15 @@ def _resolve_checked(host, *rest, **options):
     return _resolve(host, *rest, **options)
 socket.getaddrinfo = _resolve_checked
 """
+
+
+@pytest.fixture(scope="module")
+def moto_url(fresh_moto: None) -> Iterator[str]:
+    """moto behind a listener on a free port: enough of AWS to see where clients send their requests."""
+    listener = Listener(LOOPBACK, 0)
+    listener.serve(MotoApplication())
+    yield f"http://{LOOPBACK}:{listener.port}"
+    listener.close()
 
 
 def run_script(tmp_path: Path, moto_url: str, source: str, *options: str) -> Any:

@@ -14,7 +14,7 @@ from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.uploads.folder import FolderUpload, UploadError
 from emulator.jobs.uploads.tensors import TensorUpload, announce_end
 from emulator.moto_services.s3 import ObjectStore, S3Uri
-from tests.unit.emulator.jobs.conftest import wait_until
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

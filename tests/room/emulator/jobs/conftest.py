@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import time
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,9 +19,11 @@ from emulator.jobs.records.store import JobStore
 from emulator.moto_services.logs import LogGroups
 from emulator.moto_services.s3 import ObjectStore
 from emulator.settings import Settings
+from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 ACCOUNT = "123456789012"
@@ -58,20 +59,6 @@ elif behaviour == "link":
 elif behaviour == "wait":
     time.sleep(600)
 """
-
-
-class RecordingPublisher:
-    """Keeps events in the order in which they were published; delivers when told."""
-
-    def __init__(self, *, deliver: bool = True) -> None:
-        self.events: list[dict[str, Any]] = []
-        self.deliver = deliver
-
-    def publish(self, event_id: str, region: str, event: dict[str, Any], on_delivered: Callable[[str], None]) -> None:
-        assert event_id == event["id"]
-        self.events.append(json.loads(json.dumps(event)))
-        if self.deliver:
-            on_delivered(event_id)
 
 
 @dataclass
@@ -147,13 +134,6 @@ class Room:
 
 
 _PRELUDE = "import os, pathlib, signal, sys, time, json\nml = pathlib.Path(os.environ['SAGEMAKER_BASE_DIR'])\n"
-
-
-def wait_until(true: Callable[[], bool], state: Callable[[], Any] = lambda: None, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"waited {seconds} s: {state()}"
-        time.sleep(0.005)
 
 
 @contextmanager

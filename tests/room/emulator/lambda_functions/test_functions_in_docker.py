@@ -11,7 +11,8 @@ import pytest
 from emulator.gateway.listener import Listener
 from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.functions import get_function
-from tests.unit.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator, wait_until
+from tests.room.emulator.conftest import ACCOUNT, CREDENTIALS, REGION, Emulator
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
-from tests.unit.emulator.jobs.conftest import REGION, wait_until
+from tests.room.emulator.jobs.conftest import REGION
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.unit.emulator.jobs.conftest import Room
+    from tests.room.emulator.jobs.conftest import Room
 
 TRAINING_LOG = "/aws/sagemaker/TrainingJobs"
 

@@ -29,6 +29,7 @@ from container_runtime.process.environments import (
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import EnvironmentBuildError
 from container_runtime.spec import ContainerSpec
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -188,10 +189,7 @@ def test_a_second_builder_waits_and_finds_the_work_done(definition: ImageDefinit
     with hold_lock(Path(f"{environment.folder}.lock")):
         second = threading.Thread(target=build_environment, args=(definition, cache, said.append))
         second.start()
-        deadline = time.monotonic() + 60
-        while not said:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: said, "the second builder waits")
         (environment.folder / "complete").touch()
     second.join(60)
     assert not second.is_alive()

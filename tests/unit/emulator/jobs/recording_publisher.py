@@ -1,0 +1,23 @@
+"""Stands in for EventBridge and what it delivers to."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class RecordingPublisher:
+    """Keeps events in the order in which they were published; delivers when told."""
+
+    def __init__(self, *, deliver: bool = True) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.deliver = deliver
+
+    def publish(self, event_id: str, region: str, event: dict[str, Any], on_delivered: Callable[[str], None]) -> None:
+        assert event_id == event["id"]
+        self.events.append(json.loads(json.dumps(event)))
+        if self.deliver:
+            on_delivered(event_id)

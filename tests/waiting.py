@@ -1,0 +1,26 @@
+"""Waiting for what a test wants to see."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Found = TypeVar("Found")
+
+
+def wait_until(condition: Callable[[], Found], what: object = "", *, seconds: float = 180) -> Found:
+    """Ask until the answer is true, and return it.
+
+    Args:
+        condition: is asked every hundredth of a second.
+        what: is waited for; a function is called when it is too late, and says how far things are.
+        seconds: after which the test fails: only a machine at a standstill needs them.
+    """
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited {seconds} s: {what() if callable(what) else what}"
+        time.sleep(0.01)
+    return found
