@@ -31,6 +31,7 @@ from container_runtime.process.supervised import (
     SupervisorWatch,
     has_started,
     is_running,
+    kill_leftovers,
     parse_log_record,
     read_exit,
     read_json,
@@ -154,6 +155,7 @@ class LocalProcesses:
         with self._watch(folder) as watch:
             if not watch.wait(timeout):
                 return None
+        kill_leftovers(folder)
         return read_exit(folder)
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
@@ -170,6 +172,7 @@ class LocalProcesses:
             scratch = Path(read_json(folder / "container.json")["scratch"])
             with self._watch(folder) as watch:
                 self._kill(watch, container_id)
+            kill_leftovers(folder)
         except (ContainerNotFoundError, FileNotFoundError):
             return
         shutil.rmtree(scratch, ignore_errors=True)
@@ -313,6 +316,8 @@ class LocalProcesses:
                 shutil.rmtree(folder, ignore_errors=True)
             elif not folder.name.startswith(_STARTING) and not has_started(folder) and not is_running(folder):
                 self.remove(folder.name)
+            else:
+                kill_leftovers(folder)
 
 
 def _name_scratch(starting: Path) -> Path:

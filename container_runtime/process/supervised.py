@@ -19,7 +19,7 @@ from typing import Any
 from container_runtime.runtime import ContainerNotFoundError, Exit, LogLine
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
-_START_POLL_SECONDS = 0.005
+_LOCK_POLL_SECONDS = 0.005
 
 
 class SupervisorWatch:
@@ -30,9 +30,10 @@ class SupervisorWatch:
     """
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self.pid = _read_supervisor_pid(folder)
         while self.pid is None and is_running(folder):
-            time.sleep(_START_POLL_SECONDS)  # found by its folder while it is only just starting
+            time.sleep(_LOCK_POLL_SECONDS)  # found by its folder while it is only just starting
             self.pid = _read_supervisor_pid(folder)
         self._pidfd: int | None = None
         if self.pid is None:
@@ -54,13 +55,18 @@ class SupervisorWatch:
 
     def wait(self, timeout: float | None) -> bool:
         """Whether the supervisor has ended, after at most ``timeout`` seconds."""
-        if self._pidfd is None:
-            return True
-        poll = select.poll()
-        poll.register(self._pidfd, select.POLLIN)
-        if not poll.poll(None if timeout is None else max(0.0, timeout) * 1000):
-            return False
-        self.close()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        if self._pidfd is not None:
+            poll = select.poll()
+            poll.register(self._pidfd, select.POLLIN)
+            if not poll.poll(None if timeout is None else max(0.0, timeout) * 1000):
+                return False
+            self.close()
+        # Where its guardian was killed alone, the supervisor is still ending the tree.
+        while is_running(self._folder):
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOCK_POLL_SECONDS)
         return True
 
     def close(self) -> None:
@@ -149,6 +155,41 @@ def read_exit(folder: Path) -> Exit:
         # The supervisor itself was killed, and its process with it.
         return Exit(code=128 + signal.SIGKILL)
     return Exit(code=record["code"], out_of_memory=record["out_of_memory"])
+
+
+def kill_leftovers(folder: Path) -> None:
+    """Kill what still runs of a container whose supervisor was killed together with the process that guards it.
+
+    It is known by the home or temporary folder in its environment, which are this container's alone.
+    """
+    if is_running(folder) or not has_started(folder) or (folder / "exit.json").exists():
+        return
+    try:
+        scratch = read_json(folder / "container.json")["scratch"]
+    except FileNotFoundError:
+        return  # removed meanwhile, and for that ended
+    marks = {f"{name}={scratch}/{folder_name}".encode() for name, folder_name in (("HOME", "home"), ("TMPDIR", "tmp"))}
+    killed: set[str] = set()
+    while found := {entry.name for entry in Path("/proc").glob("[0-9]*") if _kill_marked(entry, marks)} - killed:
+        killed |= found  # one may have been forked while the others were looked through
+
+
+def _kill_marked(process: Path, marks: set[bytes]) -> bool:
+    """Whether one of ``marks`` is in the environment of a process, which then was sent SIGKILL."""
+    try:
+        # The handle comes first: what is read after it is of the very process that is killed.
+        pidfd = os.pidfd_open(int(process.name))
+    except OSError:
+        return False  # it has ended
+    try:
+        if marks.isdisjoint((process / "environ").read_bytes().split(b"\0")):
+            return False
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except OSError:
+        return False  # it has ended, or is another user's
+    finally:
+        os.close(pidfd)
+    return True
 
 
 def read_json(path: Path) -> dict[str, Any]:

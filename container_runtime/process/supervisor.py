@@ -7,10 +7,13 @@ that is how others know that the container runs. File descriptor 4 tells the sta
 Reads ``FOLDER/process.json`` {argv, environment, cwd, memory_bytes}. Writes ``FOLDER/log``, one record
 ``<epoch milliseconds> <raw line>\n`` a line; ``FOLDER/supervisor.pid``; and at the end ``FOLDER/exit.json``
 {code, out_of_memory, log_error}. SIGTERM is passed on to the process group; SIGUSR1 kills the whole tree.
+
+These are two processes: the one that was started, whose number is in ``supervisor.pid``, only passes signals on and
+waits for the one that does the work. Each ends the whole tree when the other is killed.
 """
 
 # pathlib and contextlib would double the time that this script takes to start.
-# ruff: noqa: PTH105, PTH118, PTH123, PTH208, SIM105
+# ruff: noqa: PTH105, PTH110, PTH118, PTH123, PTH208, SIM105
 
 from __future__ import annotations
 
@@ -28,11 +31,17 @@ HANDSHAKE_FD = 4
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 MAX_LINE_BYTES = 1024 * 1024
-MEMORY_POLL_SECONDS = 0.05
+MIN_PAUSE_SECONDS = 0.05
+MAX_PAUSE_SECONDS = 1.0
+# What a tree is assumed to take at most: a few threads that touch fresh pages as fast as they can.
+GROWTH_BYTES_PER_SECOND = 4 * 1024**3
+# Of a core, for looking at the tree's memory.
+MAX_SHARE = 0.002
 DRAIN_SECONDS = 2.0
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
 _SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1)
+_PASSED_ON = (signal.SIGTERM, signal.SIGUSR1)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -73,29 +82,51 @@ def cut(line: bytes) -> list[bytes]:
     return [line[start : start + MAX_LINE_BYTES] for start in range(0, len(line), MAX_LINE_BYTES)] or [line]
 
 
-def read_parents() -> dict[int, int]:
-    """Parent of every process of this machine that is alive (zombies included)."""
-    parents = {}
+def read_all_children() -> dict[int, list[int]]:
+    """Children of every process of this machine, zombies included."""
+    children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
                 with open(f"/proc/{entry}/stat", "rb") as stat:
                     # The command's name stands in parentheses and may itself hold any of them.
-                    parents[int(entry)] = int(stat.read().rpartition(b")")[2].split()[1])
+                    parent = int(stat.read().rpartition(b")")[2].split()[1])
             except (OSError, IndexError):
                 continue  # it ended between the listing and now
-    return parents
+            children.setdefault(parent, []).append(int(entry))
+    return children
+
+
+def read_children(pid: int) -> list[int]:
+    """Children of one process, zombies included; none when it has ended."""
+    children: list[int] = []
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return children
+    for thread in threads:
+        try:
+            file = os.open(f"/proc/{pid}/task/{thread}/children", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue  # it ended; its children are another thread's now
+        try:
+            while data := os.read(file, 1 << 16):
+                children.extend(map(int, data.split()))
+        except OSError:
+            pass
+        finally:
+            os.close(file)
+    return children
 
 
 def find_descendants(root: int) -> list[int]:
-    """Every process below ``root``, nearest first."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in read_parents().items():
-        children.setdefault(parent, []).append(pid)
+    """Every process below ``root``, nearest first. One that is born or dies meanwhile may be missing."""
+    # Kernels that list no children, as in some sandboxes, have every process asked for its parent.
+    known = None if os.path.exists("/proc/thread-self/children") else read_all_children()
     found: list[int] = []
     level = [root]
     while level:
-        level = [child for parent in level for child in children.get(parent, ())]
+        level = [child for pid in level for child in (read_children(pid) if known is None else known.get(pid, ()))]
         found.extend(level)
     return found
 
@@ -122,11 +153,23 @@ def read_proportional_bytes(pid: int) -> int:
     return 0
 
 
-def exceeds_memory(limit: int) -> bool:
-    """Whether this process's tree holds more than ``limit`` bytes."""
+def measure_memory(limit: int) -> int:
+    """Bytes that this process's tree holds; no less than that where they are below ``limit``."""
     pids = find_descendants(os.getpid())
+    resident = sum(map(read_resident_bytes, pids))
     # Workers that were forked share most pages: only when the quick sum is over the limit the exact one is made.
-    return sum(map(read_resident_bytes, pids)) > limit and sum(map(read_proportional_bytes, pids)) > limit
+    return resident if resident <= limit else sum(map(read_proportional_bytes, pids))
+
+
+def choose_pause(left_bytes: int, cost_seconds: float) -> float:
+    """Seconds until the tree's memory is looked at again.
+
+    Args:
+        left_bytes: below the limit.
+        cost_seconds: of processor time that the last look took.
+    """
+    wanted = max(left_bytes / GROWTH_BYTES_PER_SECOND, cost_seconds / MAX_SHARE, MIN_PAUSE_SECONDS)
+    return min(wanted, MAX_PAUSE_SECONDS)
 
 
 class Supervisor:
@@ -160,16 +203,19 @@ class Supervisor:
         limit = self._process["memory_bytes"]
         next_check = 0.0
         while self._exit_code is None:
-            ready = dict(poll.poll(None if limit is None else MEMORY_POLL_SECONDS * 1000))
+            left = None if limit is None else max(0.0, next_check - time.monotonic()) * 1000
+            ready = dict(poll.poll(left))
             if output in ready and not self._read(output):
                 poll.unregister(output)
             if self._wakeup in ready:
                 self._handle_signals()
             if limit is not None and time.monotonic() >= next_check and self._exit_code is None:
-                if exceeds_memory(limit):
+                begun = time.process_time()
+                used = measure_memory(limit)
+                if used > limit:
                     self._out_of_memory = True
                     self._kill_all()
-                next_check = time.monotonic() + MEMORY_POLL_SECONDS
+                next_check = time.monotonic() + choose_pause(limit - used, time.process_time() - begun)
         # Like the end of a container's first process: whatever it left running ends with it.
         self._kill_all()
         self._drain(output)
@@ -191,7 +237,7 @@ class Supervisor:
             os.write(HANDSHAKE_FD, b"error: " + error)
             return None
         with open(os.path.join(self._folder, "supervisor.pid"), "w", encoding="ascii") as file:
-            file.write(str(os.getpid()))
+            file.write(str(os.getppid()))
         try:
             os.write(HANDSHAKE_FD, b"started")
         except BrokenPipeError:
@@ -275,10 +321,53 @@ def kill(pid: int) -> None:
         pass
 
 
+def guard() -> None:
+    """Fork: the child returns and is the supervisor; this process stays and ends after it.
+
+    Were the supervisor killed alone, the kernel would end the process that it started, and that one's children would
+    run on. They are this process's then, which kills them.
+    """
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    guardian = os.getpid()
+    # What comes before the handlers are there waits for them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
+    supervisor = os.fork()
+    if supervisor == 0:
+        # Should the guardian be killed, the supervisor ends the tree.
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGUSR1, 0, 0, 0)
+        if os.getppid() != guardian:
+            os._exit(1)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
+        return
+    os.close(HANDSHAKE_FD)
+    running = True
+
+    def pass_on(number: int, _frame: object) -> None:
+        if running:  # it is not reaped yet, so the number is still its own
+            os.kill(supervisor, number)
+
+    for number in _PASSED_ON:
+        signal.signal(number, pass_on)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
+    os.waitid(os.P_PID, supervisor, os.WEXITED | os.WNOWAIT)
+    running = False
+    # Whatever dies in between becomes this process's child and is reaped: the list is made anew after each.
+    while True:
+        for pid in find_descendants(guardian):
+            kill(pid)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            os._exit(0)
+
+
 def argv_text(argv: list[str]) -> str:
     """The program, for a message."""
     return argv[0] if argv else "(no command)"
 
 
 if __name__ == "__main__":
+    guard()
     Supervisor(sys.argv[1]).run()

@@ -755,19 +755,34 @@ def test_process_back_end_leaves_no_file_and_no_zombie(tmp_path: Path) -> None:
     assert not Path(f"/proc/{lines[2]}").exists()
 
 
-def test_process_ends_with_a_supervisor_that_is_killed(tmp_path: Path, shared: Mount) -> None:
+@pytest.mark.parametrize("killed", ["supervisor", "its guardian", "both"])
+def test_process_ends_with_a_supervisor_that_is_killed(tmp_path: Path, shared: Mount, killed: str) -> None:
+    """And so does what it has started, be it a daemon in a session of its own."""
     runtime = LocalProcesses(tmp_path / "processes")
     source = f"""
 import fcntl, os, time
 lock = open({in_container(runtime, shared, "held")}, "w")
 fcntl.flock(lock, fcntl.LOCK_EX)
-print(os.getppid(), flush=True)
+parent, ready = os.getppid(), os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.write(ready[1], b"x")
+    time.sleep(60)
+os.read(ready[0], 1)
+print(parent, flush=True)
 time.sleep(60)
 """
     container = runtime.start(python(source, mounts=(shared,)))
     supervisor = int(next(runtime.logs(container)).text)
-    os.kill(supervisor, signal.SIGKILL)
-    assert runtime.wait(container, DEADLINE_SECONDS) == Exit(128 + signal.SIGKILL)
+    guardian = int((tmp_path / "processes" / container / "supervisor.pid").read_text())
+    victims = {"supervisor": [supervisor], "its guardian": [guardian], "both": [supervisor, guardian]}[killed]
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, neither sees the other's end
+        for victim in victims:
+            os.kill(victim, number)
+    if killed == "both":  # the kernel ends no more than the one process: the next look at the container ends the rest
+        assert LocalProcesses(tmp_path / "processes").wait(container, DEADLINE_SECONDS) is not None
 
     def is_free() -> bool:
         with (shared.source / "held").open("w") as lock:
@@ -778,7 +793,27 @@ time.sleep(60)
         return True
 
     wait_until(is_free, "the end of the supervised process")
+    assert runtime.wait(container, DEADLINE_SECONDS) == Exit(128 + signal.SIGKILL)
     runtime.remove(container)
+
+
+def test_supervisor_of_a_sleeping_process_sleeps_too(tmp_path: Path) -> None:
+    """Its process measures it: of a core, the supervisor takes less than a hundredth."""
+    source = """
+import os, time
+def read_seconds():
+    ticks = open(f"/proc/{os.getppid()}/stat").read().rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+before = read_seconds()
+time.sleep(5)
+print(read_seconds() - before)
+"""
+    runtime = LocalProcesses(tmp_path / "processes")
+    spec = python(source, memory_bytes=8 * 1024 * MEBIBYTE)
+    ended, lines = run(runtime, spec)
+    runtime.remove(spec.name)
+    assert ended == Exit(0)
+    assert float(lines[0]) <= 0.05
 
 
 def test_process_back_end_clears_a_half_started_container_away(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,7 +56,11 @@ def test_log_that_cannot_be_written_is_told_and_does_not_raise() -> None:
     assert "No space left" in log.error
 
 
-def test_descendants_are_found_through_every_generation() -> None:
+@pytest.mark.parametrize("kernel_lists_children", [True, False])
+def test_descendants_are_found_through_every_generation(
+    monkeypatch: pytest.MonkeyPatch, *, kernel_lists_children: bool
+) -> None:
+    monkeypatch.setattr(os.path, "exists", lambda _path: kernel_lists_children)
     source = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1, flush=True); input()'])"
     command = [sys.executable, "-c", source]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
@@ -65,6 +70,45 @@ def test_descendants_are_found_through_every_generation() -> None:
         assert found.index(child.pid) < len(found) - 1
         assert len(supervisor.find_descendants(child.pid)) == 1
         child.communicate(b"\n")
+
+
+def test_children_of_every_thread_are_found() -> None:
+    source = """
+import subprocess, sys, threading
+children = []
+def start():
+    children.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
+    started.set()
+    finished.wait()
+started, finished = threading.Event(), threading.Event()
+threading.Thread(target=start).start()
+started.wait()
+print(children[0].pid, flush=True)
+input()
+children[0].communicate(b"\\n")
+finished.set()
+"""
+    command = [sys.executable, "-c", source]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        grandchild = int(child.stdout.readline())
+        assert supervisor.find_descendants(child.pid) == [grandchild]
+        child.communicate(b"\n")
+    assert supervisor.find_descendants(child.pid) == []
+
+
+@pytest.mark.parametrize(
+    ("left_bytes", "cost_seconds", "pause"),
+    [
+        (16 * 1024**3, 0.0001, 1.0),  # far from the limit
+        (1024**3, 0.0001, 0.25),  # as soon as it could be reached
+        (1024**2, 0.00001, 0.05),  # near it
+        (1024**2, 0.0005, 0.25),  # near it, in a large tree: no more than 0.2 % of a core
+        (0, 0.1, 1.0),
+    ],
+)
+def test_memory_is_looked_at_as_often_as_it_can_matter(left_bytes: int, cost_seconds: float, pause: float) -> None:
+    assert supervisor.choose_pause(left_bytes, cost_seconds) == pytest.approx(pause)
 
 
 def test_memory_of_a_process_that_has_ended_is_none() -> None:
