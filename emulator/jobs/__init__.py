@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import re
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from emulator.exceptions import InternalFailure, ResourceLimitExceeded, ResourceNotFound, ValidationException
+from emulator.exceptions import (
+    InternalFailure,
+    ResourceInUse,
+    ResourceLimitExceeded,
+    ResourceNotFound,
+    ValidationException,
+)
 from emulator.jobs.records.descriptions import describe_processing_job, describe_training_job
 from emulator.jobs.records.ledger import NOT_FOUND, Ledger
 from emulator.jobs.records.listing import parse_list_query
@@ -141,9 +148,7 @@ class Jobs:
 
         def begin_stop(job: TrainingJob, now_ms: int) -> TrainingJob:
             if job.ended:
-                raise ValidationException(
-                    f"The request was rejected because the training job is in status {job.status}."
-                )
+                raise ValidationException(_describe_refusal(job))
             return job.begin_stop(now_ms)
 
         job = self._ledger.change_training_job(region, name, begin_stop)
@@ -151,6 +156,50 @@ class Jobs:
             if (run := self._threads.find(job.arn)) is not None:
                 run.ask_stop(self._settings.stop_grace_seconds)
         return job
+
+    def update_training_job(self, region: str, name: str, changes: Mapping[str, Mapping[str, Any]]) -> TrainingJob:
+        """Change members of the request of a job that has not ended, as Describe shows them.
+
+        Args:
+            region: of the request.
+            name: the job's.
+            changes: what becomes of members of its request, by their names; members that they do not name stay.
+
+        Raises:
+            ResourceNotFound: unknown.
+            ValidationException: ended.
+        """
+        self._require_training_job(region, name)
+
+        def update(job: TrainingJob, now_ms: int) -> TrainingJob:
+            if job.ended:
+                raise ValidationException(_describe_refusal(job))
+            changed = {member: {**job.request.get(member, {}), **change} for member, change in changes.items()}
+            return replace(job, request={**job.request, **changed}, last_modified_ms=now_ms)
+
+        return self._ledger.change_training_job(region, name, update)
+
+    def delete_training_job(self, region: str, name: str) -> None:
+        """Forget a job that has ended, the processing jobs of its rules and their tags; the name is free again.
+
+        Raises:
+            ResourceNotFound: unknown.
+            ResourceInUse: the job, or the evaluation of one of its rules, has not ended.
+        """
+        job = self._require_training_job(region, name)
+        if not job.ended:
+            raise ResourceInUse(_describe_refusal(job))
+        # A run stores its job's end first, and looks at the job again before its thread ends.
+        self._threads.wait_for_end(job.arn)
+        for evaluation in self._store.list_rule_evaluations_of(job):
+            if not evaluation.ended:
+                raise ResourceInUse(
+                    f"The request was rejected because the processing job {evaluation.name} of the training job's rule "
+                    f"{evaluation.rule_configuration_name} is in status {evaluation.processing_job_status}."
+                )
+            self._threads.wait_for_end(evaluation.arn)
+        if not self._store.delete_training_job(job):
+            raise ResourceNotFound(NOT_FOUND)
 
     def get_processing_job(self, region: str, name: str) -> RuleEvaluation:
         """Find the rule evaluation that is the processing job ``name``.
@@ -242,9 +291,19 @@ class Jobs:
         self._threads.close(min(CLOSE_GRACE_SECONDS, self._settings.stop_grace_seconds))
         self._log_writer.close()
 
+    def _require_training_job(self, region: str, name: str) -> TrainingJob:
+        job = self._store.find_training_job(region, name)
+        if job is None:
+            raise ResourceNotFound(NOT_FOUND)
+        return job
+
     def _check_arn(self, arn: str) -> None:
         if not self._store.has_arn(arn):
             raise ResourceNotFound(f"Could not find a resource with the ARN {arn}.")
+
+
+def _describe_refusal(job: TrainingJob) -> str:
+    return f"The request was rejected because the training job is in status {job.status}."
 
 
 def _check_name(name: str) -> None:

@@ -176,6 +176,16 @@ class JobStore:
         with self.transaction() as transaction:
             transaction.add_sent(service, region, content, time_ms)
 
+    def delete_training_job(self, job: TrainingJob) -> bool:
+        """Forget a job and its rule evaluations, with their tags; False when it is not there any more."""
+        with self.transaction() as transaction:
+            found = transaction.find_training_job(job.region, job.name)
+            # Another job may have its name by now.
+            if found is None or found.id != job.id:
+                return False
+            transaction.delete_training_job(found)
+            return True
+
     def delete_from_outbox(self, event_id: str) -> None:
         """Forget an event that was delivered."""
         with self._write_lock, self._engine.begin() as connection:
@@ -229,6 +239,19 @@ class StoreTransaction:
         for evaluation in evaluations:
             self._connection.execute(insert(tables.rule_evaluations), build_row(tables.rule_evaluations, evaluation))
         self.set_tags(job.arn, tags)
+
+    def delete_training_job(self, job: TrainingJob) -> None:
+        """Delete all rows of a job."""
+        arns = [job.arn, *(each.arn for each in self.list_rule_evaluations_of(job))]
+        self._connection.execute(delete(tables.tags).where(tables.tags.c.arn.in_(arns)))
+        evaluations = tables.rule_evaluations
+        for table, name in (
+            (evaluations, evaluations.c.training_job_name),
+            (tables.final_metrics, tables.final_metrics.c.name),
+            (tables.secondary_status_transitions, tables.secondary_status_transitions.c.name),
+            (tables.training_jobs, tables.training_jobs.c.name),
+        ):
+            self._connection.execute(delete(table).where(table.c.region == job.region, name == job.name))
 
     def save_training_job(self, job: TrainingJob) -> None:
         """Store a job's new state."""

@@ -98,7 +98,7 @@ class TrainingJob:
 
     Attributes:
         id: hex digits, unique in the store; part of its folder's and its container's name.
-        request: CreateTrainingJob's members; never changed.
+        request: CreateTrainingJob's members, with what UpdateTrainingJob made of them.
         stop_cause: why it is Stopping or Stopped.
         model_artifacts: URI of the uploaded model, or None before there is one.
         Times are epoch milliseconds.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from threading import Event, RLock, Thread
+from threading import Condition, Event, RLock, Thread
 from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy.exc import DatabaseError
@@ -43,6 +43,7 @@ class RunThreads:
 
     def __init__(self) -> None:
         self.lock = RLock()
+        self._ended = Condition(self.lock)
         self._closing = Event()
         self._runs: dict[str, Run] = {}
         self._threads: list[Thread] = []
@@ -64,6 +65,11 @@ class RunThreads:
     def find(self, arn: str) -> Run | None:
         """Find the run of the job with this ARN, None when none goes on; hold the lock as long as that matters."""
         return self._runs.get(arn)
+
+    def wait_for_end(self, arn: str) -> None:
+        """Return when no run of the job with this ARN goes on."""
+        with self._ended:
+            self._ended.wait_for(lambda: arn not in self._runs)
 
     def store_at_last(self, store: Callable[[], object]) -> None:
         """Store an end that the store refused: a disk has room again when the run's files, or another's, are gone."""
@@ -95,3 +101,4 @@ class RunThreads:
         finally:
             with self.lock:
                 del self._runs[run.arn]
+                self._ended.notify_all()

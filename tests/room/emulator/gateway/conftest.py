@@ -64,6 +64,13 @@ class MemoryJobs:
     def describe_training_job(self, job: dict[str, Any]) -> dict[str, Any]:
         return {**job, "Internal": "never sent", "FailureReason": None}
 
+    def delete_training_job(self, region: str, name: str) -> None:
+        if self.jobs.pop((region, name), None) is None:
+            raise ResourceNotFound(NOT_FOUND)
+
+    def update_training_job(self, region: str, name: str, changes: dict[str, Any]) -> dict[str, Any]:
+        return self.get_training_job(region, name) | changes
+
     get_processing_job = get_training_job
     stop_processing_job = stop_training_job
 

@@ -104,6 +104,22 @@ def test_stop(gateway: Gateway, sagemaker: Any) -> None:
     assert gateway.jobs.stopped == ["job-1", "job-1"]
 
 
+def test_delete(sagemaker: Any) -> None:
+    sagemaker.create_training_job(**REQUEST)
+    sagemaker.delete_training_job(TrainingJobName="job-1")
+    with pytest.raises(sagemaker.exceptions.ResourceNotFound):
+        sagemaker.delete_training_job(TrainingJobName="job-1")
+
+
+def test_update(sagemaker: Any) -> None:
+    arn = sagemaker.create_training_job(**REQUEST)["TrainingJobArn"]
+    remote = {"EnableRemoteDebug": True}
+    assert sagemaker.update_training_job(TrainingJobName="job-1", RemoteDebugConfig=remote)["TrainingJobArn"] == arn
+    with pytest.raises(ClientError, match="profiler is not emulated: ProfilerConfig cannot be updated") as caught:
+        sagemaker.update_training_job(TrainingJobName="job-1", ProfilerConfig={"DisableProfiler": True})
+    assert error_of(caught)[0] == "ValidationException"
+
+
 def test_tags(sagemaker: Any) -> None:
     arn = sagemaker.create_training_job(**REQUEST, Tags=[{"Key": "a", "Value": "1"}])["TrainingJobArn"]
     assert len(sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "b", "Value": "2"}])["Tags"]) == 2

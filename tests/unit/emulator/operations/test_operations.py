@@ -17,6 +17,7 @@ def test_the_operations_that_there_are() -> None:
         "AddTags",
         "CreateTrainingJob",
         "DeleteTags",
+        "DeleteTrainingJob",
         "DescribeProcessingJob",
         "DescribeTrainingJob",
         "ListProcessingJobs",
@@ -24,6 +25,7 @@ def test_the_operations_that_there_are() -> None:
         "ListTrainingJobs",
         "StopProcessingJob",
         "StopTrainingJob",
+        "UpdateTrainingJob",
     ]
 
 

@@ -348,6 +348,70 @@ def test_name_taken_unknown_job_bad_name_and_no_data(room: Room) -> None:
         room.jobs.add_tags("arn:x", [])
 
 
+def test_a_deleted_job_is_gone_and_its_name_is_free(room: Room) -> None:
+    rules = [room.rule("R", "pass")]
+    tags = [{"Key": "a", "Value": "1"}]
+    request = room.request(
+        script="print('first')", DebugHookConfig=room.hook(), DebugRuleConfigurations=rules, Tags=tags
+    )
+    for _ in range(2):
+        done = room.run(request)
+        assert done["TrainingJobStatus"] == "Completed"
+        rule = done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationJobArn"]
+        room.jobs.delete_training_job(REGION, "job")
+        for call in (room.jobs.get_training_job, room.jobs.stop_training_job):
+            with pytest.raises(ValidationException, match="not found"):
+                call(REGION, "job")
+        for arn in (done["TrainingJobArn"], rule):
+            with pytest.raises(ResourceNotFound):
+                room.jobs.list_tags(arn)
+    with pytest.raises(ResourceNotFound):
+        room.jobs.delete_training_job(REGION, "job")
+    assert room.jobs.list_processing_jobs(REGION, {})[0] == []
+
+
+def test_what_has_not_ended_is_not_deleted(room: Room) -> None:
+    rules = [room.rule("R", "wait")]
+    script = "time.sleep(600)"
+    room.jobs.create_training_job(
+        REGION, room.request(script=script, DebugHookConfig=room.hook(), DebugRuleConfigurations=rules)
+    )
+    room.wait_for_stage("Training")
+    with pytest.raises(ResourceInUse, match=r"^The request was rejected because the training job is in status InProg"):
+        room.jobs.delete_training_job(REGION, "job")
+    room.jobs.stop_training_job(REGION, "job")
+    room.wait()
+    room.jobs.delete_training_job(REGION, "job")
+
+
+def test_a_rule_that_still_judges_keeps_its_job(room: Room) -> None:
+    rules = [room.rule("R", "wait")]
+    room.jobs.create_training_job(REGION, room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=rules))
+    room.wait_for_stage("Completed")
+    with pytest.raises(ResourceInUse, match="rule R is in status InProgress"):
+        room.jobs.delete_training_job(REGION, "job")
+    name = room.jobs.list_processing_jobs(REGION, {})[0][0].name
+    room.jobs.stop_processing_job(REGION, name)
+    room.wait()
+    room.jobs.delete_training_job(REGION, "job")
+
+
+def test_an_update_is_described_until_the_job_ends(room: Room) -> None:
+    changes = {"ResourceConfig": {"KeepAlivePeriodInSeconds": 60}, "RemoteDebugConfig": {"EnableRemoteDebug": True}}
+    with pytest.raises(ResourceNotFound):
+        room.jobs.update_training_job(REGION, "job", changes)
+    room.jobs.create_training_job(REGION, room.request(script="time.sleep(600)"))
+    room.wait_for_stage("Training")
+    room.jobs.update_training_job(REGION, "job", changes)
+    room.jobs.stop_training_job(REGION, "job")
+    done = room.wait()
+    assert done["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
+    assert done["ResourceConfig"]["InstanceType"] == "ml.m5.large"
+    assert done["ResourceConfig"]["KeepAlivePeriodInSeconds"] == 60
+    with pytest.raises(ValidationException, match="in status Stopped"):
+        room.jobs.update_training_job(REGION, "job", changes)
+
+
 def test_listing_goes_through_pages(room: Room) -> None:
     for name in ("a1", "a2", "b1"):
         room.run(room.request(name, script=""))

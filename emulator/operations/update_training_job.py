@@ -1,0 +1,29 @@
+"""UpdateTrainingJob."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import ValidationException
+
+if TYPE_CHECKING:
+    from emulator.operations.context import Context, Request, Response
+
+
+def update_training_job(request: Request, context: Context) -> Response:
+    """Change RemoteDebugConfig and ResourceConfig.KeepAlivePeriodInSeconds of a job that has not ended.
+
+    Raises:
+        ResourceNotFound: there is no such job.
+        ValidationException: it has ended, or the request is about the profiler.
+    """
+    profiler = [name for name in ("ProfilerConfig", "ProfilerRuleConfigurations") if name in request]
+    if profiler:
+        raise ValidationException(
+            f"The profiler is not emulated: {' and '.join(profiler)} cannot be updated. Leave it out."
+        )
+    changes: dict[str, Any] = {
+        name: request[name] for name in ("ResourceConfig", "RemoteDebugConfig") if name in request
+    }
+    job = context.jobs.update_training_job(context.region, request["TrainingJobName"], changes)
+    return {"TrainingJobArn": context.jobs.describe_training_job(job)["TrainingJobArn"]}
