@@ -8,6 +8,8 @@ from smdebug.capture.saving_plan import SavingPlan
 from smdebug.config.collection_setup import fill_in, selects_nothing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from smdebug.capture.framework import Framework
     from smdebug.config.collection_manager import CollectionManager
 
@@ -59,6 +61,10 @@ class SavedCollections:
             if check and selects_nothing(collection) and collection.name not in framework.default_collections:
                 framework.refuse_collection(collection)
             fill_in(collection, framework.save_config, framework.reduction_config)
+
+    def include_names(self, collection_name: str, tensor_names: Iterable[str]) -> None:
+        """Put tensors into a built-in collection by name: no regex tells what they are."""
+        self.manager.get(collection_name).add_tensor_name(list(tensor_names))
 
     def add_tensor(self, collection_name: str, tensor_name: str) -> None:
         """Make a tensor part of a collection, which is made if it is missing."""

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from smdebug.barrier import guarded
-from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.collection import Collection, CollectionManager
 from smdebug.tensorflow.keras_in_use import IS_KERAS_3, keras
-from smdebug.tensorflow.steps.model_names import ModelNames, get_optimizer_variables, is_bias
+from smdebug.tensorflow.steps.model_names import ModelNames, get_optimizer_variables
 from smdebug.tensorflow.steps.registered_models import RegisteredModels
 from smdebug.tensorflow.steps.step_functions import FUNCTIONS, StepFunctions, Values
 from smdebug.tensorflow.steps.tape import TapeCapture, wrap_optimizer, wrap_tape
@@ -22,7 +21,7 @@ from smdebug.tensorflow.tensorflow_hook import TensorflowHook
 from smdebug.tensorflow.workers import trains_with_other_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from smdebug.capture.saving_plan import StepPlan
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "KerasHook"]
 
@@ -44,8 +43,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         keras.callbacks.Callback.__init__(self)
         self._functions: dict[int, tuple[ModelNames, StepFunctions]] = {}
         self._wants: dict[tuple[int, StepPlan], Wants] = {}
-        self.tape_capture = TapeCapture(self)
-        self.registered = RegisteredModels()
+        self.tape_capture = TapeCapture(self.recorder, self._get_wants)
         self._wraps_tapes = False
         is_on_tensorflow = keras.backend.backend() == "tensorflow"
         self._looks_into_steps = is_on_tensorflow and IS_KERAS_3
@@ -91,7 +89,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
     def register_model(self, model: Any) -> None:
         """Show the layers of a model that a loop of the script's own trains, its inputs and its predictions."""
-        self.registered.add(model)
+        self.tape_capture.models.add(model)
 
     @guarded("a value given to record_tensor_value")
     def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
@@ -163,55 +161,6 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             self._waits_for_logs = False
             self._save_step(self._get_functions(self.model)[0], self.mode, batch, logs, {})
 
-    # Called for tapes; in a function that TensorFlow has compiled, as a call out of it.
-
-    @property
-    def is_saving(self) -> bool:
-        """Whether the present step saves something."""
-        return self.recorder.plan is not None
-
-    def begin_tape_step(self) -> bool:
-        """Begin a step of a loop of the script's own; tell whether something is due at it."""
-        self._begin_tape_step()
-        return self.is_saving
-
-    @guarded("a step")
-    def _begin_tape_step(self) -> None:
-        self.recorder.plan = None
-        self.recorder.change_mode(ModeKeys.TRAIN)
-        self.recorder.begin()
-
-    @guarded("values of a step")
-    def save_tape_values(self, values: Values) -> None:
-        """Save what a step of the script's own shows."""
-        for name, value in values.items():
-            self.recorder.save(name, value)
-
-    def include_tape_names(self, values: Iterable[str], weights: Iterable[str]) -> None:
-        """Put a loop's losses and weights into their collections."""
-        self._include_names(CollectionKeys.LOSSES, [name for name in values if name.startswith("loss")])
-        self._include_names(CollectionKeys.WEIGHTS, [name for name in weights if not is_bias(name)])
-
-    def include_optimizer_names(self, names: Iterable[str]) -> None:
-        """Put an optimizer's variables into their collection."""
-        self._include_names(CollectionKeys.OPTIMIZER_VARIABLES, names)
-
-    def may_save(self, name: str) -> bool:
-        """Tell whether the tensor is saved at any step."""
-        return any(collection.matches(name) for collection in self.recorder.collections.get_plan().saved)
-
-    def get_tape_wants(self) -> Wants:
-        """Return what registered models are to show: at this step, or in a function that is traced for all steps."""
-        if self.registered.model is None:
-            return Wants()
-        if self.registered.refresh():
-            self._wants.clear()
-        plan = self.recorder.plan
-        if plan is None or not tf.executing_eagerly():
-            saved = self.recorder.collections.get_plan().saved
-            plan = StepPlan(saved, saved)
-        return self._get_wants(self.registered, plan)
-
     def leave_step(self) -> None:
         """Let go of the layers of a tape's step."""
         self.tape_capture.end_step()
@@ -256,12 +205,14 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         names.is_listed = True
         if names.is_empty:
             get_logger().warning("The model %s has no weights: its other values are saved.", names.model.name)
-        self._include_names(CollectionKeys.WEIGHTS, names.get_weight_names())
-        self._include_names(CollectionKeys.GRADIENTS, names.gradients.values())
+        self.recorder.collections.include_names(CollectionKeys.WEIGHTS, names.get_weight_names())
+        self.recorder.collections.include_names(CollectionKeys.GRADIENTS, names.gradients.values())
 
     def _get_wants(self, names: ModelNames | RegisteredModels, plan: StepPlan) -> Wants:
         if not self._looks_into_steps:
             return Wants()
+        if isinstance(names, RegisteredModels) and names.refresh():
+            self._wants.clear()
         key = (id(names), plan)
         wants = self._wants.get(key)
         if wants is None:
@@ -291,15 +242,17 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             return
         numbers = {f"{prefix}{name}": value for name, value in logs.items()}
         losses = [name for name in numbers if "loss" in name]
-        self._include_names(CollectionKeys.LOSSES, losses)
+        self.recorder.collections.include_names(CollectionKeys.LOSSES, losses)
         metrics = {**numbers, f"{prefix}batch": batch}
-        self._include_names(CollectionKeys.METRICS, [name for name in metrics if name not in losses])
+        self.recorder.collections.include_names(
+            CollectionKeys.METRICS, [name for name in metrics if name not in losses]
+        )
         for name, value in metrics.items():
             array = self.recorder.tensors.to_array(value)
             self.recorder.save(name, array.reshape(1) if array.ndim == 0 else array)
 
     def _save_optimizer(self, optimizer: Any) -> None:
         variables = get_optimizer_variables(optimizer)
-        self.include_optimizer_names(variables)
+        self.recorder.collections.include_names(CollectionKeys.OPTIMIZER_VARIABLES, variables)
         for name, variable in variables.items():
             self.recorder.save(name, variable)

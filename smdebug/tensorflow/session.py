@@ -68,13 +68,13 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
             if gradient is not None:
                 # A gradient of few rows is two tensors in the graph; its values are what is saved.
                 tensor = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
-                self._include_names(CollectionKeys.GRADIENTS, [tensor.name])
+                self.recorder.collections.include_names(CollectionKeys.GRADIENTS, [tensor.name])
 
     @guarded("optimizer variables")
     def set_optimizer_variables(self, optimizer_variables: Any) -> None:
         """Say which variables of the graph are an optimizer's."""
         names = [get_name(variable) for variable in tf.nest.flatten(optimizer_variables)]
-        self._include_names(CollectionKeys.OPTIMIZER_VARIABLES, names)
+        self.recorder.collections.include_names(CollectionKeys.OPTIMIZER_VARIABLES, names)
 
     @guarded("a tensor given to add_to_collection")
     def add_to_collection(self, collection_name: str, variable: Any) -> None:
@@ -92,8 +92,12 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         optimizer_names = self.collection_manager.get(CollectionKeys.OPTIMIZER_VARIABLES).tensor_names
         for name in self._graph.trainable:
             if name not in optimizer_names:
-                self._include_names(CollectionKeys.BIASES if is_bias(name) else CollectionKeys.WEIGHTS, [name])
-        self._include_names(CollectionKeys.LOSSES, [tensor.name for tensor in v1.losses.get_losses()])
+                self.recorder.collections.include_names(
+                    CollectionKeys.BIASES if is_bias(name) else CollectionKeys.WEIGHTS, [name]
+                )
+        self.recorder.collections.include_names(
+            CollectionKeys.LOSSES, [tensor.name for tensor in v1.losses.get_losses()]
+        )
         self.recorder.collections.forget_plan()
 
     def after_create_session(self, session: Any, coord: Any) -> None:

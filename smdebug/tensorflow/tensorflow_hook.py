@@ -11,8 +11,6 @@ from smdebug.tensorflow.tensor_writer import TensorflowTensorWriter
 from smdebug.tensorflow.workers import get_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from smdebug.writing.run_writer import Worker
 
 
@@ -51,7 +49,3 @@ class TensorflowHook(BaseHook):
     def get_worker(self) -> Worker:
         """Return which of the processes that train together this one is."""
         return get_worker()
-
-    def _include_names(self, collection_name: str, names: Iterable[str]) -> None:
-        """Put tensors into a built-in collection by name: no regex tells what they are."""
-        self.collection_manager.get(collection_name).add_tensor_name(list(names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch.nn import functional
@@ -13,7 +13,6 @@ from torch.nn.modules.loss import _Loss
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from smdebug.pytorch.hook import Hook
 
 # Functions by the module that does the same: a loss has one name, whichever way the script computes it.
 FUNCTIONAL_LOSSES = {
@@ -42,10 +41,17 @@ FUNCTIONAL_LOSSES = {
 _INPUT_KEYWORDS = ("input", "target")
 
 
+class TakesLosses(Protocol):
+    """A hook, as far as losses need it."""
+
+    def record_loss(self, name: str, inputs: object, result: object) -> None:
+        """Save what went into a loss and came out of it."""
+
+
 class FunctionalLosses:
     """Gives the result of every loss to a hook; of a loss that calls others, its own only."""
 
-    def __init__(self, get_hook: Callable[[], Hook | None]) -> None:
+    def __init__(self, get_hook: Callable[[], TakesLosses | None]) -> None:
         """Take what returns the hook, None while there is none."""
         self._get_hook = get_hook
         self._call_of_modules: Callable[..., Any] | None = None

@@ -14,14 +14,21 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from smdebug.barrier import guarded
+from smdebug.capture.saving_plan import StepPlan
+from smdebug.config.collection_keys import CollectionKeys
 from smdebug.logger import get_logger
-from smdebug.tensorflow.steps.model_names import get_gradient_name, get_optimizer_variables, get_path
+from smdebug.mode_keys import ModeKeys
+from smdebug.tensorflow.steps.caller import is_inside_keras_loop
+from smdebug.tensorflow.steps.model_names import get_gradient_name, get_optimizer_variables, get_path, is_bias
+from smdebug.tensorflow.steps.registered_models import RegisteredModels
 from smdebug.tensorflow.steps.taps import Collector, tapped_classes
-from smdebug.tensorflow.untouched.caller import is_inside_keras_loop
+from smdebug.tensorflow.steps.wants import Wants
 from smdebug.tensorflow.values import is_value, to_dense
 
 if TYPE_CHECKING:
-    from smdebug.tensorflow.keras import KerasHook
+    from collections.abc import Callable
+
+    from smdebug.capture.recorder import StepRecorder
 
 
 class TracedStep:
@@ -49,16 +56,23 @@ class _Recording(threading.local):
 
 
 class TapeCapture:
-    """What the tapes and optimizers of a loop give to a hook."""
+    """Saves what the tapes and optimizers of a loop show.
 
-    def __init__(self, hook: KerasHook) -> None:
-        self._hook = hook
+    Attributes:
+        models: those of which layers, inputs and predictions are shown too.
+    """
+
+    def __init__(self, recorder: StepRecorder, get_wants: Callable[[RegisteredModels, StepPlan], Wants]) -> None:
+        """Take what saves steps, and what tells what models are to show by a plan."""
+        self.models = RegisteredModels()
+        self._recorder = recorder
+        self._get_wants = get_wants
         self._recording = _Recording()
         self._said_xla = False
 
     def report_loss(self, lost: str, error: Exception) -> None:
         """Say once what was lost."""
-        self._hook.report_loss(lost, error)
+        self._recorder.report_loss(lost, error)
 
     # Called for a tape.
 
@@ -75,7 +89,7 @@ class TapeCapture:
             return
         if tf.executing_eagerly():
             self._recording.traced = None
-            if self._hook.begin_tape_step():
+            if self._begin_step():
                 self._collect()
         else:
             self._begin_traced()
@@ -93,11 +107,13 @@ class TapeCapture:
             return
         values = self._get_loss(target) | self._get_gradients(sources, gradients)
         variables = [source for source in tf.nest.flatten(sources) if is_variable(source)]
-        variables += [found for found in self._hook.registered.variables if not any(found is one for one in variables)]
+        variables += [found for found in self.models.variables if not any(found is one for one in variables)]
         weights = {f"weights/{get_path(variable)}:0": variable for variable in variables}
         if self._recording.collector is not None:
             values |= self._recording.collector.get_values()
-        self._hook.include_tape_names(values, weights)
+        collections = self._recorder.collections
+        collections.include_names(CollectionKeys.LOSSES, [name for name in values if name.startswith("loss")])
+        collections.include_names(CollectionKeys.WEIGHTS, [name for name in weights if not is_bias(name)])
         self._hand_over(values, weights)
 
     @guarded("optimizer variables")
@@ -106,7 +122,7 @@ class TapeCapture:
         if not self._is_wanted():
             return
         variables = get_optimizer_variables(optimizer)
-        self._hook.include_optimizer_names(variables)
+        self._recorder.collections.include_names(CollectionKeys.OPTIMIZER_VARIABLES, variables)
         self._hand_over({}, variables)
 
     def end_step(self) -> None:
@@ -114,19 +130,54 @@ class TapeCapture:
         self._recording.collector = None
         self._recording.taps.close()
 
-    # How values come to the hook.
+    # How values come to a step's file; in a function that TensorFlow has compiled, by calls out of it.
+
+    @property
+    def _is_saving(self) -> bool:
+        return self._recorder.plan is not None
+
+    def _begin_step(self) -> bool:
+        """Begin a step of a loop of the script's own; tell whether something is due at it."""
+        self._begin_recorded_step()
+        return self._is_saving
+
+    @guarded("a step")
+    def _begin_recorded_step(self) -> None:
+        self._recorder.plan = None
+        self._recorder.change_mode(ModeKeys.TRAIN)
+        self._recorder.begin()
+
+    @guarded("values of a step")
+    def _save(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            self._recorder.save(name, value)
+
+    def _find_wants(self) -> Wants:
+        """Return what models are to show: at this step, or in a function that is traced for all steps."""
+        if self.models.model is None:
+            return Wants()
+        plan = self._recorder.plan
+        if plan is None or not tf.executing_eagerly():
+            saved = self._recorder.collections.get_plan().saved
+            plan = StepPlan(saved, saved)
+        return self._get_wants(self.models, plan)
 
     def _hand_over(self, values: dict[str, Any], variables: dict[str, Any]) -> None:
         if tf.executing_eagerly():
-            self._hook.save_tape_values(values | variables)
+            self._save(values | variables)
             return
         traced = self._get_traced()
         assert traced is not None
-        wanted = {name: value for name, value in (values | variables).items() if self._hook.may_save(name)}
+        saved = self._recorder.collections.get_plan().saved
+        wanted = {
+            name: value
+            for name, value in (values | variables).items()
+            if any(collection.matches(name) for collection in saved)
+        }
         plain = {name: to_dense(value) for name, value in wanted.items() if name in values}
 
         def save(*arrays: Any) -> bool:
-            self._hook.save_tape_values(dict(zip(wanted, arrays, strict=True)))
+            self._save(dict(zip(wanted, arrays, strict=True)))
             return True
 
         def do() -> Any:
@@ -154,14 +205,14 @@ class TapeCapture:
                     "jit_compile, or train with model.fit, whose compiled steps are captured."
                 )
             return
-        self._recording.traced = TracedStep(graph, tf.numpy_function(self._hook.begin_tape_step, [], tf.bool))
+        self._recording.traced = TracedStep(graph, tf.numpy_function(self._begin_step, [], tf.bool))
         self._collect()
 
     def _collect(self) -> None:
-        wants = self._hook.get_tape_wants()
+        wants = self._find_wants()
         if wants.is_empty:
             return
-        self._recording.collector = Collector(self._hook.registered, wants, self._hook.report_loss)
+        self._recording.collector = Collector(self.models, wants, self.report_loss)
         self._recording.taps.enter_context(tapped_classes())
         self._recording.taps.enter_context(self._recording.collector.active())
 
@@ -169,7 +220,7 @@ class TapeCapture:
         """Tell whether values that the script shows now are to be saved, or may be once the function runs."""
         if not self._recording.is_step:
             return False
-        return self._hook.is_saving if tf.executing_eagerly() else self._get_traced() is not None
+        return self._is_saving if tf.executing_eagerly() else self._get_traced() is not None
 
     def _get_traced(self) -> TracedStep | None:
         """Return the step of the function being traced; what a loop or branch inside it computes is out of reach."""

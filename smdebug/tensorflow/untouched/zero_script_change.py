@@ -79,7 +79,7 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
     @guarded("a step")
     def on_push(self, *, is_new: bool) -> None:
         """Note that a tape records."""
-        from smdebug.tensorflow.untouched.caller import is_inside_keras_loop
+        from smdebug.tensorflow.steps.caller import is_inside_keras_loop
 
         hook = self.hook if is_inside_keras_loop() else self.get_hook(make=is_new)
         if hook is not None:
