@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
 from emulator.jobs.records.training_job import DEFAULT_RUNTIME_SECONDS
 from emulator.jobs.staging.hosts import MAX_HOSTS
+from emulator.jobs.staging.opt_ml import find_taken_path
 
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
@@ -27,6 +28,8 @@ def create_training_job(request: Request, context: Context) -> Response:
     _check_instances(request)
     _check_rules(request)
     _check_channels(request)
+    if taken := find_taken_path(request):
+        raise ValidationException(taken)
     job = context.jobs.create_training_job(context.region, request)
     return {"TrainingJobArn": context.jobs.describe_training_job(job)["TrainingJobArn"]}
 

@@ -43,6 +43,10 @@ _FOLDERS = (
 )
 
 
+# What the service itself writes or reads in /opt/ml: nobody else's files can be there.
+_OWN = ("input", "output/failure", "output/metrics")
+
+
 def find_work_folder(settings: Settings, job_name: str, job_id: str) -> Path:
     """Where the files of a training or processing job are; its name was checked when it was made."""
     return settings.state_dir.absolute() / "jobs" / f"{job_name}-{job_id}"
@@ -88,6 +92,20 @@ class OptMl:
     def files(self) -> JobFolder:
         """What the job wrote, to be read."""
         return JobFolder(self.root, refused=self.refused)
+
+
+def find_taken_path(request: Mapping[str, Any]) -> str | None:
+    """Say which LocalPath of ``request`` is where the service has files of its own; None if none is."""
+    for member in ("DebugHookConfig", "TensorBoardOutputConfig", "CheckpointConfig"):
+        path = (request.get(member) or {}).get("LocalPath") or ""
+        relative = posixpath.relpath(posixpath.normpath(path), TARGET) if path.startswith("/") else ""
+        if any(f"{relative}/".startswith(f"{own}/") or f"{own}/".startswith(f"{relative}/") for own in _OWN):
+            taken = ", ".join(f"{TARGET}/{own}" for own in _OWN)
+            return (
+                f"{member}.LocalPath is {path!r}, which is or holds a folder of the service itself ({taken}). "
+                f"Give a folder such as {TARGET}/checkpoints or {TARGET}/{TENSORS}."
+            )
+    return None
 
 
 def locate_opt_ml(root: Path, request: Mapping[str, Any]) -> OptMl:

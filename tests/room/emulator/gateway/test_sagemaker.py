@@ -212,6 +212,21 @@ def channel_for(group_name: str) -> dict[str, Any]:
             "is for the instance groups b, which ResourceConfig.InstanceGroups does not have; it has: a.",
         ),
         ({"InputDataConfig": [channel_for("b")]}, "ValidationException", "does not have; it has: none."),
+        *(
+            (
+                {member: {place: "s3://bkt/x", "LocalPath": path}},
+                "ValidationException",
+                f"{member}.LocalPath is '{path}'",
+            )
+            for member, place, path in (
+                ("DebugHookConfig", "S3OutputPath", "/opt/ml/input"),
+                ("DebugHookConfig", "S3OutputPath", "//opt/ml/./code/../input/config/"),
+                ("TensorBoardOutputConfig", "S3OutputPath", "/opt/ml/output"),
+                ("TensorBoardOutputConfig", "S3OutputPath", "/opt/ml/output/metrics/sagemaker"),
+                ("CheckpointConfig", "S3Uri", "/opt/ml/input/data/train"),
+                ("CheckpointConfig", "S3Uri", "/opt/ml/output/failure"),
+            )
+        ),
     ],
 )
 def test_what_creation_checks(sagemaker: Any, changes: dict[str, Any], code: str, text: str) -> None:
@@ -219,6 +234,15 @@ def test_what_creation_checks(sagemaker: Any, changes: dict[str, Any], code: str
         sagemaker.create_training_job(**{**REQUEST, **changes})
     assert error_of(caught)[0] == code
     assert text in error_of(caught)[1]
+
+
+@pytest.mark.parametrize(
+    "path", ["/opt/ml/inputs", "/opt/ml/output/tensors", "/opt/ml/output/data", "/opt/ml/checkpoints"]
+)
+def test_a_local_path_beside_the_services_own_is_taken(sagemaker: Any, path: str) -> None:
+    name = f"local-path-{path.rpartition('/')[2]}"
+    job = REQUEST | {"TrainingJobName": name, "CheckpointConfig": {"S3Uri": "s3://bkt/c", "LocalPath": path}}
+    assert sagemaker.create_training_job(**job)["TrainingJobArn"].endswith(name)
 
 
 ONLY_SPOT = "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"
