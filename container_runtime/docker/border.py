@@ -27,7 +27,7 @@ _LOCAL_ENGINE = "unix:///var/run/docker.sock"
 
 
 def connect() -> docker.APIClient:
-    """A client of the engine that ``DOCKER_HOST`` names, or of the local one, after it has answered.
+    """Return a client of the engine that ``DOCKER_HOST`` names, or of the local one, after it has answered.
 
     Raises:
         EngineUnavailableError: it does not answer.
@@ -43,7 +43,7 @@ def connect() -> docker.APIClient:
 
 
 def build_url(api: docker.APIClient, path: str) -> str:
-    """Address of a part of the engine's API that the client has no method for, or one that does too much."""
+    """Return the address of a part of the engine's API that the client has no method for, or one that does too much."""
     return f"{api.base_url}/v{api.api_version}{path}"
 
 
@@ -64,7 +64,7 @@ def is_read_timeout(exc: BaseException) -> bool:
 
 @contextmanager
 def translated(doing: str, *, start: bool = False) -> Iterator[None]:
-    """The one border: errors of the engine, its client and the connection become this package's.
+    """Turn errors of the engine, its client and the connection into this package's: the one border.
 
     Args:
         doing: what was tried, for the message.

@@ -61,7 +61,7 @@ class Build:
 
 
 def plan_builds(catalogue: ImageCatalogue, root: Path = ROOT) -> list[Build]:
-    """Name and key of every image, from its definition and the files of smdebug below ``root``."""
+    """Return name and key of every image, from its definition and the files of smdebug below ``root``."""
     smdebug_key = key_of_contents(collect_smdebug(root))
     builds = []
     for definition in catalogue:
@@ -75,7 +75,7 @@ def plan_builds(catalogue: ImageCatalogue, root: Path = ROOT) -> list[Build]:
 
 
 def find_stale(api: docker.APIClient, builds: Iterable[Build]) -> list[Build]:
-    """The builds that the engine does not have, or has with another key."""
+    """Return the builds that the engine does not have, or has with another key."""
     return [build for build in builds if build.key != _key_of_image(api, build.name)]
 
 
@@ -234,7 +234,7 @@ def _remove_image(api: docker.APIClient, name: str) -> None:
 
 
 def find_size(api: docker.APIClient, name: str) -> int | None:
-    """Bytes of an image, or None where the engine does not have it."""
+    """Return the bytes of an image, or None where the engine does not have it."""
     found: list[dict[str, Any]] = api.images(name)
     return int(found[0]["Size"]) if found else None
 

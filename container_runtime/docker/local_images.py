@@ -26,7 +26,7 @@ _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def missing_images(catalogue: ImageCatalogue) -> list[str]:
-    """Names of the images of ours of which the engine has no build, up to date or not.
+    """Return the names of the images of ours of which the engine has no build, up to date or not.
 
     Raises:
         EngineUnavailableError: no engine answers.
@@ -68,7 +68,7 @@ class LocalImages:
         self._resolving = threading.Lock()
 
     def resolve(self, image: str) -> LocalImage:
-        """The image for a requested name. The first resolution of an unknown one pulls it, which may take minutes.
+        """Return the image for a requested name. One that is not known yet is pulled, which may take minutes.
 
         Raises:
             ImageNotFoundError: nothing local fits and nothing can be pulled.

@@ -99,7 +99,7 @@ class ImageDefinition:
 
 
 def note_on_version(definition: ImageDefinition, requested: ImageName) -> str | None:
-    """What to tell a job that asked for another version than ``definition`` holds; None when it did not."""
+    """Return what to tell a job that asked for another version than ``definition`` holds; None when it did not."""
     if requested.digest is not None:
         return f"The request pins {requested.digest}; {definition.name} as built here runs in its place."
     if definition.version is None or requested.tag is None or not _VERSION_TAG.search(requested.tag):
@@ -149,7 +149,7 @@ class ImageCatalogue:
         return tuple(sorted(self._by_repository))
 
     def find(self, image: str) -> tuple[ImageDefinition, str | None] | None:
-        """The definition that answers to ``image`` and a note on what differs, or None.
+        """Return the definition that answers to ``image`` and a note on what differs, or None.
 
         Raises:
             ImageNotFoundError: ``image`` cannot be an image's name.
@@ -159,7 +159,7 @@ class ImageCatalogue:
         return None if definition is None else (definition, note_on_version(definition, requested))
 
     def resolve(self, image: str) -> ResolvedImage | None:
-        """The local Docker image for ``image``, whether built or not; None when it is none of ours.
+        """Return the local Docker image for ``image``, whether built or not; None when it is none of ours.
 
         Raises:
             ImageNotFoundError: ``image`` cannot be an image's name.
@@ -172,7 +172,7 @@ class ImageCatalogue:
 
 
 def local_name(definition: ImageDefinition, namespace: str = NAMESPACE) -> str:
-    """The Docker name under which the newest build of ``definition`` is found."""
+    """Return the Docker name under which the newest build of ``definition`` is found."""
     return f"{namespace}/{definition.name}:latest"
 
 

@@ -14,14 +14,14 @@ _SMDEBUG_VERSION = "1.0.34+emulator"
 
 
 def locate_cache() -> Path:
-    """Where wheels and environments are kept: ``.cache`` of a checkout, else a folder of the user's caches."""
+    """Return where wheels and environments are kept: ``.cache`` of a checkout, else a folder of the user's caches."""
     if (ROOT / "pyproject.toml").is_file() and (ROOT / "Makefile").is_file():
         return ROOT / ".cache"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "smdebug-emulator")
 
 
 def collect_smdebug(root: Path = ROOT) -> dict[str, Path | bytes]:
-    """What a site-packages folder has to hold for smdebug to be installed in it: files and folders by their names.
+    """Return the files and folders, by name, that make up an installed smdebug in a site-packages folder.
 
     The metadata satisfies a script's ``requirements.txt`` that lists the original ``smdebug``, which pip would
     otherwise install over these files. It has no ``RECORD``: pip refuses to replace what it cannot take away.

@@ -30,14 +30,14 @@ _PYTHONS = frozenset({"python", "python3"})
 
 
 def find_program(name: str, python: str, path: str) -> str | None:
-    """The file to run for a command's first word; ``python`` is always the environment's."""
+    """Return the file to run for a command's first word; ``python`` is always the environment's."""
     return python if name in _PYTHONS else shutil.which(name, path=path)
 
 
 def wrap_start(
     definitions: Path, image: str, argv: Sequence[str], environment: Mapping[str, str], cache: Path
 ) -> tuple[list[str], dict[str, str]]:
-    """Command and environment of a process that builds the image's environment first and then becomes ``argv``."""
+    """Return argv and environment of a process that builds the image's environment, then becomes ``argv``."""
     # The process runs in a folder of the container's, with nothing of this process's own path.
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from {__name__} import main; main()"
     for_pip = {name: value for name, value in os.environ.items() if _FOR_PIP.fullmatch(name)}

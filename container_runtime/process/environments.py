@@ -93,7 +93,7 @@ def _is_met(requirement: str) -> bool:
 
 
 def locate_environment(definition: ImageDefinition, cache: Path | None = None) -> OwnEnvironment:
-    """Where the environment of an image is, or will be."""
+    """Return where the environment of an image is, or will be."""
     requirements_key = key_of_requirements(definition.requirements, _choose_version(definition))
     parts = [_FORM, requirements_key, platform.python_implementation(), str(ROOT), str(definition.with_smdebug)]
     parts += [
@@ -176,12 +176,12 @@ def _link(environment: OwnEnvironment, definition: ImageDefinition) -> None:
 
 
 def _choose_version(definition: ImageDefinition) -> str:
-    """Version of Python for an image's environment: this interpreter's, unless its wheels are for one only."""
+    """Return the version of Python for an image's environment: this one's, unless its wheels are for one only."""
     return definition.python or f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def _find_interpreter(version: str) -> str:
-    """This interpreter if it is of the version, else the machine's one."""
+    """Return this interpreter if it is of the version, else the machine's one."""
     if sys.version_info[:2] == tuple(int(part) for part in version.split(".")):
         return sys.executable
     found = shutil.which(f"python{version}")

@@ -97,7 +97,7 @@ class LocalProcesses:
         return ResolvedImage(requested=image, local=definition.name, note=note)
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
-        """The path on the host: there are no mounts."""
+        """Return the path on the host: there are no mounts."""
         return str(mount.source / relative)
 
     def start(self, spec: ContainerSpec) -> str:

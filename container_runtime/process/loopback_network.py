@@ -97,7 +97,7 @@ def _draw_range(taken: set[str]) -> str:
 
 
 def draw_port(taken: Collection[int] = ()) -> int:
-    """A TCP port of this machine that is free, and none of those that are taken by who has not started yet.
+    """Draw a free TCP port of this machine that is none of ``taken``, whose owners may not have started yet.
 
     Raises:
         NetworkExhaustedError: there is none.

@@ -193,6 +193,6 @@ def _kill_marked(process: Path, marks: set[bytes]) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A record that a runtime or a supervisor wrote."""
+    """Read a record that a runtime or a supervisor wrote."""
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return record

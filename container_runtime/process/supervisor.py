@@ -78,7 +78,7 @@ class LineLog:
 
 
 def cut(line: bytes) -> list[bytes]:
-    """The line in pieces of at most MAX_LINE_BYTES."""
+    """Cut a line into pieces of at most MAX_LINE_BYTES."""
     return [line[start : start + MAX_LINE_BYTES] for start in range(0, len(line), MAX_LINE_BYTES)] or [line]
 
 
@@ -364,7 +364,7 @@ def guard() -> None:
 
 
 def argv_text(argv: list[str]) -> str:
-    """The program, for a message."""
+    """Name the program, for a message."""
     return argv[0] if argv else "(no command)"
 
 

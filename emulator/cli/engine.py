@@ -10,7 +10,7 @@ from emulator.cli.running import fail
 
 @click.group()
 def engine() -> None:
-    """The Docker engine of this machine: which answers, or start one."""
+    """Show or start the Docker engine of this machine."""
 
 
 @engine.command("status")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def images() -> None:
-    """The images that jobs run in, and for local processes the virtual environments in their place."""
+    """Show or build what jobs run in: images, or virtual environments in their place."""
 
 
 @images.command("list")

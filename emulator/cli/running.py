@@ -24,7 +24,7 @@ state_dir_option = click.option(
 
 
 def read_settings(state_dir: Path | None) -> Settings:
-    """The environment's settings, with the state folder that the command was given; ends the command if one is bad."""
+    """Return the environment's settings, with the state folder that was given; end the command if one is bad."""
     try:
         settings = settings_from_environment()
     except StartupError as error:
@@ -33,7 +33,7 @@ def read_settings(state_dir: Path | None) -> Settings:
 
 
 def find_running(settings: Settings) -> RunningEmulator:
-    """The emulator that runs on the state folder; ends the command if there is none."""
+    """Return the emulator that runs on the state folder; end the command if there is none."""
     record = find_running_emulator(settings.state_dir)
     if record is None:
         fail(
@@ -44,7 +44,7 @@ def find_running(settings: Settings) -> RunningEmulator:
 
 
 def build_client_factory(endpoint_url: str, region: str) -> ClientFactory:
-    """A function that makes a boto3 client of the emulator for a service's name."""
+    """Return a function that makes a boto3 client of the emulator for a service's name."""
     import boto3
 
     credentials = Settings().container_credentials

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.group("stop-handler")
 def stop_handler() -> None:
-    """The function that stops a training job when one of its rules finds an issue."""
+    """Set up a function that stops a training job when one of its rules finds an issue."""
 
 
 @stop_handler.command("deploy")

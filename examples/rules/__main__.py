@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import boto3
 from rich.console import Console
 
 from examples.rules.job import Example, build_request, find_examples
+from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.demo.training_job import stage_digits
 from sdk_compat.emulator_process import EmulatorProcess
 
@@ -42,10 +42,7 @@ def main() -> int:
     ):
         console.print(f"[dim]{emulator.first_line}[/dim]")
 
-        def client(service: str) -> Any:
-            keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-            return boto3.client(service, endpoint_url=emulator.endpoint_url, region_name="us-east-1", **keys)
-
+        client = EmulatorSession(emulator.endpoint_url).client
         sagemaker, s3 = client("sagemaker"), client("s3")
         stage_digits(s3)
         for name in arguments.names or examples:

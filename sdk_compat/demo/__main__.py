@@ -191,7 +191,7 @@ def print_table(sagemaker: Any, observed: dict[str, Observed], output: Path) -> 
 
 
 def find_step(rule: dict[str, Any]) -> str:
-    """The step that a rule's words name, or a dash."""
+    """Return the step that a rule's words name, or a dash."""
     found = re.search(r"at step (\d+)", rule.get("StatusDetails", ""))
     return found.group(1) if found else "-"
 

@@ -33,7 +33,7 @@ def stage_inputs(s3: Any) -> None:
 
 
 def build_request(name: str, hyperparameters: dict[str, Any]) -> dict[str, Any]:
-    """The request that trains the digits under the rules VanishingGradient and LossNotDecreasing."""
+    """Return the request that trains the digits under the rules VanishingGradient and LossNotDecreasing."""
     return build_training_job(
         name,
         image=TRAINING_IMAGE,

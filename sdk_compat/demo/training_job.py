@@ -39,12 +39,12 @@ def stage_source(s3: Any, name: str, files: Iterable[Path], bucket: str = BUCKET
 
 
 def locate_source(name: str, bucket: str = BUCKET) -> str:
-    """The URI of a source bundle."""
+    """Return the URI of a source bundle."""
     return f"s3://{bucket}/source/{name}/sourcedir.tar.gz"
 
 
 def build_script_mode(source: str, script: str, hyperparameters: Mapping[str, Any]) -> dict[str, str]:
-    """HyperParameters that run a script of a source bundle, with the given ones as its arguments."""
+    """Return HyperParameters that run a script of a source bundle, with the given ones as its arguments."""
     script_mode = {
         "sagemaker_program": script,
         "sagemaker_submit_directory": source,
@@ -55,7 +55,7 @@ def build_script_mode(source: str, script: str, hyperparameters: Mapping[str, An
 
 
 def build_channels(uris: Mapping[str, str], content_type: str | None = None) -> list[dict[str, Any]]:
-    """InputDataConfig of the prefixes of S3 that a job's channels hold, by the channels' names."""
+    """Return InputDataConfig of the prefixes of S3 that a job's channels hold, by the channels' names."""
     typed = {} if content_type is None else {"ContentType": content_type}
     return [
         {"ChannelName": name, **typed, "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}}
@@ -76,7 +76,7 @@ def build_training_job(
     bucket: str = BUCKET,
     seconds: int = 600,
 ) -> dict[str, Any]:
-    """The request of a training on one small instance, all that it leaves in one bucket.
+    """Return the request of a training on one small instance, all that it leaves in one bucket.
 
     Args:
         name: of the job.
@@ -116,7 +116,7 @@ def build_training_job(
 
 
 def build_rule(rule: str, **parameters: str) -> dict[str, Any]:
-    """The DebugRuleConfiguration of a built-in rule."""
+    """Return the DebugRuleConfiguration of a built-in rule."""
     return {
         "RuleConfigurationName": rule,
         "RuleEvaluatorImage": RULES_IMAGE,

@@ -16,7 +16,8 @@ def load_data() -> list[np.ndarray]:
     """Images of 8 x 8 pixels between 0 and 1, and their labels, each in a part to train with and one to test with."""
     digits = load_digits()
     images = (digits.data / 16).astype(np.float32)
-    return train_test_split(images, digits.target.astype(np.float32), test_size=0.25, random_state=0)
+    parts: list[np.ndarray] = train_test_split(images, digits.target.astype(np.float32), test_size=0.25, random_state=0)
+    return parts
 
 
 def main() -> None:

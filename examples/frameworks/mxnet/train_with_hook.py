@@ -42,7 +42,7 @@ def main() -> None:
     trainer = gluon.Trainer(network.collect_params(), "adam", {"learning_rate": 0.01})
 
     hook = make_hook(args.out_dir)
-    hook.get_collection("activations").add_block_tensors(network[0].act)
+    hook.get_collection("activations").add_block_tensors(network[0].act)  # type: ignore[attr-defined]
     hook.register_block(network)
     hook.register_block(loss_function)
 

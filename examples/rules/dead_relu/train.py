@@ -1,5 +1,6 @@
 """Biases that start far below zero: no image reaches the ReLUs' open side, and without output there is no gradient."""
 
+import torch
 from digits import is_cured, load_digits, train
 from torch import nn
 
@@ -12,8 +13,9 @@ class Network(nn.Module):
         self.output = nn.Linear(64, 10)
         nn.init.constant_(self.hidden.bias, first_bias)
 
-    def forward(self, images):
-        return self.output(self.relu(self.hidden(images)))
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.output(self.relu(self.hidden(images)))
+        return scores
 
 
 train(Network(0.1 if is_cured() else -10.0), load_digits(), steps=60)

@@ -13,8 +13,9 @@ class Network(nn.Module):
         self.embedding0 = nn.Embedding(WORDS, 16, padding_idx=0)
         self.output = nn.Linear(16, 2)
 
-    def forward(self, sentences):
-        return self.output(self.embedding0(sentences).mean(dim=1))
+    def forward(self, sentences: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.output(self.embedding0(sentences).mean(dim=1))
+        return scores
 
 
 cured = is_cured()

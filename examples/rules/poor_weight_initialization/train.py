@@ -1,5 +1,6 @@
 """Weights of spread 1 whatever the layer's width: the spread of the activations grows eightfold with every layer."""
 
+import torch
 from digits import is_cured, load_digits, train
 from torch import nn
 
@@ -16,8 +17,9 @@ class Network(nn.Module):
             else:
                 nn.init.normal_(layer.weight)
 
-    def forward(self, images):
-        return self.output(self.relu2(self.linear2(self.relu1(self.linear1(images)))))
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.output(self.relu2(self.linear2(self.relu1(self.linear1(images)))))
+        return scores
 
 
 train(Network(scaled=is_cured()), load_digits(), steps=20)
