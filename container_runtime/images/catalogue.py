@@ -78,6 +78,8 @@ class ImageDefinition:
         environment: what every container of it gets.
         links: files in site-packages that are links to others there, by a pattern; e.g. a library under the name that
             another package looks for.
+        absent: modules that the image does not have and that its toolkit looks for; a process that runs in an
+            interpreter which has them does not find them.
     """
 
     name: str
@@ -91,6 +93,7 @@ class ImageDefinition:
     entrypoint: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
 
     @property
     def programs(self) -> list[Path]:
@@ -191,6 +194,7 @@ def _read_definition(path: Path, root: Path) -> ImageDefinition:
         "entrypoint": list,
         "environment": dict,
         "links": dict,
+        "absent": list,
     }
     for key, value in table.items():
         if key not in known:
@@ -211,6 +215,7 @@ def _read_definition(path: Path, root: Path) -> ImageDefinition:
         entrypoint=tuple(table.get("entrypoint", ())),
         environment=table.get("environment", {}),
         links=table.get("links", {}),
+        absent=tuple(table.get("absent", ())),
     )
 
 

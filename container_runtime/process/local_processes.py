@@ -60,6 +60,14 @@ _OPT_ML = "/opt/ml"
 _STARTING = ".starting-"
 _LOG_POLL_SECONDS = 0.02
 _KILL_SECONDS = 30.0
+# Runs a script as Python itself would, in a process where modules cannot be imported; what it starts is not affected.
+_RUN_WITHOUT_MODULES = """
+import os, runpy, sys
+sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
+sys.argv = sys.argv[2:]
+sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 _SAFE_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
@@ -267,6 +275,15 @@ class LocalProcesses:
                 f"Container {spec.name} ({spec.image}): {argv[0]!r} is no executable file on "
                 f"PATH={environment['PATH']}."
             )
+        if own is None and definition.absent and _is_script_of(Path(program), python):
+            return [
+                str(python),
+                "-c",
+                _RUN_WITHOUT_MODULES,
+                ",".join(definition.absent),
+                program,
+                *argv[1:],
+            ], environment
         return [program, *argv[1:]], environment
 
     def _folder_of(self, container_id: str) -> Path:
@@ -341,6 +358,13 @@ def _build_environment(
         if mount.target.rstrip("/") == _OPT_ML:
             environment["SAGEMAKER_BASE_DIR"] = str(mount.source)
     return environment
+
+
+def _is_script_of(program: Path, python: Path) -> bool:
+    """Whether the file's first line names an interpreter beside ``python``, as that of a command that pip installed."""
+    with program.open("rb") as file:
+        line = file.readline()
+    return line.startswith(b"#!") and Path(os.fsdecode(line[2:].strip())).parent == python.parent
 
 
 def _build_argv(spec: ContainerSpec, definition: ImageDefinition) -> list[str]:
