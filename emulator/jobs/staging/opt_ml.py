@@ -47,6 +47,11 @@ _FOLDERS = (
 _OWN = ("input", "output/failure", "output/metrics")
 
 
+# Containers outlive the emulator, and their clients its restart: these go on for most of a minute, boto3's own five
+# attempts for some seconds.
+_RETRIES = {"AWS_RETRY_MODE": "standard", "AWS_MAX_ATTEMPTS": "10"}
+
+
 def find_work_folder(settings: Settings, job_name: str, job_id: str) -> Path:
     """Where the files of a training or processing job are; its name was checked when it was made."""
     return settings.state_dir.absolute() / "jobs" / f"{job_name}-{job_id}"
@@ -199,16 +204,26 @@ def build_environment(
         **(job.request.get("Environment") or {}),
         "TRAINING_JOB_NAME": job.name,
         "TRAINING_JOB_ARN": job.arn,
-        **build_aws_environment(job.region, settings, endpoint_url),
+        **build_aws_environment(job.region, settings, endpoint_url, job.request.get("Environment")),
         "SMDEBUG_CONFIG_FILE_PATH": configuration("debughookconfig.json"),
         "TENSORBOARD_CONFIG_FILE_PATH": configuration("tensorboardoutputconfig.json"),
         "CHECKPOINT_CONFIG_FILE_PATH": configuration("checkpointconfig.json"),
     }
 
 
-def build_aws_environment(region: str, settings: Settings, endpoint_url: str) -> dict[str, str]:
-    """Build what an AWS client inside a container reads to reach the emulator and nothing else."""
+def build_aws_environment(
+    region: str, settings: Settings, endpoint_url: str, own: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Build what an AWS client inside a container reads to reach the emulator and nothing else.
+
+    Args:
+        region: of the job.
+        settings: whose credentials are given.
+        endpoint_url: of the emulator, as the container reaches it.
+        own: the variables that the request sets; retries are left to it where it names any.
+    """
     return {
+        **(_RETRIES if _RETRIES.keys().isdisjoint(own or {}) else {}),
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
         **settings.container_credentials,

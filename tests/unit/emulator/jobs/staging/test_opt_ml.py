@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
 
 from emulator.jobs.records.failures import RequestFailure
@@ -89,21 +90,31 @@ def test_local_path_outside_opt_ml_is_refused(tmp_path: Path, path: str) -> None
         locate_opt_ml(tmp_path, request)
 
 
+def environment_of(folder: Path, request: dict[str, Any]) -> dict[str, str]:
+    cluster, host = Cluster(list_hosts(request)), list_hosts(request)[0]
+    job = new_training_job("123456789012", "eu-west-1", "id", request, 0)
+    opt_ml, settings = locate_opt_ml(folder, request), Settings(state_dir=folder)
+    return build_environment(opt_ml, job, cluster, host, settings, "http://10.0.0.1:4580", in_container)
+
+
+def test_clients_in_a_container_outlast_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment_of(tmp_path, REQUEST).items():
+        monkeypatch.setenv(name, value)
+    client = boto3.session.Session().client("s3")
+    assert client.meta.config.retries == {"mode": "standard", "total_max_attempts": 10}
+
+
+@pytest.mark.parametrize("own", [{"AWS_RETRY_MODE": "legacy"}, {"AWS_MAX_ATTEMPTS": "1"}])
+def test_retries_are_the_requests_where_it_names_any(tmp_path: Path, own: dict[str, str]) -> None:
+    environment = environment_of(tmp_path, REQUEST | {"Environment": own})
+    assert {name: value for name, value in environment.items() if name in {"AWS_RETRY_MODE", "AWS_MAX_ATTEMPTS"}} == own
+
+
 def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -> None:
     # Where its processes meet is the request's to say.
     own = {"MINE": "1", "MASTER_PORT": "7777"}
     request = REQUEST | {"Environment": {**own, "TRAINING_JOB_NAME": "other", "AWS_ENDPOINT_URL": "http://x"}}
-    job = new_training_job("123456789012", "eu-west-1", "id", request, 0)
-    environment = build_environment(
-        locate_opt_ml(tmp_path, request),
-        job,
-        Cluster(list_hosts(request)),
-        list_hosts(request)[0],
-        Settings(state_dir=tmp_path),
-        "http://10.0.0.1:4580",
-        in_container,
-    )
-    assert environment == {
+    assert environment_of(tmp_path, request) == {
         **own,
         "MASTER_ADDR": "127.0.0.1",
         "GLOO_SOCKET_IFNAME": "lo",
@@ -115,6 +126,8 @@ def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -
         "AWS_ACCESS_KEY_ID": "smdebug-emulator",
         "AWS_SECRET_ACCESS_KEY": "smdebug-emulator",
         "AWS_ENDPOINT_URL": "http://10.0.0.1:4580",
+        "AWS_RETRY_MODE": "standard",
+        "AWS_MAX_ATTEMPTS": "10",
         "SMDEBUG_CONFIG_FILE_PATH": "/opt/ml/input/config/debughookconfig.json",
         "TENSORBOARD_CONFIG_FILE_PATH": "/opt/ml/input/config/tensorboardoutputconfig.json",
         "CHECKPOINT_CONFIG_FILE_PATH": "/opt/ml/input/config/checkpointconfig.json",
