@@ -60,7 +60,7 @@ def test_paths_of_a_readme_are_there(readme):
     folder = (ROOT / readme).parent
     for quoted in find_quoted((ROOT / readme).read_text(encoding="utf-8")):
         first = quoted.partition("/")[0]
-        if "/" in quoted and "<" not in quoted and "*" not in quoted and "{" not in quoted:
+        if first and "/" in quoted and "<" not in quoted and "*" not in quoted and "{" not in quoted:
             inside = (folder / first).exists() or ((ROOT / first).exists() and first in FOLDERS)
             assert not inside or (folder / quoted).exists() or (ROOT / quoted).exists(), quoted
 
