@@ -54,6 +54,7 @@ class ContainerSpec:
         labels: how the container is found again after a restart; ``find`` matches on them.
         memory_bytes: hard limit, or None for no limit.
         shm_bytes: size of /dev/shm, or None for the engine's default.
+        max_processes: processes and threads that it may have at once; the process back end cannot enforce this.
 
     Raises:
         ValueError: a name that no engine takes, a limit that is not positive, a network without a hostname.
@@ -70,12 +71,17 @@ class ContainerSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     memory_bytes: int | None = None
     shm_bytes: int | None = None
+    max_processes: int = 4096
 
     def __post_init__(self) -> None:
         if _NAME.fullmatch(self.name) is None:
             raise ValueError(f"Container name {self.name!r}: use 2 to 128 of a-z, A-Z, 0-9, '_', '.', '-'.")
         if self.network is not None and not self.hostname:
             raise ValueError(f"Container {self.name}: on the network {self.network} it needs a hostname.")
-        for field_name, limit in (("memory_bytes", self.memory_bytes), ("shm_bytes", self.shm_bytes)):
+        for field_name, limit in (
+            ("memory_bytes", self.memory_bytes),
+            ("shm_bytes", self.shm_bytes),
+            ("max_processes", self.max_processes),
+        ):
             if limit is not None and limit <= 0:
                 raise ValueError(f"Container {self.name}: {field_name} is {limit}; give a positive number or None.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import docker.errors
 import requests.exceptions
-from docker.types import LogConfig
+from docker.types import LogConfig, Ulimit
 from docker.types import Mount as EngineMount
 
 from container_runtime.docker.border import (
@@ -50,6 +50,8 @@ INSTANCE_LABEL = "smdebug-emulator.instance"
 
 _OWN_LABELS = {INSTANCE_LABEL, IMAGE_LABEL, KEY_LABEL}
 _KILL_SECONDS = 30.0
+# Two files of this size: what a container has printed is never more than twice as much on the engine's disk.
+_LOG_FILE_SIZE = "1g"
 logger = logging.getLogger(__name__)
 
 
@@ -236,7 +238,10 @@ class DockerEngine:
             mem_limit=spec.memory_bytes,
             memswap_limit=spec.memory_bytes,
             shm_size=spec.shm_bytes,
-            log_config=LogConfig(type="json-file", config={}),
+            pids_limit=spec.max_processes,
+            # A core file would be as large as the process, in a folder that is uploaded.
+            ulimits=[Ulimit(name="core", soft=0, hard=0)],
+            log_config=LogConfig(type="json-file", config={"max-size": _LOG_FILE_SIZE, "max-file": "2"}),
         )
         created = self._api.create_container(
             image.resolved.local,

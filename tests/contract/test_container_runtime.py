@@ -877,6 +877,35 @@ except OSError as exc:
 
 
 @pytest.mark.docker
+def test_docker_container_has_bounds(tmp_path: Path) -> None:
+    """It cannot fill the process table, nor the disk with core files or its log."""
+    from docker import APIClient
+
+    from container_runtime.docker.engine import DockerEngine
+
+    runtime = DockerEngine(f"test-{uuid.uuid4().hex[:12]}")
+    source = """
+import resource, threading, time
+try:
+    for _ in range(200):
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+except RuntimeError:
+    pass
+print(threading.active_count() < 100, resource.getrlimit(resource.RLIMIT_CORE), flush=True)
+"""
+    spec = python(source, max_processes=100)
+    try:
+        assert run(runtime, spec) == (Exit(0), ["True (0, 0)"])
+        with APIClient() as api:
+            log = api.inspect_container(spec.name)["HostConfig"]["LogConfig"]
+        assert log == {"Type": "json-file", "Config": {"max-size": "1g", "max-file": "2"}}
+    finally:
+        for container in runtime.find({}):
+            runtime.remove(container.id)
+        runtime.close()
+
+
+@pytest.mark.docker
 def test_docker_container_of_another_user_has_a_home(tmp_path: Path) -> None:
     from container_runtime.docker.engine import DockerEngine
 

@@ -15,7 +15,7 @@ def test_name_that_is_no_safe_path_component(name: str) -> None:
         ContainerSpec(name=name, image="i")
 
 
-@pytest.mark.parametrize("limit", ["memory_bytes", "shm_bytes"])
+@pytest.mark.parametrize("limit", ["memory_bytes", "shm_bytes", "max_processes"])
 def test_limit_that_is_not_positive(limit: str) -> None:
     with pytest.raises(ValueError, match=f"{limit} is 0"):
         ContainerSpec(name="name", image="i", **{limit: 0})
