@@ -10,7 +10,7 @@ import pytest
 from smdebug import modes
 from smdebug.trials import create_trial
 from tests.interop.test_original_reads_ours import read_ours, read_with_original
-from tests.unit.smdebug.mxnet.environment import ROOT, build_mxnet_environment
+from tests.room.smdebug.mxnet.environment import ROOT, build_mxnet_environment
 
 KINDS = ("everything", "hybridized_with_modes", "reductions", "float64")
 

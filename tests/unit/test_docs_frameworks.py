@@ -19,7 +19,8 @@ def find_named() -> list[Path]:
         folder = FOLDERS.get(section.partition("\n")[0])
         for name in NAME.findall(section):
             own = name.startswith("tests/") or folder is None
-            named.append(CHECKOUT / name if own else CHECKOUT / "tests/unit/smdebug" / str(folder) / name)
+            kinds = [CHECKOUT] if own else [CHECKOUT / f"tests/{kind}/smdebug/{folder}" for kind in ("unit", "room")]
+            named.append(next((kind / name for kind in kinds if (kind / name).exists()), kinds[0] / name))
     return sorted(set(named))
 
 

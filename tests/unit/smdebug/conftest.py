@@ -1,21 +1,17 @@
-"""What smdebug's logger says, the run of a hook under test, and scripts in processes of their own."""
+"""What smdebug's logger says, and the run of a hook under test."""
 
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from smdebug.logger import DuplicateLogFilter, get_logger
 from tests.unit.smdebug.object_storage import moto_endpoint, storage
+from tests.unit.smdebug.scripts import config, run_script
 from tests.unit.smdebug.written_run import WrittenRun
 
-__all__ = ["moto_endpoint", "storage"]
-
-ROOT = Path(__file__).parents[3]
+__all__ = ["config", "moto_endpoint", "run_script", "storage"]
 
 
 @pytest.fixture
@@ -38,22 +34,3 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def run(tmp_path):
     return WrittenRun(tmp_path / "run")
-
-
-@pytest.fixture
-def run_script(tmp_path):
-    """Runs text as a script of its own process, smdebug importable."""
-
-    def start(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        script = tmp_path / "script.py"
-        script.write_text(text)
-        return subprocess.run(
-            [sys.executable, str(script), *arguments],
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **environment},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    return start

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 
 import smdebug.pytorch as smd
-
-ROOT = Path(__file__).parents[4]
 
 
 class Net(torch.nn.Module):

@@ -16,7 +16,7 @@ from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.storage import output
 from smdebug.storage.outage import ObjectStoreError, Outage
 from smdebug.trials import create_trial
-from tests.unit.smdebug.object_storage import BUCKET, moto_endpoint, storage  # noqa: F401 - fixtures
+from tests.unit.smdebug.object_storage import BUCKET
 
 
 @pytest.fixture
@@ -382,7 +382,7 @@ def test_an_s3_that_hangs_holds_up_a_training_once(refusing, training, said, mon
     assert any("next attempt" in message for message in messages)
 
 
-def test_a_missing_bucket_is_made(storage, training):  # noqa: F811
+def test_a_missing_bucket_is_made(storage, training):
     hook = smd.Hook(out_dir="s3://made-by-the-hook//run", save_config=smd.SaveConfig(save_interval=1))
     hook.register_module(training.model)
     hook.register_loss(training.loss)
@@ -392,7 +392,7 @@ def test_a_missing_bucket_is_made(storage, training):  # noqa: F811
     assert create_trial("s3://made-by-the-hook/run").steps() == [0]
 
 
-def test_a_refusal_loses_nothing_that_was_there(storage, training, monkeypatch):  # noqa: F811
+def test_a_refusal_loses_nothing_that_was_there(storage, training, monkeypatch):
     hook = smd.Hook(out_dir=f"s3://{BUCKET}/run", save_config=smd.SaveConfig(save_interval=1))
     hook.register_module(training.model)
     hook.register_loss(training.loss)

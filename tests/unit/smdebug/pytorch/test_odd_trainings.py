@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import smdebug.pytorch as smd
+from tests.unit.smdebug.scripts import START
 
 from .conftest import Training
-from .test_on_import_torch import START
 
 
 def get_warnings(said):

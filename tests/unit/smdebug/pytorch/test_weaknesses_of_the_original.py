@@ -14,7 +14,7 @@ import smdebug.pytorch as smd
 from smdebug.capture.state_store import StateStore
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.trials import create_trial
-from tests.unit.smdebug.object_storage import BUCKET, moto_endpoint, storage  # noqa: F401 - fixtures
+from tests.unit.smdebug.object_storage import BUCKET
 
 
 def test_5_what_comes_late_is_added_to_the_finished_step(make_hook, training, run):
@@ -196,7 +196,7 @@ def test_21_a_deleted_run_is_not_brought_back_when_python_ends(run_script, run, 
     assert not run.path.exists()
 
 
-def test_22_a_finished_run_on_s3_is_seen(storage):  # noqa: F811
+def test_22_a_finished_run_on_s3_is_seen(storage):
     hook = smd.Hook(out_dir=f"s3://{BUCKET}/run")
     hook.close()
     assert storage.client.list_objects_v2(Bucket=BUCKET, Prefix="run/training_job_end.ts")["KeyCount"] == 1
@@ -267,7 +267,7 @@ def test_33_and_35_todays_numpy_and_python_write(make_hook, training, run):
     assert run.values(0)
 
 
-def test_the_bucket_of_a_run_is_made_where_the_client_is(storage, monkeypatch):  # noqa: F811
+def test_the_bucket_of_a_run_is_made_where_the_client_is(storage, monkeypatch):
     from smdebug.storage import output
 
     monkeypatch.setenv("AWS_REGION", "eu-west-1")

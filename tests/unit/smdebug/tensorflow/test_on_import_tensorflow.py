@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-import smdebug
 import smdebug.tensorflow as smd
 from smdebug.tensorflow import on_import_keras
 from smdebug.tensorflow.untouched.zero_script_change import KerasWatch, watch_keras
 from smdebug.tensorflow.untouched.zero_script_sessions import SessionWatch
+from tests.unit.smdebug.scripts import START
 
-PTH = Path(smdebug.__file__).with_name("autoload.pth")
-# What a .pth file in site-packages does when Python starts.
-START = f"exec({PTH.read_text()!r})\n"
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 
 FIT = """
@@ -60,17 +55,6 @@ with v1.train.MonitoredTrainingSession() as session:
     for _ in range(3):
         session.run(train)
 """
-
-
-@pytest.fixture
-def config(tmp_path, run):
-    path = tmp_path / "debughookconfig.json"
-
-    def write(**content):
-        path.write_text(json.dumps({"LocalPath": str(run.path), **content}))
-        return str(path)
-
-    return write
 
 
 def test_an_untouched_fit_is_captured(run_script, run, config):

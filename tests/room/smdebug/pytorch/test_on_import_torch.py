@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-import smdebug
 from smdebug.pytorch import on_import_torch
-
-PTH = Path(smdebug.__file__).with_name("autoload.pth")
-# What a .pth file in site-packages does when Python starts.
-START = f"exec({PTH.read_text()!r})\n"
+from tests.unit.smdebug.scripts import START
 
 SCRIPT = """
 import sys, torch
@@ -41,17 +36,6 @@ for epoch in range(2):
         torch.nn.functional.cross_entropy(model(x), y)
 sys.exit(3)
 """
-
-
-@pytest.fixture
-def config(tmp_path, run):
-    path = tmp_path / "debughookconfig.json"
-
-    def write(**content):
-        path.write_text(json.dumps({"LocalPath": str(run.path), **content}))
-        return str(path)
-
-    return write
 
 
 def test_an_untouched_script_is_captured(run_script, run, config):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.smdebug.mxnet.environment import ROOT
+from tests.room.smdebug.mxnet.environment import ROOT
 
 CHECKS = Path(__file__).parent / "in_mxnet"
 # What pytest is made of; all of it is plain Python, and runs under any interpreter.

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
-import smdebug
-
-PTH = Path(smdebug.__file__).with_name("autoload.pth")
-# What a .pth file in site-packages does when Python starts.
-START = f"exec({PTH.read_text()!r})\n"
+from tests.unit.smdebug.scripts import START
 
 SCRIPT = """
 import sys
@@ -26,17 +19,6 @@ xgb.XGBClassifier(n_estimators=2, n_jobs=1).fit(features, labels, eval_set=[(fea
 cv(parameters, data, 3, nfold=2)
 sys.exit(3)
 """
-
-
-@pytest.fixture
-def config(tmp_path, run):
-    path = tmp_path / "debughookconfig.json"
-
-    def write(**content):
-        path.write_text(json.dumps({"LocalPath": str(run.path), **content}))
-        return str(path)
-
-    return write
 
 
 def test_an_untouched_script_is_captured(run_script, run, config):

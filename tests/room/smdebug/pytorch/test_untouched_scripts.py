@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from .test_on_import_torch import START
+from tests.unit.smdebug.scripts import START
 
 WATCH = """
 import json, sys, torch

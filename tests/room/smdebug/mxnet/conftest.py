@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.smdebug.mxnet.environment import ROOT, build_mxnet_environment
+from tests.room.smdebug.mxnet.environment import ROOT, build_mxnet_environment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,47 @@
+"""Scripts in processes of their own, as a job starts them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import smdebug
+
+ROOT = Path(__file__).parents[3]
+# What a .pth file in site-packages does when Python starts.
+START = f"exec({Path(smdebug.__file__).with_name('autoload.pth').read_text()!r})\n"
+
+
+@pytest.fixture
+def run_script(tmp_path):
+    """Runs text as a script of its own process, smdebug importable."""
+
+    def start(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        script = tmp_path / "script.py"
+        script.write_text(text)
+        return subprocess.run(
+            [sys.executable, str(script), *arguments],
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **environment},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return start
+
+
+@pytest.fixture
+def config(tmp_path, run):
+    """Writes a debughookconfig.json for the run; returns its path."""
+    path = tmp_path / "debughookconfig.json"
+
+    def write(**content):
+        path.write_text(json.dumps({"LocalPath": str(run.path), **content}))
+        return str(path)
+
+    return write
