@@ -19,7 +19,7 @@ _BUILD = "smdebug-emulator images build"
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ChosenRuntime:
     """The back end to use.
 
     Attributes:
@@ -31,7 +31,7 @@ class Selection:
     reason: str
 
 
-def select_runtime(choice: Literal["auto", "docker", "process"], state_dir: Path) -> Selection:
+def select_runtime(choice: Literal["auto", "docker", "process"], state_dir: Path) -> ChosenRuntime:
     """Make the back end that was asked for; ``auto`` takes Docker when an engine answers and has our images.
 
     Args:
@@ -45,7 +45,7 @@ def select_runtime(choice: Literal["auto", "docker", "process"], state_dir: Path
         ContainerRuntimeError: the state folder cannot be used.
     """
     if choice == "process":
-        return Selection(_make_local(state_dir), "Containers run as local processes, as asked for.")
+        return ChosenRuntime(_make_local(state_dir), "Containers run as local processes, as asked for.")
     # Imported here: with --runtime process nobody waits for the Docker client, or needs it.
     from container_runtime.docker.engine import DockerEngine
     from container_runtime.docker.local_images import missing_images
@@ -55,14 +55,14 @@ def select_runtime(choice: Literal["auto", "docker", "process"], state_dir: Path
     except EngineUnavailableError:
         if choice == "docker":
             raise
-        return Selection(_make_local(state_dir), "No Docker engine answers: containers run as local processes.")
+        return ChosenRuntime(_make_local(state_dir), "No Docker engine answers: containers run as local processes.")
     if missing and choice == "docker":
         raise ImageNotFoundError(f"The engine has no image {', '.join(missing)}: run {_BUILD} first.")
     if missing:
         reason = f"A Docker engine answers, but images are missing ({_BUILD}): containers run as local processes."
-        return Selection(_make_local(state_dir), reason)
+        return ChosenRuntime(_make_local(state_dir), reason)
     why = "as asked for" if choice == "docker" else "an engine answers and has the images"
-    return Selection(DockerEngine(name_instance(state_dir)), f"Containers run on Docker: {why}.")
+    return ChosenRuntime(DockerEngine(name_instance(state_dir)), f"Containers run on Docker: {why}.")
 
 
 def name_instance(state_dir: Path) -> str:

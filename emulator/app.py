@@ -15,7 +15,7 @@ from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.state_folder import StateFolder
 
 if TYPE_CHECKING:
-    from container_runtime.selection import Selection
+    from container_runtime.selection import ChosenRuntime
     from emulator.gateway.gateway import Rooms
     from emulator.jobs import Jobs
     from emulator.jobs.records.store import JobStore
@@ -168,7 +168,7 @@ def _stop_listening(rooms: Rooms, listeners: list[Listener]) -> None:
         listener.close()
 
 
-def choose_runtime(settings: Settings) -> Selection:
+def choose_runtime(settings: Settings) -> ChosenRuntime:
     """Open the container back end that the settings ask for.
 
     Raises:
