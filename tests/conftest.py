@@ -28,7 +28,7 @@ BACK_ENDS = [
     pytest.param("process", id="process"),
     pytest.param("docker", id="docker", marks=pytest.mark.docker),
 ]
-
+FOLDERS_WITH_JOBS = ("tests/clients/", "tests/contract/", "tests/end_to_end/", "tests/interop/")
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
 # For other examples: pytest --hypothesis-profile default.
@@ -41,6 +41,23 @@ settings.load_profile("gate")
 @cache
 def docker_engine_answers() -> bool:
     return describe_engine() is not None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Give each worker of `pytest -n` whole files, and all that runs whole jobs to one of them, first.
+
+    Jobs share emulators, and two at a time would wait for each other's memory and processors.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class FilesAndJobs(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            return "jobs" if path.startswith(FOLDERS_WITH_JOBS) else path
+
+    config.option.loadscope_reorder = False  # else the scope of the most tests came first
+    return FilesAndJobs(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
