@@ -94,7 +94,7 @@ def test_known_keys_are_not_remarked_upon(from_config, said):
         ({"reductions": "l1"}, "In text write it l1_norm"),
         ({"reductions": ["min"]}, "reductions is a text"),
         ({"reductions": "min", "save_shape": "true"}, "save_shape must be True or False"),
-        ({"save_all": "maybe"}, "save_all: 'maybe' is no flag"),
+        ({"save_all": "maybe"}, "save_all: 'maybe' is neither true nor false"),
         ({"include_regex": "a("}, "'a(' is no regex"),
         ({"include_regex": ["a"]}, "include_regex is a text"),
         ([1], "HookParameters must be a JSON object"),
