@@ -154,7 +154,8 @@ class LocalRunFiles:
             content = b"" if file is None else os.pread(file.descriptor, length, start)
             if len(content) < length:
                 # It was written again, with more in it, after it was opened.
-                content = os.pread(self._open_file(name).descriptor, length, start)
+                file = self._open_file(name)  # held here: another thread may open it, too, and take its place
+                content = os.pread(file.descriptor, length, start)
             return memoryview(content)
         descriptor = os.open(self._root + name, os.O_RDONLY)
         try:

@@ -90,3 +90,18 @@ def test_small_records_of_many_files_take_few_descriptors(tmp_path: Path) -> Non
     del files
     gc.collect()
     assert count_descriptors() == before
+
+
+def test_a_file_that_another_thread_opens_too_stays_open_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    open_file = run_files.LocalRunFiles._open_file
+
+    def open_in_two_threads(files: run_files.LocalRunFiles, name: str) -> run_files._OpenFile:
+        file = open_file(files, name)
+        open_file(files, name)
+        return file
+
+    monkeypatch.setattr(run_files.LocalRunFiles, "_open_file", open_in_two_threads)
+    assert bytes(run_files.LocalRunFiles(tmp_path).read_range("file", 0, 7)) == b"content"
