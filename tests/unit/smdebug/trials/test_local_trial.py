@@ -202,7 +202,10 @@ def test_missing_event_file_of_a_running_job_is_waited_for(tmp_path: Path, monke
     monkeypatch.setenv("SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT", "30000")
     _, event_file, content = write_run_without_event_file(tmp_path)
     trial = open_run(tmp_path)
-    thread = later(lambda: time.sleep(4 * POLL_S), lambda: event_file.write_bytes(content) and None)
+    # As a hook does: who reads sees the whole file or none.
+    written = tmp_path / "written"
+    written.write_bytes(content)
+    thread = later(lambda: time.sleep(4 * POLL_S), lambda: written.rename(event_file) and None)
     assert trial.tensor("t").value(0) == 1
     thread.join()
 
