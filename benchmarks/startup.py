@@ -3,9 +3,6 @@
 Each is started seven times in turn. "S3" is from fork to the first ListBuckets answered with 200, which both can do;
 "SageMaker" to the first ListTrainingJobs, which in moto_server finds an empty table and in the emulator the whole
 service: state folder locked and read, back end chosen, jobs recovered.
-
-"unhurried" is the emulator with Python's own switch interval and garbage collection while it starts: what
-`quick_imports` in emulator/cli/service.py is worth.
 """
 
 from __future__ import annotations
@@ -27,13 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROUNDS = 7
-UNHURRIED = """
-import contextlib
-from emulator.cli import service
-service.quick_imports = contextlib.nullcontext
-from emulator.__main__ import main
-main()
-"""
 # Neither checks the signature; both read the service's name in it.
 SIGNED = "AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=0"
 
@@ -104,7 +94,6 @@ def measure() -> Iterator[str]:
     commands = {
         "moto_server": [str(Path(sys.executable).with_name("moto_server"))],
         **{f"emulator ({name})": [sys.executable, "-m", "emulator", *start, name] for name in back_ends()},
-        "unhurried (process)": [sys.executable, "-c", UNHURRIED, *start, "process"],
     }
     peers: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(ROUNDS):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
 from dataclasses import replace
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, cast
@@ -23,15 +21,12 @@ from emulator.settings import RUNTIME_CHOICES, Settings
 from emulator.state_folder import RunningEmulator, wait_until_free
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from emulator.settings import RuntimeChoice
     from emulator.stop_handler.deployment import ClientFactory
 
 _STOP_SECONDS = 180.0
-# While rooms are imported, requests that could be answered get their turn ten times as often as by default.
-_SWITCH_SECONDS = 0.0005
 
 
 @click.command()
@@ -90,8 +85,7 @@ def _serve(settings: Settings, stopping: threading.Event) -> None:
     from emulator.app import Emulator
 
     try:
-        with quick_imports():
-            emulator = Emulator(settings)
+        emulator = Emulator(settings)
     except StartupError as error:
         fail(str(error))
     try:
@@ -100,23 +94,6 @@ def _serve(settings: Settings, stopping: threading.Event) -> None:
         stopping.wait()
     finally:
         emulator.close()
-
-
-@contextmanager
-def quick_imports() -> Iterator[None]:
-    """Let a start be quick, which is imports and threads: nothing is collected, and threads take turns more often.
-
-    Without it the first answer comes about 1.4 times as late; imports make much that stays and drop nothing.
-    """
-    default = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-        sys.setswitchinterval(default)
 
 
 @click.command()
