@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import re
-import uuid
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
+
+from werkzeug.wrappers import Request, Response
 
 from emulator.exceptions import (
     AwsError,
@@ -21,7 +22,6 @@ from emulator.moto_services.functions import get_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import BinaryIO
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from emulator.lambda_functions.invoker import FunctionInvoker
@@ -46,30 +46,29 @@ class InvokeApplication:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
         try:
-            status, headers, body = self._invoke(environ)
+            answer = self._invoke(Request(environ))
         except AwsError as error:
-            status = HTTPStatus(error.status)
-            headers = {"x-amzn-ErrorType": error.code, "Content-Type": "application/json"}
-            body = json.dumps({"Type": "User", "Message": error.message, "message": error.message}).encode()
-        headers = {"x-amzn-RequestId": str(uuid.uuid4()), **headers, "Content-Length": str(len(body))}
-        start_response(f"{status.value} {status.phrase}", list(headers.items()))
-        return [body]
+            body = {"Type": "User", "Message": error.message, "message": error.message}
+            answer = Response(
+                json.dumps(body), error.status, {"x-amzn-ErrorType": error.code}, content_type="application/json"
+            )
+        return answer(environ, start_response)
 
-    def _invoke(self, environ: WSGIEnvironment) -> tuple[HTTPStatus, dict[str, str], bytes]:
-        function = self._find_function(environ)
-        kind = environ.get("HTTP_X_AMZ_INVOCATION_TYPE") or "RequestResponse"
-        payload = _read_payload(environ, kind)
+    def _invoke(self, request: Request) -> Response:
+        function = self._find_function(request)
+        kind = request.headers.get("X-Amz-Invocation-Type") or "RequestResponse"
+        payload = _read_payload(request, kind)
         if kind == "DryRun":
-            return HTTPStatus.NO_CONTENT, {}, b""
+            return Response(status=HTTPStatus.NO_CONTENT)
         if kind == "Event":
             self._invoker.invoke_async(function, payload)
-            return HTTPStatus.ACCEPTED, {}, b""
-        with_tail = environ.get("HTTP_X_AMZ_LOG_TYPE") == "Tail"
+            return Response(status=HTTPStatus.ACCEPTED)
+        with_tail = request.headers.get("X-Amz-Log-Type") == "Tail"
         try:
             result = self._invoker.invoke(
                 function,
                 payload,
-                client_context=_read_client_context(environ),
+                client_context=_read_client_context(request),
                 with_log_tail=with_tail,
                 wait_for_worker=1.0,
             )
@@ -78,45 +77,36 @@ class InvokeApplication:
         except InvokerClosedError as error:
             text = "The emulator is shutting down."
             raise AwsError(text, code="ServiceException", status=HTTPStatus.SERVICE_UNAVAILABLE) from error
-        headers = {
-            "Content-Type": "application/json",
-            "x-amzn-RequestId": result.request_id,
-            "X-Amz-Executed-Version": result.version,
-        }
+        headers = {"x-amzn-RequestId": result.request_id, "X-Amz-Executed-Version": result.version}
         if result.function_error is not None:
             headers["X-Amz-Function-Error"] = result.function_error
         if with_tail:
             headers["X-Amz-Log-Result"] = base64.b64encode(result.log_tail.encode()).decode()
-        return HTTPStatus.OK, headers, result.payload
+        return Response(result.payload, headers=headers, content_type="application/json")
 
-    def _find_function(self, environ: WSGIEnvironment) -> Function:
-        path = INVOKE_PATH.fullmatch(environ["PATH_INFO"])
-        if environ["REQUEST_METHOD"] != "POST" or path is None:
-            raise AwsError(
-                "Invoke is POST …/invocations.", code="UnknownOperationException", status=HTTPStatus.NOT_FOUND
-            )
-        qualifier = parse_qs(environ.get("QUERY_STRING", "")).get("Qualifier", [None])[0]
+    def _find_function(self, request: Request) -> Function:
+        path = INVOKE_PATH.fullmatch(request.path)
+        assert path is not None  # the gateway sends nothing else here
+        region = self._find_region(request.environ)
         try:
-            function = get_function(self._account_id, self._find_region(environ), unquote(path["name"]), qualifier)
+            return get_function(self._account_id, region, unquote(path["name"]), request.args.get("Qualifier"))
         except FunctionNotFoundError as error:
             raise AwsError(str(error), code="ResourceNotFoundException", status=HTTPStatus.NOT_FOUND) from error
         except FunctionCodeError as error:
             raise AwsError(str(error), code="InvalidZipFileException", status=HTTPStatus.BAD_GATEWAY) from error
-        return function
 
 
-def _read_payload(environ: WSGIEnvironment, kind: str) -> bytes:
+def _read_payload(request: Request, kind: str) -> bytes:
     """Read the request's body as Lambda takes it: JSON; nothing counts as an empty object."""
     limit = _MAX_PAYLOAD_BYTES.get(kind)
     if limit is None:
         text = f"Value '{kind}' at 'invocationType' is none of {', '.join(_MAX_PAYLOAD_BYTES)}."
         raise AwsError(text, code="InvalidParameterValueException", status=HTTPStatus.BAD_REQUEST)
-    length = int(environ.get("CONTENT_LENGTH") or 0)
+    length = request.content_length or 0
     if length > limit:
         text = f"{length} byte payload is too large for the {kind} invocation type (limit {limit} bytes)"
         raise AwsError(text, code="RequestTooLargeException", status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    stream: BinaryIO = environ["wsgi.input"]
-    payload = stream.read(length) if length else b"{}"
+    payload = request.get_data() or b"{}"
     try:
         json.loads(payload)
     except ValueError as error:
@@ -125,8 +115,8 @@ def _read_payload(environ: WSGIEnvironment, kind: str) -> bytes:
     return payload
 
 
-def _read_client_context(environ: WSGIEnvironment) -> str | None:
-    encoded = environ.get("HTTP_X_AMZ_CLIENT_CONTEXT")
+def _read_client_context(request: Request) -> str | None:
+    encoded = request.headers.get("X-Amz-Client-Context")
     if not encoded:
         return None
     try:

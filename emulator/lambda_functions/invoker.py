@@ -7,22 +7,20 @@ import json
 import logging
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import InvokerClosedError, WorkerStartError
 from emulator.lambda_functions.invocation import Invocation, InvocationResult, build_start_failure
-from emulator.lambda_functions.lane import Lane
 from emulator.lambda_functions.worker import WorkerSettings
 from emulator.lambda_functions.worker_pool import WorkerPool
 from emulator.moto_services.logs import LogGroups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from container_runtime.runtime import ContainerRuntime
-    from emulator.lambda_functions.worker_log import LogSink
     from emulator.moto_services.functions import Function
 
 logger = logging.getLogger(__name__)
@@ -50,7 +48,6 @@ class FunctionInvoker:
         *,
         idle_seconds: float = 300.0,
         max_workers: int = 10,
-        log_sink: Callable[[str, str], LogSink] = LogGroups,
     ) -> None:
         """Remove what an earlier run left behind; start nothing yet.
 
@@ -61,17 +58,16 @@ class FunctionInvoker:
             credentials: what functions sign with.
             idle_seconds: a worker that was not needed for so long is ended.
             max_workers: how many may run at once; AWS throttles at its own limit (error 429) in the same way.
-            log_sink: the log groups of an account and a region.
 
         Raises:
             ContainerRuntimeError, OSError: what was left behind cannot be removed, or the folder cannot be made.
         """
         labels = {LABEL_ROLE: _ROLE, LABEL_STATE: hashlib.sha256(str(work_dir.resolve()).encode()).hexdigest()[:32]}
-        settings = WorkerSettings(container_runtime, endpoint_url, work_dir, credentials, labels, log_sink)
-        self._log_sink = log_sink
+        settings = WorkerSettings(container_runtime, endpoint_url, work_dir, credentials, labels)
         self._pool = WorkerPool(settings, idle_seconds, max_workers)
         self._lock = threading.Lock()
-        self._lanes: dict[str, Lane] = {}
+        # One thread for each function: its asynchronous invocations run one after the other.
+        self._lanes: dict[str, ThreadPoolExecutor] = {}
         self._closed = False
 
     def invoke(
@@ -101,7 +97,8 @@ class FunctionInvoker:
         except WorkerStartError as error:
             logger.warning("No worker for the function %s could be started: %s", function.name, error)
             failure = build_start_failure(invocation.request_id, str(error))
-            self._log_start_failure(function, failure.log)
+            logs = LogGroups(function.account, function.region)
+            logs.put(f"/aws/lambda/{function.name}", "start-failures", [(int(time.time() * 1000), failure.log)])
             return InvocationResult(invocation.request_id, failure.payload, "Unhandled", function.version)
         try:
             return worker.invoke(invocation, with_log_tail=with_log_tail)
@@ -117,72 +114,40 @@ class FunctionInvoker:
         Returns:
             The last attempt's result. When the emulator shuts down first it is cancelled, or raises InvokerClosedError.
         """
+        with self._lock:
+            if not self._closed:
+                return self._find_lane(function).submit(self._invoke_with_retries, function, payload)
         future: Future[InvocationResult] = Future()
-        if not self._enqueue(function, payload, future):
-            future.cancel()
+        future.cancel()
         return future
 
     def warm(self, function: Function) -> None:
         """Start a worker in the background if there is none, so that the next invocation finds it ready."""
-        if not self._pool.has_worker(function):
-            self._enqueue(function, None, Future())
+        with self._lock:
+            if not self._closed and not self._pool.has_worker(function):
+                self._find_lane(function).submit(self._pool.warm, function)
 
     def close(self) -> None:
         """End every worker; what still waits is cancelled. Leaves no container, process, thread or folder."""
         with self._lock:
             self._closed = True
-            lanes = list(self._lanes.values())
-        for lane in lanes:
-            lane.cancel()
+        for lane in self._lanes.values():
+            lane.shutdown(wait=False, cancel_futures=True)
         self._pool.close()
-        for lane in lanes:
-            lane.join()
+        for lane in self._lanes.values():
+            lane.shutdown()
 
-    def _enqueue(self, function: Function, payload: bytes | None, future: Future[InvocationResult]) -> bool:
-        with self._lock:
-            if self._closed:
-                return False
-            lane = self._lanes.get(function.arn)
-            if lane is None:
-                lane = self._lanes[function.arn] = Lane(self._serve, lambda: self._drop_lane(function.arn))
-            elif payload is None:
-                return True  # what the lane has to do starts a worker anyway
-            lane.add(function, payload, future)
-            return True
-
-    def _drop_lane(self, arn: str) -> bool:
-        """Forget a lane that has nothing more to do; False if it got something meanwhile."""
-        with self._lock:
-            if self._lanes[arn].has_work():
-                return False
-            del self._lanes[arn]
-            return True
-
-    def _serve(self, function: Function, payload: bytes | None, future: Future[InvocationResult]) -> None:
-        """Do one entry of a lane; a payload of None only warms up."""
-        if payload is None:
-            try:
-                self._pool.warm(function)
-            except Exception:
-                # The invocation that warming was for meets the same error and reports it; the lane has to outlive it.
-                logger.exception(
-                    "No worker of the function %s could be started ahead of its first event", function.name
-                )
-        elif future.set_running_or_notify_cancel():
-            try:
-                result = self._invoke_with_retries(function, payload)
-            except Exception as error:  # noqa: BLE001 - it belongs to whoever holds the future
-                future.set_exception(error)
-            else:
-                future.set_result(result)
+    def _find_lane(self, function: Function) -> ThreadPoolExecutor:
+        """Find the thread of a function, which is made with its first work. Called with the lock held."""
+        if function.arn not in self._lanes:
+            self._lanes[function.arn] = ThreadPoolExecutor(1, thread_name_prefix="lambda-lane")
+        return self._lanes[function.arn]
 
     def _invoke_with_retries(self, function: Function, payload: bytes) -> InvocationResult:
-        attempt = 0
-        while True:
-            attempt += 1
+        for attempt in range(1, function.async_retries + 2):
             result = self.invoke(function, payload, wait_for_worker=_ASYNC_PATIENCE_S)
             if result.function_error is None:
-                return result
+                break
             if self._closed:
                 raise InvokerClosedError
             logger.warning(
@@ -193,12 +158,7 @@ class FunctionInvoker:
                 _error_message(result.payload),
                 function.name,
             )
-            if attempt > function.async_retries:
-                return result
-
-    def _log_start_failure(self, function: Function, text: str) -> None:
-        sink = self._log_sink(function.account, function.region)
-        sink.put(f"/aws/lambda/{function.name}", "start-failures", [(int(time.time() * 1000), text)])
+        return result
 
 
 def _error_message(payload: bytes) -> str:

@@ -92,12 +92,6 @@ class RuntimeApi:
         """Whether the worker can take no invocation any more."""
         return self._closed or self._exit is not None or self._init_error is not None
 
-    def wait_until_ready(self, timeout: float) -> bool:
-        """Wait until the worker asks for work; False if it ended or ``timeout`` seconds passed first."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._ready_at is not None or self.ended, timeout)
-            return self._ready_at is not None and not self.ended
-
     def run(self, invocation: Invocation, start_timeout: float) -> Answer:
         """Hand ``invocation`` to the worker and wait for its answer.
 
@@ -105,13 +99,14 @@ class RuntimeApi:
             WorkerFailure: it could not start, ended, or took longer than the invocation's timeout.
         """
         with self._changed:
-            self._waiting, self._answer = invocation, None
+            self._waiting = invocation
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._current is invocation or self.ended, start_timeout)
             if self._current is invocation:
                 left = self._handed_out_at + invocation.timeout_s - time.monotonic()
                 self._changed.wait_for(lambda: self._answer is not None or self.ended, max(0.0, left))
-            answer = self._take_back()
+            answer, self._answer = self._answer, None
+            self._waiting = self._current = None
             if answer is None:
                 raise self._failure(invocation, start_timeout)
             return answer
@@ -130,11 +125,6 @@ class RuntimeApi:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-    def _take_back(self) -> Answer | None:
-        """End the invocation on this side, and return its answer if one has come. Called with the lock held."""
-        self._waiting = self._current = None
-        return self._answer
 
     def _failure(self, invocation: Invocation, start_timeout: float) -> WorkerFailure:
         """Say why there is no answer. Called with the lock held."""

@@ -19,14 +19,14 @@ from emulator.lambda_functions.function_code import extract_zip
 from emulator.lambda_functions.invocation import InvocationResult, build_start_failure
 from emulator.lambda_functions.runtime_api import RuntimeApi
 from emulator.lambda_functions.worker_log import WorkerLog
+from emulator.moto_services.logs import LogGroups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from container_runtime.runtime import ContainerRuntime
     from emulator.lambda_functions.invocation import Invocation
-    from emulator.lambda_functions.worker_log import LogSink
     from emulator.moto_services.functions import Function
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,6 @@ class WorkerSettings:
         work_dir: a folder of its own, where each worker has a sub-folder while it lives.
         credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the workers.
         labels: how the workers of this emulator, and of no other, are found.
-        log_sink: the log groups of an account and region.
     """
 
     container_runtime: ContainerRuntime
@@ -57,7 +56,6 @@ class WorkerSettings:
     work_dir: Path
     credentials: Mapping[str, str]
     labels: Mapping[str, str]
-    log_sink: Callable[[str, str], LogSink]
 
 
 class Worker:
@@ -70,9 +68,7 @@ class Worker:
         # Unguessable, because it names a folder and a container beside those of others.
         self._id = secrets.token_hex(16)
         self._folder = settings.work_dir / self._id
-        self._worker_log = WorkerLog(
-            settings.log_sink(function.account, function.region), function.name, function.version
-        )
+        self._worker_log = WorkerLog(LogGroups(function.account, function.region), function.name, function.version)
         self._api: RuntimeApi | None = None
         self._container_id: str | None = None
         self._started_at = 0.0

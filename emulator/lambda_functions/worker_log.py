@@ -10,12 +10,13 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from container_runtime.runtime import LogLine
+    from emulator.moto_services.logs import LogGroups
 
 logger = logging.getLogger(__name__)
 
@@ -25,13 +26,6 @@ _HOLD_SECONDS = 0.3
 # reads the worker's pipe stamps them, and may be late.
 _END_SLACK_MS = 250
 _TAIL_BYTES = 4096
-
-
-class LogSink(Protocol):
-    """Where lines end up; ``moto_services.logs.LogGroups`` in the emulator."""
-
-    def put(self, group: str, stream: str, lines: Iterable[tuple[int, str]]) -> None:
-        """Append lines of epoch milliseconds and text."""
 
 
 @dataclass(order=True, slots=True)
@@ -58,11 +52,11 @@ class WorkerLog:
     happened before it.
     """
 
-    def __init__(self, sink: LogSink, function_name: str, version: str) -> None:
+    def __init__(self, log_groups: LogGroups, function_name: str, version: str) -> None:
         self.group = f"/aws/lambda/{function_name}"
         day = datetime.now(UTC).strftime("%Y/%m/%d")
         self.stream = f"{day}/[{version}]{uuid.uuid4().hex}"
-        self._sink = sink
+        self._log_groups = log_groups
         self._changed = threading.Condition()
         self._entries: list[_Entry] = []
         self._numbers = itertools.count()
@@ -150,7 +144,7 @@ class WorkerLog:
             self._tail = "\n".join([*([tail] if tail else []), *entry.texts])[-2 * _TAIL_BYTES :]
             entry.tail = self._tail
         try:
-            self._sink.put(self.group, self.stream, lines)
+            self._log_groups.put(self.group, self.stream, lines)
         except Exception:
             # The log of a function is no reason to lose its answer.
             logger.exception("%d lines of %s could not be written to CloudWatch Logs.", len(lines), self.group)

@@ -72,13 +72,17 @@ class WorkerPool:
             return any(worker.function == function and worker.usable for worker in (*self._idle, *self._busy))
 
     def warm(self, function: Function) -> None:
-        """Start a worker and keep it for later; a failure is logged, and shows again at the next invocation."""
+        """Start a worker, unless there is one, and keep it for later; a failure shows again at the next invocation."""
         try:
-            self.release(self.acquire(function, 0.0))
+            if not self.has_worker(function):
+                self.release(self.acquire(function, 0.0))
         except InvokerClosedError:
             return
         except (WorkerStartError, TooManyInvocationsError) as error:
             logger.warning("The function %s could not be warmed up: %s", function.name, error)
+        except Exception:
+            # Nobody waits for this: the log is where it is told.
+            logger.exception("The function %s could not be warmed up", function.name)
 
     def close(self) -> None:
         """End every worker, also those that run something. Leaves no container, process, thread or folder."""

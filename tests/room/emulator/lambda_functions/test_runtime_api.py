@@ -75,7 +75,7 @@ def test_init_error_is_what_the_caller_gets(api: RuntimeApi) -> None:
     with pytest.raises(WorkerFailure) as failure:
         api.run(build_invocation(), 60.0)
     assert json.loads(failure.value.payload) == error
-    assert not api.wait_until_ready(0)
+    assert api.ended
 
 
 @pytest.mark.parametrize(
