@@ -43,12 +43,12 @@ def list_definitions(path: Path) -> set[str]:
 NAMED = [quoted for quoted in find_quoted(PAGE.read_text(encoding="utf-8")) if "/" in quoted]
 
 
-def test_the_page_names_many_files():
+def test_the_page_names_many_files() -> None:
     assert len(set(NAMED)) > 50
 
 
 @pytest.mark.parametrize("named", sorted(set(NAMED)))
-def test_what_the_page_names_is_there(named):
+def test_what_the_page_names_is_there(named: str) -> None:
     path, _, name = named.partition("::")
     assert (ROOT / path).exists()
     if name:
@@ -56,7 +56,7 @@ def test_what_the_page_names_is_there(named):
 
 
 @pytest.mark.parametrize("readme", READMES)
-def test_paths_of_a_readme_are_there(readme):
+def test_paths_of_a_readme_are_there(readme: str) -> None:
     folder = (ROOT / readme).parent
     for quoted in find_quoted((ROOT / readme).read_text(encoding="utf-8")):
         first = quoted.partition("/")[0]
@@ -66,5 +66,5 @@ def test_paths_of_a_readme_are_there(readme):
 
 
 @pytest.mark.parametrize("folder", ["container_runtime", "emulator", "rules_images", "sdk_compat", "smdebug"])
-def test_a_folders_readme_is_short(folder):
+def test_a_folders_readme_is_short(folder: str) -> None:
     assert len((ROOT / folder / "README.md").read_text(encoding="utf-8").splitlines()) <= 22

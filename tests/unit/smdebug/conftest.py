@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +11,9 @@ from smdebug.logger import DuplicateLogFilter, get_logger
 from tests.unit.smdebug.object_storage import moto_endpoint, storage
 from tests.unit.smdebug.scripts import config, run_script
 from tests.unit.smdebug.written_run import WrittenRun
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["config", "moto_endpoint", "run_script", "storage"]
 
@@ -32,5 +36,5 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path: Path) -> WrittenRun:
     return WrittenRun(tmp_path / "run")

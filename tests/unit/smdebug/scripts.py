@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import smdebug
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.written_run import WrittenRun
+
+RunScript = Callable[..., subprocess.CompletedProcess[str]]
+WriteConfig = Callable[..., str]
 
 ROOT = Path(__file__).parents[3]
 # What a .pth file in site-packages does when Python starts.
@@ -17,7 +25,7 @@ START = f"exec({Path(smdebug.__file__).with_name('autoload.pth').read_text()!r})
 
 
 @pytest.fixture
-def run_script(tmp_path):
+def run_script(tmp_path: Path) -> RunScript:
     """Runs text as a script of its own process, smdebug importable."""
 
     def start(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -36,11 +44,11 @@ def run_script(tmp_path):
 
 
 @pytest.fixture
-def config(tmp_path, run):
+def config(tmp_path: Path, run: WrittenRun) -> WriteConfig:
     """Writes a debughookconfig.json for the run; returns its path."""
     path = tmp_path / "debughookconfig.json"
 
-    def write(**content):
+    def write(**content: Any) -> str:
         path.write_text(json.dumps({"LocalPath": str(run.path), **content}))
         return str(path)
 

@@ -6,8 +6,12 @@ import importlib
 import inspect
 import subprocess
 import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # By module, as documents, examples, notebooks, the SageMaker SDK and the training toolkit import them.
 NAMES = {
@@ -172,7 +176,7 @@ DOORS = [
 
 
 @pytest.mark.parametrize(("module", "name"), PAIRS, ids=[f"{module}.{name}" for module, name in PAIRS])
-def test_name_can_be_imported_and_says_what_it_is(module, name):
+def test_name_can_be_imported_and_says_what_it_is(module: Any, name: str) -> None:
     namespace: dict[str, object] = {}
     exec(f"from {module} import {name}", namespace)
     found = namespace[name]
@@ -181,7 +185,7 @@ def test_name_can_be_imported_and_says_what_it_is(module, name):
 
 
 @pytest.mark.parametrize("member", HOOK_MEMBERS)
-def test_hook_has_member(member, tmp_path):
+def test_hook_has_member(member: str, tmp_path: Path) -> None:
     from smdebug.pytorch import Hook, del_hook
 
     hook = Hook(out_dir=str(tmp_path))
@@ -191,14 +195,14 @@ def test_hook_has_member(member, tmp_path):
 
 
 @pytest.mark.parametrize(("owner", "member"), MEMBER_PAIRS, ids=[f"{owner}.{member}" for owner, member in MEMBER_PAIRS])
-def test_member_is_there_and_says_what_it_is(owner, member):
+def test_member_is_there_and_says_what_it_is(owner: Any, member: str) -> None:
     module, _, name = owner.rpartition(".")
     found = getattr(getattr(importlib.import_module(module), name), member)
     assert (inspect.getdoc(found) or "").strip()
 
 
 @pytest.mark.parametrize("module", DOORS)
-def test_all_is_what_can_be_imported(module):
+def test_all_is_what_can_be_imported(module: str) -> None:
     door = importlib.import_module(module)
     assert len(door.__all__) == len(set(door.__all__))
     for name in door.__all__:
@@ -208,13 +212,13 @@ def test_all_is_what_can_be_imported(module):
     assert public <= set(door.__all__)
 
 
-def test_version_is_that_of_the_library_whose_files_these_are():
+def test_version_is_that_of_the_library_whose_files_these_are() -> None:
     import smdebug
 
     assert smdebug.__version__ == "1.0.34"
 
 
-def test_importing_every_name_starts_nothing_and_loads_no_framework():
+def test_importing_every_name_starts_nothing_and_loads_no_framework() -> None:
     frameworks = ("smdebug.pytorch", "smdebug.tensorflow.keras", "smdebug.tensorflow.session")
     modules = [module for module in NAMES if not module.startswith(frameworks)]
     code = (

@@ -12,6 +12,8 @@ from tests.room.smdebug.mxnet.environment import ROOT, build_mxnet_environment
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.unit.smdebug.scripts import RunScript
+
 # These are for the pytest that `test_in_own_environment.py` starts.
 collect_ignore = ["in_mxnet"]
 
@@ -22,7 +24,7 @@ def mxnet_python() -> Path:
 
 
 @pytest.fixture
-def run_script(mxnet_python, tmp_path):
+def run_script(mxnet_python: Path, tmp_path: Path) -> RunScript:
     """Runs text as a script of its own process in MXNet's environment."""
 
     def start(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from smdebug import modes
 from smdebug.trials import create_trial
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.scripts import RunScript
 
 SCRIPT = """
 import sys
@@ -34,13 +41,16 @@ network(x)
 sys.stdout.write(repr(loss.asnumpy().tolist()))
 """
 ALL = {"HookParameters": {"save_interval": "2", "save_all": "true"}}
+Capture = Callable[..., tuple[subprocess.CompletedProcess[str], Path]]
 
 
 @pytest.fixture
-def capture(run_script, tmp_path):
+def capture(run_script: RunScript, tmp_path: Path) -> Capture:
     """Runs the script with an `autoload` as the image's Python does it, and returns (process, folder of its run)."""
 
-    def start(before="", inside="", config=ALL, **environment):
+    def start(
+        before: str = "", inside: str = "", config: dict[str, Any] | None = ALL, **environment: str
+    ) -> tuple[subprocess.CompletedProcess[str], Path]:
         path = tmp_path / "debughookconfig.json"
         if config is not None:
             path.write_text(json.dumps({"LocalPath": str(tmp_path / "run"), **config}))
@@ -50,7 +60,7 @@ def capture(run_script, tmp_path):
     return start
 
 
-def test_an_untouched_script_is_captured(capture):
+def test_an_untouched_script_is_captured(capture: Capture) -> None:
     ran, run = capture(config={"HookParameters": {"save_all": "true", "train.save_interval": "3"}})
     assert ran.returncode == 0, ran.stderr
     trial = create_trial(str(run))
@@ -84,7 +94,7 @@ estimator.fit(batches, val_data=batches, epochs=2)
 """
 
 
-def test_a_gluon_estimator_with_processes_that_load_its_data(run_script, tmp_path):
+def test_a_gluon_estimator_with_processes_that_load_its_data(run_script: RunScript, tmp_path: Path) -> None:
     config = tmp_path / "debughookconfig.json"
     config.write_text(json.dumps({"LocalPath": str(tmp_path / "run"), **ALL, "HookParameters": {"save_interval": "1"}}))
     ran = run_script(ESTIMATOR, SMDEBUG_CONFIG_FILE_PATH=str(config))
@@ -97,13 +107,13 @@ def test_a_gluon_estimator_with_processes_that_load_its_data(run_script, tmp_pat
 @pytest.mark.parametrize(
     ("config", "environment"), [(ALL, {"USE_SMDEBUG": "0"}), (None, {})], ids=["turned off", "no config"]
 )
-def test_nothing_is_captured(capture, config, environment):
+def test_nothing_is_captured(capture: Capture, config: dict[str, Any] | None, environment: dict[str, str]) -> None:
     ran, run = capture("assert 'smdebug.capture' not in sys.modules", config=config, **environment)
     assert ran.returncode == 0, ran.stderr
     assert not run.exists()
 
 
-def test_a_hook_of_the_script_takes_over(capture, tmp_path):
+def test_a_hook_of_the_script_takes_over(capture: Capture, tmp_path: Path) -> None:
     own = str(tmp_path / "own")
     before = f"import smdebug.mxnet as smd; hook = smd.Hook({own!r}, save_all=True); hook.register_block(network)"
     ran, run = capture(before)
@@ -115,7 +125,7 @@ def test_a_hook_of_the_script_takes_over(capture, tmp_path):
     assert not [name for name in trial.tensor_names() if "loss" in name], "it registers its losses itself"
 
 
-def test_a_hook_that_the_script_makes_while_it_trains(capture, tmp_path):
+def test_a_hook_that_the_script_makes_while_it_trains(capture: Capture, tmp_path: Path) -> None:
     inside = f"if step == 1: import smdebug.mxnet as smd; hook = smd.Hook({str(tmp_path / 'own')!r})"
     ran, run = capture(inside=inside, config={"HookParameters": {"save_interval": "1"}})
     assert ran.returncode == 0, ran.stderr
@@ -124,14 +134,14 @@ def test_a_hook_that_the_script_makes_while_it_trains(capture, tmp_path):
     assert create_trial(str(run)).steps() == [0, 1]
 
 
-def test_a_script_may_ask_for_the_hook_that_it_did_not_make(capture):
+def test_a_script_may_ask_for_the_hook_that_it_did_not_make(capture: Capture) -> None:
     ran, run = capture(inside="import smdebug.mxnet as smd; smd.get_hook().save_scalar('mine', step)")
     assert ran.returncode == 0, ran.stderr
     trial = create_trial(str(run))
     assert [trial.tensor("scalar/mine").value(step).tolist() for step in range(4)] == [[0], [1], [2], [3]]
 
 
-def test_losses_made_anew_in_every_step_do_not_pile_up(capture):
+def test_losses_made_anew_in_every_step_do_not_pile_up(capture: Capture) -> None:
     inside = "[gluon.loss.L2Loss()(x, x) for _ in range(40)]"
     ran, run = capture(inside=inside, config={"HookParameters": {"save_interval": "1"}})
     assert ran.returncode == 0, ran.stderr
@@ -139,7 +149,7 @@ def test_losses_made_anew_in_every_step_do_not_pile_up(capture):
     assert create_trial(str(run)).steps() == [0, 1, 2, 3]
 
 
-def test_a_config_that_cannot_be_read_does_not_stop_the_training(capture):
+def test_a_config_that_cannot_be_read_does_not_stop_the_training(capture: Capture) -> None:
     ran, run = capture(config={"HookParameters": {"save_interval": "often"}})
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.count("Not saved: everything") == 1
@@ -151,7 +161,7 @@ def test_a_config_that_cannot_be_read_does_not_stop_the_training(capture):
     [("if step == 2: raise KeyError('a bug')", 1), ("import os; step == 2 and os._exit(7)", 7)],
     ids=["raises", "os._exit"],
 )
-def test_a_script_that_ends_early_leaves_every_finished_step(capture, inside, code):
+def test_a_script_that_ends_early_leaves_every_finished_step(capture: Capture, inside: str, code: int) -> None:
     ran, run = capture(inside=inside)
     assert ran.returncode == code
     steps = sorted(path.name for path in run.glob("index/*/*.json"))

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 from smdebug.pytorch import on_import_torch
-from tests.unit.smdebug.scripts import START
+from tests.unit.smdebug.scripts import START, RunScript, WriteConfig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
 
 SCRIPT = """
 import sys, torch
@@ -38,7 +44,7 @@ sys.exit(3)
 """
 
 
-def test_an_untouched_script_is_captured(run_script, run, config):
+def test_an_untouched_script_is_captured(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
     path = config(
         CollectionConfigurations=[{"CollectionName": "weights"}, {"CollectionName": "gradients"}],
         HookParameters={"train.save_interval": "2", "eval.save_interval": "1"},
@@ -66,7 +72,9 @@ def test_an_untouched_script_is_captured(run_script, run, config):
     [{}, {"USE_SMDEBUG": "0"}, {"SMDEBUG_CONFIG_FILE_PATH": "/nowhere.json"}],
     ids=["no config", "switched off", "config missing"],
 )
-def test_nothing_happens(run_script, run, config, environment):
+def test_nothing_happens(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig, environment: dict[str, str]
+) -> None:
     path = config()
     if environment.get("USE_SMDEBUG"):
         environment = {**environment, "SMDEBUG_CONFIG_FILE_PATH": path}
@@ -82,7 +90,9 @@ def test_nothing_happens(run_script, run, config, environment):
     assert not run.path.exists()
 
 
-def test_a_process_that_trains_nothing_leaves_no_trace(run_script, run, config):
+def test_a_process_that_trains_nothing_leaves_no_trace(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig
+) -> None:
     text = START + "import torch\ntorch.nn.Linear(2, 2).eval()(torch.zeros(1, 2))\nprint(torch.__file__)\n"
     done = run_script(text, SMDEBUG_CONFIG_FILE_PATH=config())
     assert done.returncode == 0, done.stderr
@@ -99,7 +109,7 @@ for _ in range(2):
 """
 
 
-def test_layers_of_keras_are_left_to_keras(monkeypatch):
+def test_layers_of_keras_are_left_to_keras(monkeypatch: pytest.MonkeyPatch) -> None:
     class Layer(torch.nn.Linear):
         pass
 
@@ -110,7 +120,9 @@ def test_layers_of_keras_are_left_to_keras(monkeypatch):
     assert on_import_torch._is_trained(Layer(2, 2))
 
 
-def test_a_training_without_a_call_of_a_model_is_said_once(run_script, run, config):
+def test_a_training_without_a_call_of_a_model_is_said_once(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig
+) -> None:
     done = run_script(START + UNSEEN, SMDEBUG_CONFIG_FILE_PATH=config())
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()
@@ -118,7 +130,9 @@ def test_a_training_without_a_call_of_a_model_is_said_once(run_script, run, conf
     assert not run.path.exists()
 
 
-def test_a_config_that_cannot_be_read_costs_the_capture_only(run_script, run, config):
+def test_a_config_that_cannot_be_read_costs_the_capture_only(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig
+) -> None:
     path = config(HookParameters={"save_interval": "often"})
     done = run_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path)
     assert done.returncode == 3, done.stderr
@@ -126,7 +140,9 @@ def test_a_config_that_cannot_be_read_costs_the_capture_only(run_script, run, co
     assert not run.path.exists()
 
 
-def test_a_collection_that_selects_nothing_does_not_end_the_training(run_script, run, config):
+def test_a_collection_that_selects_nothing_does_not_end_the_training(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig
+) -> None:
     path = config(CollectionConfigurations=[{"CollectionName": "mine"}])
     done = run_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path)
     assert done.returncode == 3, done.stderr
@@ -134,7 +150,9 @@ def test_a_collection_that_selects_nothing_does_not_end_the_training(run_script,
     assert run.steps == [0, 3]
 
 
-def test_a_script_with_a_hook_of_its_own_is_captured_once(run_script, run, config, tmp_path):
+def test_a_script_with_a_hook_of_its_own_is_captured_once(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path
+) -> None:
     own = SCRIPT.replace(
         "optimizer = ",
         f"import smdebug.pytorch as smd\nhook = smd.Hook(out_dir={str(tmp_path / 'own')!r}, save_all=True)\n"
@@ -147,7 +165,9 @@ def test_a_script_with_a_hook_of_its_own_is_captured_once(run_script, run, confi
     assert index["meta"]["mode"] == "GLOBAL"
 
 
-def test_a_script_that_only_asks_for_the_hook_leaves_its_model_to_it(run_script, run, config):
+def test_a_script_that_only_asks_for_the_hook_leaves_its_model_to_it(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig
+) -> None:
     asking = SCRIPT.replace(
         "optimizer.step()",
         "optimizer.step(); hook.save_scalar('mine', epoch)",
@@ -182,7 +202,7 @@ if __name__ == "__main__":
 """
 
 
-def test_loaders_and_children_write_nothing(run_script, run, config):
+def test_loaders_and_children_write_nothing(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
     path = config(
         CollectionConfigurations=[{"CollectionName": "weights", "CollectionParameters": {"save_interval": "1"}}]
     )
@@ -209,7 +229,9 @@ child.join()
 """
 
 
-def test_a_forked_process_ends_its_last_step_and_its_run(run_script, run, config):
+def test_a_forked_process_ends_its_last_step_and_its_run(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig
+) -> None:
     path = config(
         CollectionConfigurations=[{"CollectionName": "weights", "CollectionParameters": {"save_interval": "1"}}]
     )
@@ -219,7 +241,7 @@ def test_a_forked_process_ends_its_last_step_and_its_run(run_script, run, config
     assert run.has_ended
 
 
-def test_importing_smdebug_imports_nothing_else(run_script):
+def test_importing_smdebug_imports_nothing_else(run_script: RunScript) -> None:
     text = (
         "import sys, threading\nbefore = set(sys.modules)\nimport smdebug\n"
         "added = {name.partition('.')[0] for name in set(sys.modules) - before}\n"

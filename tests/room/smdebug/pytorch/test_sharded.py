@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 
 from smdebug.pytorch.tensors.storable import get_storable, to_array, view_array
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.scripts import RunScript
+    from tests.unit.smdebug.written_run import WrittenRun
 
 # Each worker trains twice, without a hook and with one, and writes down what either training showed.
 SHARDED = """
@@ -94,7 +101,9 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(("parts", "include", "when"), [("", "all", "after"), ("fc1,fc2,", "one", "within")])
-def test_each_worker_saves_its_parts(parts, include, when, run_script, run, tmp_path):
+def test_each_worker_saves_its_parts(
+    parts: str, include: str, when: str, run_script: RunScript, run: WrittenRun, tmp_path: Path
+) -> None:
     done = run_script(SHARDED, str(run.path), str(tmp_path / "meeting"), parts, include, when)
     assert done.returncode == 0, done.stderr
     for rank in range(2):
@@ -147,7 +156,7 @@ print(len(called))
 """
 
 
-def test_a_full_disk_within_the_backward_pass(run_script, run, tmp_path):
+def test_a_full_disk_within_the_backward_pass(run_script: RunScript, run: WrittenRun, tmp_path: Path) -> None:
     done = run_script(FULL_DISK, str(run.path), str(tmp_path / "meeting"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "12"
@@ -158,7 +167,7 @@ def test_a_full_disk_within_the_backward_pass(run_script, run, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16, torch.bool, torch.complex64])
-def test_memory_that_was_saved_can_be_resized(dtype):
+def test_memory_that_was_saved_can_be_resized(dtype: torch.dtype) -> None:
     tensor = torch.ones(6, dtype=dtype)
     get_storable(tensor)
     to_array(tensor)
@@ -177,5 +186,5 @@ def test_memory_that_was_saved_can_be_resized(dtype):
     ],
     ids=["floats", "strided", "truth", "empty", "complex"],
 )
-def test_an_array_of_a_tensor_is_numpys_own(tensor):
+def test_an_array_of_a_tensor_is_numpys_own(tensor: torch.Tensor) -> None:
     np.testing.assert_array_equal(view_array(tensor), tensor.numpy(), strict=True)

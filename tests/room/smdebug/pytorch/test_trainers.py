@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from tests.unit.smdebug.scripts import START
+from tests.unit.smdebug.scripts import START, RunScript
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
 
 LIGHTNING = """
 import json, sys, torch
@@ -96,8 +102,8 @@ QUIET = {
 
 
 @pytest.fixture
-def train(run_script, run, tmp_path):
-    def start(script):
+def train(run_script: RunScript, run: WrittenRun, tmp_path: Path) -> Any:
+    def start(script: str) -> Any:
         config = tmp_path / "debughookconfig.json"
         collections = [{"CollectionName": name} for name in ("weights", "gradients", "losses")]
         hook_parameters = {"save_interval": "1"}
@@ -113,15 +119,15 @@ def train(run_script, run, tmp_path):
     return start
 
 
-def get_places(run):
+def get_places(run: WrittenRun) -> Any:
     return [(run.index(step)["meta"]["mode"], run.index(step)["meta"]["mode_step"]) for step in run.steps]
 
 
-def get_mode(run, mode):
+def get_mode(run: WrittenRun, mode: str) -> Any:
     return [step for step, (name, _) in zip(run.steps, get_places(run), strict=True) if name == mode]
 
 
-def test_lightning(train, run):
+def test_lightning(train: Any, run: WrittenRun) -> None:
     noted = train(LIGHTNING)
     trained = get_mode(run, "TRAIN")
     assert len(trained) == 6
@@ -140,7 +146,7 @@ def test_lightning(train, run):
     assert run.has_ended
 
 
-def test_hugging_face(train, run):
+def test_hugging_face(train: Any, run: WrittenRun) -> None:
     noted = train(HUGGING_FACE)
     trained = get_mode(run, "TRAIN")
     assert len(trained) == 6

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from tests.unit.smdebug.scripts import START
+from tests.unit.smdebug.scripts import START, RunScript
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
 
 WATCH = """
 import json, sys, torch
@@ -159,7 +165,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("kind", SCRIPTS)
-def test_what_is_saved_is_what_torch_says(kind, run_script, run, tmp_path):
+def test_what_is_saved_is_what_torch_says(kind: str, run_script: RunScript, run: WrittenRun, tmp_path: Path) -> None:
     config = tmp_path / "debughookconfig.json"
     collections = [{"CollectionName": name} for name in ("weights", "biases", "gradients", "losses")]
     config.write_text(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,8 +16,15 @@ from smdebug.pytorch import hook as hook_module
 from smdebug.pytorch.workers import get_worker
 from smdebug.writing.run_writer import Worker
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def test_names_come_from_torch_distributed(monkeypatch):
+    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.scripts import RunScript
+    from tests.unit.smdebug.written_run import WrittenRun
+
+
+def test_names_come_from_torch_distributed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert get_worker() == Worker("worker_0", is_chief=True, count=1)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.distributed, "get_rank", lambda: 2)
@@ -25,7 +33,9 @@ def test_names_come_from_torch_distributed(monkeypatch):
 
 
 @pytest.mark.parametrize("include", ["one", "all"])
-def test_which_workers_write(make_hook, training, run, monkeypatch, include):
+def test_which_workers_write(
+    make_hook: MakeHook, training: Training, run: WrittenRun, monkeypatch: pytest.MonkeyPatch, include: str
+) -> None:
     monkeypatch.setattr(hook_module, "get_worker", lambda: Worker("worker_1", is_chief=False, count=2))
     hook = make_hook(include_collections=["weights"], include_workers=include)
     hook.register_module(training.model)
@@ -71,7 +81,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("include", ["all", "one"])
-def test_distributed_data_parallel(run_script, run, tmp_path, include):
+def test_distributed_data_parallel(run_script: RunScript, run: WrittenRun, tmp_path: Path, include: str) -> None:
     # A file, not a port: another process may take a free one in the meantime.
     done = run_script(DISTRIBUTED, str(run.path), str(tmp_path / "meeting"), include)
     assert done.returncode == 0, done.stderr
@@ -94,7 +104,7 @@ def test_distributed_data_parallel(run_script, run, tmp_path, include):
         assert not list(run.path.rglob("*worker_1*"))
 
 
-def test_tensorboard_files(make_hook, training, run):
+def test_tensorboard_files(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(export_tensorboard=True, include_collections=["weights"])
     hook.register_module(training.model)
     hook.register_loss(training.loss)

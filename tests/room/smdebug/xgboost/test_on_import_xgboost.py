@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.unit.smdebug.scripts import START
+from tests.unit.smdebug.scripts import START, RunScript, WriteConfig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
 
 SCRIPT = """
 import sys
@@ -21,7 +28,7 @@ sys.exit(3)
 """
 
 
-def test_an_untouched_script_is_captured(run_script, run, config):
+def test_an_untouched_script_is_captured(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
     path = config(
         CollectionConfigurations=[
             {"CollectionName": name, "CollectionParameters": {"save_interval": "1"}}
@@ -48,7 +55,9 @@ def test_an_untouched_script_is_captured(run_script, run, config):
     [{}, {"USE_SMDEBUG": "0"}, {"SMDEBUG_CONFIG_FILE_PATH": "/nowhere.json"}],
     ids=["no config", "switched off", "config missing"],
 )
-def test_nothing_happens_otherwise(run_script, run, config, environment):
+def test_nothing_happens_otherwise(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig, environment: dict[str, str]
+) -> None:
     path = config()
     if environment.get("USE_SMDEBUG"):
         environment = {**environment, "SMDEBUG_CONFIG_FILE_PATH": path}
@@ -64,7 +73,7 @@ print([name for name in sys.modules if name.startswith("smdebug.") and name != "
     assert not run.path.exists()
 
 
-def test_importing_a_config_imports_no_framework(run_script, config):
+def test_importing_a_config_imports_no_framework(run_script: RunScript, config: WriteConfig) -> None:
     done = run_script(
         START + "import sys\nprint([name for name in sys.modules if name in ('xgboost', 'numpy', 'torch')])\n",
         SMDEBUG_CONFIG_FILE_PATH=config(),
@@ -81,7 +90,9 @@ def train(rounds, *callbacks):
 """
 
 
-def test_a_script_with_a_hook_keeps_it(run_script, run, config, tmp_path):
+def test_a_script_with_a_hook_keeps_it(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path
+) -> None:
     script = f"""
 hook = smd.Hook({str(tmp_path / "own")!r}, save_config=smd.SaveConfig(save_interval=1))
 train(2, hook)
@@ -93,7 +104,9 @@ print(hook.step, smd.get_hook() is hook)
     assert not run.path.exists()
 
 
-def test_a_script_that_asks_for_the_jobs_hook_may_leave_the_training_to_it(run_script, run, config):
+def test_a_script_that_asks_for_the_jobs_hook_may_leave_the_training_to_it(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig
+) -> None:
     script = "smd.get_hook().save_scalar('mine', 1)\ntrain(2)\n"
     path = config(HookParameters={"save_interval": "1"}, CollectionConfigurations=[{"CollectionName": "labels"}])
     done = run_script(START + OWN_HOOKS + script, SMDEBUG_CONFIG_FILE_PATH=path)
@@ -102,14 +115,14 @@ def test_a_script_that_asks_for_the_jobs_hook_may_leave_the_training_to_it(run_s
     assert run.steps == [0, 1]
 
 
-def test_a_broken_config_costs_the_capture_only(run_script, config):
+def test_a_broken_config_costs_the_capture_only(run_script: RunScript, config: WriteConfig) -> None:
     path = config(HookParameters={"save_interval": "often"})
     done = run_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path)
     assert done.returncode == 3, done.stderr
     assert done.stdout.count("Not saved: everything") == 1
 
 
-def test_trainings_side_by_side(run_script, run, config):
+def test_trainings_side_by_side(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
     script = """
 import threading
 threads = [threading.Thread(target=train, args=(300,)) for _ in range(3)]

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.scripts import RunScript
+    from tests.unit.smdebug.written_run import WrittenRun
 
 DISTRIBUTED = """
 import json, multiprocessing, sys
@@ -39,7 +44,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("include", ["one", "all"])
-def test_workers(run_script, run, include):
+def test_workers(run_script: RunScript, run: WrittenRun, include: str) -> None:
     done = run_script(DISTRIBUTED, str(run.path), include)
     assert done.returncode == 0, done.stderr
     names = ["worker_0"] if include == "one" else ["worker_0", "worker_1"]

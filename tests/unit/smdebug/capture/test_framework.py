@@ -19,12 +19,12 @@ from smdebug.capture.framework import check_version
         ("built from source", True),
     ],
 )
-def test_versions(version, supported, said):
+def test_versions(version: str, supported: bool, said: pytest.LogCaptureFixture) -> None:
     assert check_version("A framework", version, first=(2, 0), end=(3, 0), missing="all") is supported
     assert len(said.records) == (not supported)
 
 
-def test_it_is_said_once_and_what_is_missing(said):
+def test_it_is_said_once_and_what_is_missing(said: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         assert not check_version("Another", "1.2", first=(1, 6), missing="the half of it")
     (record,) = said.records

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -24,7 +25,7 @@ from smdebug.trials import create_trial
 from smdebug.writing.run_writer import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from smdebug.trials import Trial
@@ -35,8 +36,11 @@ class PlainHook(BaseHook):
         return Worker("worker_0", is_chief=True, count=1)
 
 
+MakeHook = Callable[..., PlainHook]
+
+
 @pytest.fixture
-def make_hook(tmp_path: Path) -> Iterator[Callable[..., PlainHook]]:
+def make_hook(tmp_path: Path) -> Iterator[MakeHook]:
     hooks: list[PlainHook] = []
 
     def make(name: str = "run", **more: Any) -> PlainHook:
@@ -64,7 +68,7 @@ def read_everything(trial: Trial) -> dict[tuple[str, int], np.ndarray[Any, Any]]
     }
 
 
-def test_several_threads_save_at_once(make_hook, tmp_path, quick_switching):
+def test_several_threads_save_at_once(make_hook: MakeHook, tmp_path: Path, quick_switching: None) -> None:
     hook = make_hook()
     ended = threading.Event()
     hook._increment_step()
@@ -105,7 +109,7 @@ def run_child(work: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("what", ["step", "save", "scalar", "mode", "close"])
-def test_forked_child_leaves_the_step_in_progress_to_its_parent(make_hook, tmp_path, what):
+def test_forked_child_leaves_the_step_in_progress_to_its_parent(make_hook: MakeHook, tmp_path: Path, what: str) -> None:
     hook = make_hook(export_tensorboard=True)
     work = {
         "step": lambda: (hook._increment_step(), hook.recorder.save("child", np.ones(3))),
@@ -125,7 +129,7 @@ def test_forked_child_leaves_the_step_in_progress_to_its_parent(make_hook, tmp_p
     assert {key: float(value.mean()) for key, value in values.items()} == {("before", 0): 1, ("after", 0): 2}
 
 
-def test_fork_while_another_thread_saves_does_not_hang_the_child(make_hook, tmp_path):
+def test_fork_while_another_thread_saves_does_not_hang_the_child(make_hook: MakeHook, tmp_path: Path) -> None:
     hook = make_hook()
     hook._increment_step()
     held, release = threading.Event(), threading.Event()
@@ -148,8 +152,8 @@ def test_fork_while_another_thread_saves_does_not_hang_the_child(make_hook, tmp_
 
 @pytest.mark.parametrize("makes_a_step", [True, False])
 def test_scalar_before_the_first_step_of_a_restarted_job_leaves_the_saved_steps_alone(
-    make_hook, tmp_path, monkeypatch, makes_a_step
-):
+    make_hook: MakeHook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, makes_a_step: bool
+) -> None:
     checkpoints = tmp_path / "checkpoints"
     checkpoints.mkdir()
     (tmp_path / "checkpointconfig.json").write_text(json.dumps({"LocalPath": str(checkpoints)}))
@@ -175,7 +179,7 @@ def test_scalar_before_the_first_step_of_a_restarted_job_leaves_the_saved_steps_
     assert ("loss", 3) in values if makes_a_step else ("loss", 3) not in values
 
 
-def test_tensors_that_wait_for_a_step_do_not_pile_up(make_hook, tmp_path):
+def test_tensors_that_wait_for_a_step_do_not_pile_up(make_hook: MakeHook, tmp_path: Path) -> None:
     hook = make_hook()
     for number in range(100):
         hook.save_tensor("t", np.full(10, number))
@@ -191,7 +195,7 @@ def test_tensors_that_wait_for_a_step_do_not_pile_up(make_hook, tmp_path):
     assert {key: int(value[0]) for key, value in values.items()} == {("t", 0): 99}
 
 
-def test_tensor_written_by_hand_is_not_written_in_a_dry_run(make_hook, tmp_path):
+def test_tensor_written_by_hand_is_not_written_in_a_dry_run(make_hook: MakeHook, tmp_path: Path) -> None:
     hook = make_hook(dry_run=True)
     hook._increment_step()
     hook._write_raw_tensor_simple("t", 1.0)
@@ -199,7 +203,9 @@ def test_tensor_written_by_hand_is_not_written_in_a_dry_run(make_hook, tmp_path)
     assert not (tmp_path / "run" / "events").exists()
 
 
-def test_what_is_left_of_a_failed_step_does_not_reach_the_next(make_hook, tmp_path, monkeypatch, said):
+def test_what_is_left_of_a_failed_step_does_not_reach_the_next(
+    make_hook: MakeHook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
     hook = make_hook()
     hook._increment_step()
     hook.recorder.save("t", np.zeros(3))
@@ -214,7 +220,7 @@ def test_what_is_left_of_a_failed_step_does_not_reach_the_next(make_hook, tmp_pa
     assert {key: int(value[0]) for key, value in values.items()} == {("t", 1): 1}
 
 
-def test_collection_that_is_not_to_be_made_is_missing(make_hook):
+def test_collection_that_is_not_to_be_made_is_missing(make_hook: MakeHook) -> None:
     hook = make_hook()
     with pytest.raises(SMDebugError, match="nothing_like_it"):
         hook.get_collection("nothing_like_it", create=False)
@@ -222,7 +228,7 @@ def test_collection_that_is_not_to_be_made_is_missing(make_hook):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
-def test_types_of_ml_dtypes_are_saved_as_float32(make_hook, tmp_path, dtype):
+def test_types_of_ml_dtypes_are_saved_as_float32(make_hook: MakeHook, tmp_path: Path, dtype: str) -> None:
     hook = make_hook(reduction_config=ReductionConfig(["max"], save_raw_tensor=True))
     hook._increment_step()
     hook.save_tensor("t", np.arange(6).reshape(2, 3).astype(getattr(ml_dtypes, dtype)).T)
@@ -235,12 +241,14 @@ def test_types_of_ml_dtypes_are_saved_as_float32(make_hook, tmp_path, dtype):
     assert index["tensor_payload"][0]["dtype"] == dtype
 
 
-def test_list_of_uneven_parts_is_refused_with_the_reason(make_hook):
+def test_list_of_uneven_parts_is_refused_with_the_reason(make_hook: MakeHook) -> None:
     with pytest.raises(SMDebugTypeError, match="differ in length"):
         make_hook().save_tensor("t", [[1], [1, 2]])
 
 
-def test_full_disk_is_said_with_the_name_of_the_file(make_hook, tmp_path, monkeypatch, said):
+def test_full_disk_is_said_with_the_name_of_the_file(
+    make_hook: MakeHook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
     hook = make_hook()
     hook._increment_step()
 
@@ -254,23 +262,25 @@ def test_full_disk_is_said_with_the_name_of_the_file(make_hook, tmp_path, monkey
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def test_one_collection_may_be_included_by_its_name_alone(make_hook):
+def test_one_collection_may_be_included_by_its_name_alone(make_hook: MakeHook) -> None:
     assert make_hook(include_collections="weights").include_collections == ["weights", "default"]
 
 
 @pytest.mark.parametrize("wrong", [[["weights"]], [5], 5.0])
-def test_collections_that_are_not_names_are_refused_when_the_hook_is_made(make_hook, wrong):
+def test_collections_that_are_not_names_are_refused_when_the_hook_is_made(make_hook: MakeHook, wrong: Any) -> None:
     with pytest.raises((SMDebugTypeError, TypeError)):
         make_hook(include_collections=wrong)
 
 
 @pytest.mark.parametrize("out_dir", ["s3://", "s3:///run"])
-def test_out_dir_without_a_bucket_is_refused(out_dir):
+def test_out_dir_without_a_bucket_is_refused(out_dir: str) -> None:
     with pytest.raises(SMDebugRuntimeError, match="names no bucket"):
         PlainHook(out_dir=out_dir)
 
 
-def test_step_begun_by_hand_where_nothing_can_be_written_ends_no_training(make_hook, tmp_path, said):
+def test_step_begun_by_hand_where_nothing_can_be_written_ends_no_training(
+    make_hook: MakeHook, tmp_path: Path, said: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").touch()
     hook = make_hook("file/below")
     hook._increment_step()
@@ -278,7 +288,9 @@ def test_step_begun_by_hand_where_nothing_can_be_written_ends_no_training(make_h
     assert "Not saved: the beginning of a step" in said.text
 
 
-def test_numbers_that_tensorboard_cannot_hold_are_infinite_there(make_hook, tmp_path, said):
+def test_numbers_that_tensorboard_cannot_hold_are_infinite_there(
+    make_hook: MakeHook, tmp_path: Path, said: pytest.LogCaptureFixture
+) -> None:
     hook = make_hook(export_tensorboard=True)
     hook._increment_step()
     hook.save_scalar("large", -1e300)

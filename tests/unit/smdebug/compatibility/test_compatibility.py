@@ -33,11 +33,11 @@ from smdebug.format.locations import (
 )
 from smdebug.format.tfevent import masked_crc32c
 from smdebug.mode_keys import ModeKeys
-from tests.unit.smdebug.object_storage import BUCKET
+from tests.unit.smdebug.object_storage import BUCKET, Storage
 from tests.unit.smdebug.runs import RunMaker
 
 
-def test_index_file_locations():
+def test_index_file_locations() -> None:
     key = IndexFileLocationUtils.get_index_key_for_step("/run/", 1234, "worker_0")
     assert key == "/run/index/000000001/000000001234_worker_0.json"
     assert IndexFileLocationUtils.get_prefix_from_index_file(key) == "/run"
@@ -48,7 +48,7 @@ def test_index_file_locations():
         IndexFileLocationUtils.get_prefix_from_index_file("/run/events/x")
 
 
-def test_event_file_locations(tmp_path):
+def test_event_file_locations(tmp_path: Path) -> None:
     location = TensorFileLocation(3, "/job:worker/task:1")
     assert location.get_filename() == "000000000003__job-worker_task-1.tfevents"
     path = location.get_file_location("/run")
@@ -62,7 +62,7 @@ def test_event_file_locations(tmp_path):
     assert board.startswith(f"/board/EVAL/000000000003_{os.getpid()}_")
 
 
-def test_the_profiler_is_not_here():
+def test_the_profiler_is_not_here() -> None:
     for name in (TraceFileLocation, TimelineFileWriter):
         with pytest.raises(SMDebugNotImplementedError, match="profiler"):
             name("anything")
@@ -71,7 +71,7 @@ def test_the_profiler_is_not_here():
     assert utils.setup_profiler_report("arn") is None
 
 
-def test_record_types():
+def test_record_types() -> None:
     assert _get_proto_dtype(np.dtype("float32")) == (True, "DT_FLOAT")
     assert _get_proto_dtype(np.dtype("uint8")) == (True, "DT_UINT8")
     assert _get_proto_dtype(np.dtype("<U3")) == (False, "DT_STRING")
@@ -79,7 +79,7 @@ def test_record_types():
         _get_proto_dtype(np.dtype("datetime64[s]"))
 
 
-def test_record_files(tmp_path):
+def test_record_files(tmp_path: Path) -> None:
     path = tmp_path / "a" / "records"
     writer = tfrecord.RecordWriter(str(path), write_checksum=True)
     assert writer.write_record(b"one") == (0, 19)
@@ -98,14 +98,14 @@ def test_record_files(tmp_path):
     assert path.read_bytes()[15:19] == struct.pack("<I", masked_crc32c(b"one"))
 
 
-def test_tensors_of_an_event_file(tmp_path):
+def test_tensors_of_an_event_file(tmp_path: Path) -> None:
     RunMaker(tmp_path).write_step(4, {"a": np.arange(3)}, ModeKeys.TRAIN, 2)
     (path,) = tmp_path.rglob("*.tfevents")
     ((name, step, value, mode, mode_step),) = tfrecord.TensorReader(path.read_bytes()).read_tensors()
     assert (name, step, mode, mode_step, value.tolist()) == ("a", 4, ModeKeys.TRAIN, 2, [0, 1, 2])
 
 
-def test_access_file(tmp_path):
+def test_access_file(tmp_path: Path) -> None:
     path = str(tmp_path / "folder" / "file")
     with access_layer.TSAccessFile(path, "w") as file:
         assert file.write("ab") == (0, 2)
@@ -122,7 +122,7 @@ def test_access_file(tmp_path):
         access_layer.TSAccessFile(path, "x")
 
 
-def test_the_end_of_a_run(tmp_path):
+def test_the_end_of_a_run(tmp_path: Path) -> None:
     run = str(tmp_path / "run")
     assert not access_layer.has_training_ended(run)
     access_layer.check_dir_exists(run)
@@ -135,7 +135,7 @@ def test_the_end_of_a_run(tmp_path):
     assert hook_utils.verify_and_get_out_dir("~/x") == str(Path("~/x").expanduser())
 
 
-def test_grace_after_a_rule_said_stop(tmp_path, monkeypatch):
+def test_grace_after_a_rule_said_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not access_layer.is_rule_signalled_gracetime_passed(str(tmp_path))
     monkeypatch.setenv(access_layer.ENV_RULE_STOP_SIGNAL_FILENAME, "stop")
     assert not access_layer.is_rule_signalled_gracetime_passed(str(tmp_path))
@@ -149,7 +149,7 @@ def test_grace_after_a_rule_said_stop(tmp_path, monkeypatch):
         access_layer.is_rule_signalled_gracetime_passed(str(tmp_path))
 
 
-def test_objects_of_s3(storage):
+def test_objects_of_s3(storage: Storage) -> None:
     with access_layer.TSAccessS3(BUCKET, "run//a/1") as item:
         item.write(b"0123456789")
     with access_layer.TSAccessS3("another-bucket", "b") as item:
@@ -184,7 +184,7 @@ def test_objects_of_s3(storage):
         handler.list_prefix(request("no-such-bucket"))
 
 
-def test_names_and_folders(tmp_path):
+def test_names_and_folders(tmp_path: Path) -> None:
     assert utils.get_path_to_collections("/run/") == "/run/collections/000000000"
     assert utils.get_worker_name_from_collection_file("x/worker_1_collections.json") == "worker_1"
     assert utils.parse_worker_name_from_file("x/000000000001_worker_1.json") == "worker_1"
@@ -200,7 +200,7 @@ def test_names_and_folders(tmp_path):
         utils.get_aws_region_from_processing_job_arn("x")
 
 
-def test_the_first_process_of_a_run(tmp_path):
+def test_the_first_process_of_a_run(tmp_path: Path) -> None:
     assert utils.is_first_process(str(tmp_path))
     assert utils.is_first_process(str(tmp_path / "file"), is_dir=False)
     assert utils.is_first_process("s3://bucket/run")
@@ -213,7 +213,7 @@ def test_the_first_process_of_a_run(tmp_path):
     utils._claims.pop(str(tmp_path)).release()
 
 
-def test_simulators(tmp_path, monkeypatch):
+def test_simulators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAINING_JOB_NAME", raising=False)
     out = tmp_path / "out"
     contents = f'{{"LocalPath": "{out}"}}'
@@ -235,9 +235,9 @@ def test_simulators(tmp_path, monkeypatch):
     assert get_current_hook() is None
 
 
-def test_errors_end_at_the_agent(capsys):
+def test_errors_end_at_the_agent(capsys: pytest.CaptureFixture[str]) -> None:
     @error_handling_agent.catch_smdebug_errors(default_return_val=7)
-    def fail():
+    def fail() -> None:
         raise RuntimeError("broken")
 
     assert fail() == 7
@@ -246,7 +246,7 @@ def test_errors_end_at_the_agent(capsys):
     assert BASE_ERROR_MESSAGE
 
 
-def test_config_validator(monkeypatch):
+def test_config_validator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("USE_SMDEBUG", raising=False)
     validator = config_validator.get_config_validator("pytorch")
     assert validator is config_validator.get_config_validator()
@@ -258,14 +258,14 @@ def test_config_validator(monkeypatch):
     config_validator.reset_config_validator()
 
 
-def test_node_of_a_job(tmp_path, monkeypatch):
+def test_node_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_config, "DEFAULT_RESOURCE_CONFIG_FILE", str(tmp_path / "resourceconfig.json"))
     assert json_config.get_node_id_from_resource_config() is None
     (tmp_path / "resourceconfig.json").write_text('{"current_host": "algo-1"}')
     assert json_config.get_node_id_from_resource_config() == "algo-1"
 
 
-def test_collections_are_configured_as_the_hooks_parameters_say():
+def test_collections_are_configured_as_the_hooks_parameters_say() -> None:
     config = {
         "HookParameters": {"save_interval": "7", "eval.end_step": "3"},
         "CollectionConfigurations": [{"CollectionName": "mine", "CollectionParameters": {"include_regex": "relu"}}],

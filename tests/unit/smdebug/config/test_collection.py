@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -9,8 +10,11 @@ from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def test_reduction_config_text_form():
+
+def test_reduction_config_text_form() -> None:
     config = ReductionConfig.from_dict({"reductions": " min, abs_max ,l1_norm,abs_l2_norm"})
     assert config.operations() == [("min", False), ("l1", False), ("max", True), ("l2", True)]
     assert config.to_json_dict() == {
@@ -24,12 +28,12 @@ def test_reduction_config_text_form():
 @pytest.mark.parametrize(
     "arguments", [{"reductions": ["median"]}, {"norms": ["l3"]}, {"abs_norms": ["min"]}, {"save_shape": "True"}]
 )
-def test_reduction_config_refuses(arguments):
+def test_reduction_config_refuses(arguments: dict[str, Any]) -> None:
     with pytest.raises(SMDebugValueError):
         ReductionConfig(**arguments)
 
 
-def test_members_by_name_and_by_regex_anywhere():
+def test_members_by_name_and_by_regex_anywhere() -> None:
     collection = Collection("c", ["relu", ["tanh"]], tensor_names=["x"])
     assert all(collection.matches(name) for name in ("my_relu_0", "tanh", "x"))
     assert not collection.matches("y")
@@ -41,12 +45,12 @@ def test_members_by_name_and_by_regex_anywhere():
     assert collection.tensor_names == {"a"}
 
 
-def test_scalars_have_no_histograms():
+def test_scalars_have_no_histograms() -> None:
     assert Collection("weights").save_histogram
     assert not Collection("losses", save_histogram=True).save_histogram
 
 
-def test_collections_file(tmp_path):
+def test_collections_file(tmp_path: Path) -> None:
     manager = CollectionManager(create_default=True)
     manager.add(Collection("c", "x", {"b", "a"}, {"reductions": "min"}, {"TRAIN": {"save_interval": 2}}))
     manager.set_num_workers(3)
@@ -60,14 +64,14 @@ def test_collections_file(tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
-def test_collections_text_that_is_refused():
+def test_collections_text_that_is_refused() -> None:
     with pytest.raises(SMDebugValueError, match="other"):
         CollectionManager.load_from_string('{"collections": {}, "_meta": {}, "other": 1}')
     with pytest.raises(KeyError):
         CollectionManager.load_from_string('{"collections": {}}')
 
 
-def test_manager_makes_what_is_missing_unless_told_not_to():
+def test_manager_makes_what_is_missing_unless_told_not_to() -> None:
     manager = CollectionManager()
     with pytest.raises(SMDebugError, match="nothing"):
         manager.get("nothing", create=False)
@@ -76,7 +80,7 @@ def test_manager_makes_what_is_missing_unless_told_not_to():
         manager.add(5)
 
 
-def test_a_text_is_no_list_of_names():
+def test_a_text_is_no_list_of_names() -> None:
     with pytest.raises(SMDebugTypeError, match="not 'loss'"):
         Collection("mine", tensor_names="loss")
     with pytest.raises(SMDebugValueError, match="reductions is a list of names, not the text 'min'"):

@@ -15,7 +15,10 @@ from smdebug.environment import parse_switch
 from smdebug.writing.run_writer import Worker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from smdebug.config.collection import Collection
+    from tests.unit.smdebug.scripts import RunScript
 
 # As the real smdebug 1.0.34 answered; never edited by hand.
 CASES = json.loads(Path(__file__).with_name("recorded_json_configs.json").read_text(encoding="utf-8"))["cases"]
@@ -37,11 +40,11 @@ class PlainHook(BaseHook):
 
 
 @pytest.fixture
-def make_hook(tmp_path, monkeypatch):
+def make_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.delenv("TRAINING_JOB_NAME", raising=False)
     hooks = []
 
-    def make(config: dict[str, Any]):
+    def make(config: dict[str, Any]) -> Any:
         path = tmp_path / "config.json"
         path.write_text(json.dumps(config).replace("<TMP>", str(tmp_path)))
         hook = create_hook_from_json_config(PlainHook, str(path))
@@ -77,7 +80,7 @@ def describe(hook: BaseHook, tmp_path: Path, config: dict[str, Any]) -> dict[str
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_recorded_case(name, make_hook, tmp_path):
+def test_recorded_case(name: str, make_hook: Callable[..., Any], tmp_path: Path) -> None:
     config, expected = CASES[name]["config"], CASES[name]["result"]
     if "raises" in expected:
         with pytest.raises(ValueError) as raised:  # noqa: PT011 - the class is compared below
@@ -91,7 +94,7 @@ def test_recorded_case(name, make_hook, tmp_path):
         assert describe(make_hook(config), tmp_path, config) == expected
 
 
-def test_a_collection_named_twice_keeps_what_only_one_entry_says(make_hook):
+def test_a_collection_named_twice_keeps_what_only_one_entry_says(make_hook: Callable[..., Any]) -> None:
     hook = make_hook(
         {
             "LocalPath": "<TMP>/j",
@@ -111,7 +114,9 @@ def test_a_collection_named_twice_keeps_what_only_one_entry_says(make_hook):
     }
 
 
-def test_tensorboard_in_sagemaker_is_what_its_own_config_says(make_hook, tmp_path, monkeypatch):
+def test_tensorboard_in_sagemaker_is_what_its_own_config_says(
+    make_hook: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = {"LocalPath": "<TMP>/j", "HookParameters": {"export_tensorboard": "true", "tensorboard_dir": "x"}}
     monkeypatch.setenv("TRAINING_JOB_NAME", "job")
     monkeypatch.setenv("TENSORBOARD_CONFIG_FILE_PATH", str(tmp_path / "tensorboard.json"))
@@ -120,7 +125,7 @@ def test_tensorboard_in_sagemaker_is_what_its_own_config_says(make_hook, tmp_pat
     assert make_hook(config).tensorboard_dir == "/somewhere"
 
 
-def test_a_missing_file_and_one_that_is_no_object(tmp_path):
+def test_a_missing_file_and_one_that_is_no_object(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         create_hook_from_json_config(PlainHook, str(tmp_path / "none.json"))
     (tmp_path / "list.json").write_text("[]")
@@ -129,32 +134,32 @@ def test_a_missing_file_and_one_that_is_no_object(tmp_path):
 
 
 @pytest.mark.parametrize("value", [2, "TRUE", "yes", "1", []])
-def test_other_flags_are_refused(value):
+def test_other_flags_are_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="true or false"):
         parse_bool(value, default=False)
 
 
-def test_switches():
+def test_switches() -> None:
     assert parse_switch(" On ")
     assert not parse_switch("0")
     with pytest.raises(ValueError, match="neither on nor off"):
         parse_switch("maybe")
 
 
-def test_file_that_is_no_json_is_named(tmp_path):
+def test_file_that_is_no_json_is_named(tmp_path: Path) -> None:
     path = tmp_path / "debughookconfig.json"
     path.write_text("{")
     with pytest.raises(json.JSONDecodeError, match=r"debughookconfig.json is no JSON: Expecting property name"):
         create_hook_from_json_config(PlainHook, str(path))
 
 
-def test_switch_that_is_neither_on_nor_off_is_named(monkeypatch):
+def test_switch_that_is_neither_on_nor_off_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USE_SMDEBUG", "perhaps")
     with pytest.raises(ValueError, match="USE_SMDEBUG: 'perhaps' is neither on nor off"):
         singleton.is_switched_on()
 
 
-def test_log_file_that_cannot_be_written_ends_nothing(run_script):
+def test_log_file_that_cannot_be_written_ends_nothing(run_script: RunScript) -> None:
     script = "from smdebug.logger import get_logger; get_logger().error('what matters')"
     ran = run_script(script, SMDEBUG_LOG_PATH="/proc/none/x.log")
     assert ran.returncode == 0

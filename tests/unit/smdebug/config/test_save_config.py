@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,24 +27,24 @@ def saved(config: SaveConfigMode, count: int = 12) -> list[int]:
         ({"save_interval": -5}, [0, 5, 10]),
     ],
 )
-def test_steps(arguments, steps):
+def test_steps(arguments: dict[str, Any], steps: list[int]) -> None:
     assert saved(SaveConfigMode(**arguments)) == steps
 
 
 @pytest.mark.parametrize("steps", [(1, 2), "1,2", ["1"]])
-def test_save_steps_are_a_list_of_int(steps):
+def test_save_steps_are_a_list_of_int(steps: Any) -> None:
     with pytest.raises(SMDebugValueError, match="list of integers"):
         SaveConfigMode(save_steps=steps)
 
 
-def test_numbers_that_are_none():
+def test_numbers_that_are_none() -> None:
     with pytest.raises(ValueError, match="save_interval must be a whole number, not 'x'"):
         SaveConfig(save_interval="x")
     with pytest.raises(SMDebugValueError, match="save_interval 0"):
         SaveConfig(save_interval=0)
 
 
-def test_open_modes_are_filled_from_another_config():
+def test_open_modes_are_filled_from_another_config() -> None:
     config = SaveConfig({ModeKeys.TRAIN: SaveConfigMode(save_interval=2)})
     with pytest.raises(SMDebugValueError, match="EVAL"):
         config.get_save_config(ModeKeys.EVAL)
@@ -51,7 +53,7 @@ def test_open_modes_are_filled_from_another_config():
     assert filled.get_save_config(ModeKeys.EVAL).save_interval == 7
 
 
-def test_parse():
+def test_parse() -> None:
     mode = SaveConfigMode(save_interval=3)
     assert SaveConfig.parse(None) == SaveConfig()
     assert SaveConfig.parse(mode) == SaveConfig(save_interval=3)
@@ -64,13 +66,13 @@ def test_parse():
         SaveConfig({"TRAIN": mode})
 
 
-def test_json_form_comes_back():
+def test_json_form_comes_back() -> None:
     config = SaveConfig({ModeKeys.TRAIN: SaveConfigMode(end_step=4)})
     assert config.to_json_dict()["EVAL"] is None
     assert SaveConfig.from_json(config.to_json()) == config
 
 
-def test_mode_names():
+def test_mode_names() -> None:
     assert str_to_mode_keys("eval") is ModeKeys.EVAL
     with pytest.raises(ValueError, match="TRAIN"):
         str_to_mode_keys("TRAIN")
@@ -83,12 +85,14 @@ def test_mode_names():
     single=st.lists(st.integers(-3, 40), max_size=3),
     step=st.integers(0, 45),
 )
-def test_the_next_saved_step_is_the_first_that_is_to_be_saved(interval, start, end, single, step):
+def test_the_next_saved_step_is_the_first_that_is_to_be_saved(
+    interval: int, start: int, end: int, single: list[int], step: int
+) -> None:
     config = SaveConfigMode(interval, start, end, single)
     expected = next((later for later in range(step, 100) if config.should_save_step(later)), None)
     assert config.get_next_step(step) == expected
 
 
-def test_unknown_mode_is_named_with_the_known():
+def test_unknown_mode_is_named_with_the_known() -> None:
     with pytest.raises(KeyError, match=r"'train' is no mode.*TRAIN, EVAL, PREDICT, GLOBAL"):
         SaveConfig.parse({"train": {"save_interval": 3}})

@@ -25,23 +25,23 @@ def find_doors() -> set[str]:
 DOORS = sorted(find_doors())
 
 
-def test_the_table_lists_every_door():
+def test_the_table_lists_every_door() -> None:
     assert TABLE.keys() | PACKAGES == find_doors()
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_door_is_thin(door):
+def test_a_door_is_thin(door: str) -> None:
     path = FOLDER / door.replace(".", "/")
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 10
 
 
 @pytest.mark.parametrize("door", sorted(TABLE.keys() - {"hook_utils"}))
-def test_a_door_is_the_module_behind_it(door):
+def test_a_door_is_the_module_behind_it(door: str) -> None:
     assert importlib.import_module(f"smdebug.core.{door}") is importlib.import_module(f"smdebug.{TABLE[door]}")
 
 
-def test_scripts_written_for_smdebug_import_every_door():
+def test_scripts_written_for_smdebug_import_every_door() -> None:
     lines = []
     for door in DOORS:
         parent, _, name = f"smdebug.core.{door}".rpartition(".")
@@ -49,7 +49,7 @@ def test_scripts_written_for_smdebug_import_every_door():
     subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(lines)], check=True, timeout=60)
 
 
-def test_nothing_of_the_library_imports_a_door():
+def test_nothing_of_the_library_imports_a_door() -> None:
     door = re.compile(r"(from|import) smdebug\.core\b")
     inside = [path for path in FOLDER.parent.rglob("*.py") if FOLDER not in path.parents]
     assert [path for path in inside if door.search(path.read_text(encoding="utf-8"))] == []

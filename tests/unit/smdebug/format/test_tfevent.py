@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -31,6 +32,9 @@ from smdebug.format.tfevent import (
 )
 from smdebug.mode_keys import ModeKeys
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 RUNS = ["pt_save_all", "pt_modes", "pt_fp16", "writer_dtypes", "tf_keras_fit", "xgb_all", "pt_reductions_only"]
 
 
@@ -49,7 +53,7 @@ def encode(name: str, array: np.ndarray, step: int, mode: ModeKeys, mode_step: i
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_records_of_the_original_are_read_and_written_again(case, recorded_runs):
+def test_records_of_the_original_are_read_and_written_again(case: str, recorded_runs: Path) -> None:
     count = 0
     for path in (recorded_runs / case / "run").glob("index/*/*.json"):
         index = json.loads(path.read_text())
@@ -86,7 +90,7 @@ def test_records_of_the_original_are_read_and_written_again(case, recorded_runs)
     mode=st.sampled_from(ModeKeys),
     mode_step=st.integers(-1, 2**62),
 )
-def test_any_tensor_comes_back(array, name, step, mode, mode_step):
+def test_any_tensor_comes_back(array: np.ndarray, name: str, step: int, mode: ModeKeys, mode_step: int) -> None:
     (event,) = read_events(encode(name, array, step, mode, mode_step, 12.5))
     (value,) = event.values
     assert (event.step, event.wall_time) == (step, 12.5)
@@ -95,14 +99,14 @@ def test_any_tensor_comes_back(array, name, step, mode, mode_step):
     assert value.tensor.tobytes() == array.tobytes()
 
 
-def test_every_cut_is_noticed():
+def test_every_cut_is_noticed() -> None:
     record = encode("name", np.arange(3.0), 1, ModeKeys.TRAIN, 0, 1.0)
     for size in range(len(record)):
         with pytest.raises(SMDebugValueError, match="ends at byte"):
             read_record(record[:size])
 
 
-def test_a_damaged_length_is_noticed():
+def test_a_damaged_length_is_noticed() -> None:
     record = bytearray(encode("name", np.arange(3.0), 1, ModeKeys.TRAIN, 0, 1.0))
     record[0] ^= 1
     with pytest.raises(SMDebugValueError, match="damaged"):
@@ -110,14 +114,14 @@ def test_a_damaged_length_is_noticed():
 
 
 @given(st.binary(max_size=60))
-def test_any_payload_is_read_or_refused(payload):
+def test_any_payload_is_read_or_refused(payload: bytes) -> None:
     values = []
     with suppress(SMDebugValueError):
         values = decode_event(payload).values
     assert all(value.tensor is None or isinstance(value.tensor, np.ndarray) for value in values)
 
 
-def test_tensorboard_records_have_their_own_checksum():
+def test_tensorboard_records_have_their_own_checksum() -> None:
     record = encode_record(b"payload", real_checksum=True)
     assert struct.unpack("<I", record[-4:]) == (masked_crc32c(b"payload"),)
     assert encode_record(b"payload")[-4:] == CONSTANT_FOOTER
@@ -135,7 +139,7 @@ def test_tensorboard_records_have_their_own_checksum():
         (np.asfortranarray(np.arange(6.0).reshape(2, 3)), "float64", None),
     ],
 )
-def test_storable_arrays(array, stored, true_dtype):
+def test_storable_arrays(array: np.ndarray, stored: str, true_dtype: str | None) -> None:
     found, name = get_storable_array(array)
     assert (found.dtype.name, name, found.shape) == (stored, true_dtype, array.shape)
     assert found.flags.c_contiguous
@@ -143,6 +147,6 @@ def test_storable_arrays(array, stored, true_dtype):
     np.testing.assert_array_equal(found, array)
 
 
-def test_dates_cannot_be_saved():
+def test_dates_cannot_be_saved() -> None:
     with pytest.raises(SMDebugTypeError, match="datetime64"):
         get_storable_array(np.array(["2020-01-01"], "datetime64[D]"))

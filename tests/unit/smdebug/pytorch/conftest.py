@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
 import pytest
 import torch
 
 import smdebug.pytorch as smd
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.written_run import WrittenRun
+
+MakeHook = Callable[..., smd.Hook]
 
 
 class Net(torch.nn.Module):
@@ -20,10 +28,10 @@ class Net(torch.nn.Module):
 
 
 @pytest.fixture
-def make_hook(run):
-    hooks = []
+def make_hook(run: WrittenRun) -> Iterator[MakeHook]:
+    hooks: list[smd.Hook] = []
 
-    def make(**arguments):
+    def make(**arguments: Any) -> smd.Hook:
         arguments.setdefault("save_config", smd.SaveConfig(save_interval=1))
         hook = smd.Hook(out_dir=str(run.path), **arguments)
         hooks.append(hook)
@@ -36,13 +44,14 @@ def make_hook(run):
 
 
 class Training:
-    def __init__(self, model=None, loss=None) -> None:
+    def __init__(self, model: torch.nn.Module | None = None, loss: torch.nn.Module | None = None) -> None:
         torch.manual_seed(0)
-        self.model = model or Net()
+        # Its layers are asked for by name; torch says of each no more than that it is a module or a tensor.
+        self.model: Any = model or Net()
         self.loss = loss or torch.nn.CrossEntropyLoss()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
 
-    def batch(self):
+    def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.randn(5, 4), torch.randint(0, 2, (5,))
 
     def step(self, times: int = 1) -> None:
@@ -54,5 +63,5 @@ class Training:
 
 
 @pytest.fixture
-def training():
+def training() -> Training:
     return Training()

@@ -27,6 +27,8 @@ import smdebug.pytorch as smd
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.unit.smdebug.pytorch.conftest import MakeHook
+
 STEPS = 4
 BATCH, FEATURES, CLASSES = 4, 6, 3
 
@@ -460,7 +462,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture
-def train_twice(make_hook):
+def train_twice(make_hook: MakeHook) -> Any:
     """Train by a recipe without a hook and with one, and return what is seen of both."""
 
     def make(recipe: Recipe) -> smd.Hook:
@@ -477,7 +479,7 @@ def train_twice(make_hook):
 
 
 @pytest.mark.parametrize("recipe", list(list_each()), ids=str)
-def test_a_hook_changes_nothing(recipe, train_twice, said):
+def test_a_hook_changes_nothing(recipe: Any, train_twice: Any, said: pytest.LogCaptureFixture) -> None:
     bare, captured = train_twice(recipe)
     assert [value for value in bare if isinstance(value, str)] == []
     assert is_equal(captured, bare)
@@ -485,6 +487,6 @@ def test_a_hook_changes_nothing(recipe, train_twice, said):
 
 
 @pytest.mark.parametrize("recipe", list(mix()), ids=str)
-def test_what_fails_fails_as_without_a_hook(recipe, train_twice):
+def test_what_fails_fails_as_without_a_hook(recipe: Any, train_twice: Any) -> None:
     bare, captured = train_twice(recipe)
     assert is_equal(captured, bare)

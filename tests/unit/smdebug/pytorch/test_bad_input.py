@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,14 +17,22 @@ from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.storage import output
 from smdebug.storage.outage import ObjectStoreError, Outage
 from smdebug.trials import create_trial
-from tests.unit.smdebug.object_storage import BUCKET
+from tests.unit.smdebug.object_storage import BUCKET, Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.scripts import RunScript
+    from tests.unit.smdebug.written_run import WrittenRun
 
 
 @pytest.fixture
-def from_config(tmp_path):
+def from_config(tmp_path: Path) -> Iterator[Any]:
     hooks = []
 
-    def make(parameters=None, collections=None, **more):
+    def make(parameters: Any = None, collections: Any = None, **more: Any) -> Any:
         config = {"LocalPath": str(tmp_path / "run"), "HookParameters": parameters, **more}
         if collections is not None:
             config["CollectionConfigurations"] = collections
@@ -53,12 +62,14 @@ def from_config(tmp_path):
         ({"save_shape": True}, "save_shape is read only together with reductions"),
     ],
 )
-def test_an_unknown_key_is_named_with_the_one_that_was_meant(parameters, text, from_config, said):
+def test_an_unknown_key_is_named_with_the_one_that_was_meant(
+    parameters: Any, text: str, from_config: Any, said: pytest.LogCaptureFixture
+) -> None:
     from_config(parameters)
     assert any(text in record.message for record in said.records)
 
 
-def test_unknown_keys_elsewhere(from_config, said):
+def test_unknown_keys_elsewhere(from_config: Any, said: pytest.LogCaptureFixture) -> None:
     entry = {"CollectionName": "cc", "CollectionParameters": {"include_regexp": "a"}, "Colour": 1}
     from_config({}, [entry], LocalPaht="x")
     messages = "\n".join(record.message for record in said.records)
@@ -67,7 +78,7 @@ def test_unknown_keys_elsewhere(from_config, said):
     assert "CollectionConfigurations: 'Colour' means nothing" in messages
 
 
-def test_known_keys_are_not_remarked_upon(from_config, said):
+def test_known_keys_are_not_remarked_upon(from_config: Any, said: pytest.LogCaptureFixture) -> None:
     every_mode = {f"{mode}.save_interval": "3" for mode in ("train", "eval", "predict", "global")}
     hook = from_config(
         {**every_mode, "save_steps": "1,2", "start_step": "0", "end_step": "9", "reductions": "min,abs_l1_norm"}
@@ -100,14 +111,14 @@ def test_known_keys_are_not_remarked_upon(from_config, said):
         ([1], "HookParameters must be a JSON object"),
     ],
 )
-def test_bad_values_are_refused_by_name(parameters, text, from_config):
+def test_bad_values_are_refused_by_name(parameters: Any, text: str, from_config: Any) -> None:
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - the text is compared below
         from_config(parameters)
     assert text in str(raised.value)
 
 
 @pytest.mark.parametrize("collections", ["x", [1], [{"CollectionName": 3}], [{}]])
-def test_bad_collections_are_refused(collections, from_config):
+def test_bad_collections_are_refused(collections: Any, from_config: Any) -> None:
     with pytest.raises(SMDebugValueError, match="CollectionConfigurations"):
         from_config({}, collections)
 
@@ -122,12 +133,12 @@ def test_bad_collections_are_refused(collections, from_config):
         ({"include_regex": "["}, SMDebugValueError),
     ],
 )
-def test_bad_arguments_of_a_hook(arguments, error, make_hook):
+def test_bad_arguments_of_a_hook(arguments: Any, error: Any, make_hook: MakeHook) -> None:
     with pytest.raises(error):
         make_hook(**arguments)
 
 
-def test_unknown_modes_and_reductions(make_hook):
+def test_unknown_modes_and_reductions(make_hook: MakeHook) -> None:
     hook = make_hook()
     for mode in ("train", None, 1):
         with pytest.raises(SMDebugValueError, match=r"modes\.TRAIN"):
@@ -136,7 +147,7 @@ def test_unknown_modes_and_reductions(make_hook):
         smd.ReductionConfig(["median"])
 
 
-def test_a_config_that_is_no_json(tmp_path):
+def test_a_config_that_is_no_json(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text("{")
     with pytest.raises(json.JSONDecodeError):
         smd.Hook.create_from_json_file(str(tmp_path / "c.json"))
@@ -146,7 +157,7 @@ def test_a_config_that_is_no_json(tmp_path):
 
 
 @pytest.mark.parametrize("name", [float("nan"), None, 3, "", b"a"])
-def test_names_that_are_none(name, make_hook):
+def test_names_that_are_none(name: Any, make_hook: MakeHook) -> None:
     hook = make_hook()
     with pytest.raises(SMDebugTypeError, match="name"):
         hook.save_scalar(name, 1)
@@ -155,7 +166,7 @@ def test_names_that_are_none(name, make_hook):
 
 
 @pytest.mark.parametrize("name", ["NaN", "a b/c:0", "é", "../../up", "x" * 5000, '"quoted"\\'])
-def test_odd_names_are_names(name, make_hook, training, run):
+def test_odd_names_are_names(name: Any, make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook()
     hook.register_module(training.model)
     hook.save_tensor(name, np.ones(2))
@@ -164,7 +175,7 @@ def test_odd_names_are_names(name, make_hook, training, run):
     assert not (run.path.parent.parent / "up").exists()
 
 
-def test_a_timestamp_that_is_no_time(make_hook):
+def test_a_timestamp_that_is_no_time(make_hook: MakeHook) -> None:
     with pytest.raises(SMDebugTypeError, match="timestamp"):
         make_hook().save_scalar("a", 1, timestamp="yesterday")
 
@@ -187,7 +198,7 @@ SAVED = {
 
 
 @pytest.mark.parametrize("kind", SAVED)
-def test_odd_tensors_that_are_saved(kind, make_hook, training, run):
+def test_odd_tensors_that_are_saved(kind: str, make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     value = SAVED[kind]
     hook = make_hook()
     hook.register_module(training.model)
@@ -209,7 +220,9 @@ LOST = {
 
 
 @pytest.mark.parametrize("kind", LOST)
-def test_odd_tensors_that_cannot_be_saved_cost_themselves_only(kind, make_hook, training, run, said):
+def test_odd_tensors_that_cannot_be_saved_cost_themselves_only(
+    kind: str, make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     hook = make_hook(include_collections=["weights"])
     hook.register_module(training.model)
     hook.save_tensor("bad", LOST[kind])
@@ -220,12 +233,12 @@ def test_odd_tensors_that_cannot_be_saved_cost_themselves_only(kind, make_hook, 
 
 
 @pytest.mark.parametrize("value", [object(), None, {"a": 1}])
-def test_what_is_no_tensor_at_all_is_refused(value, make_hook):
+def test_what_is_no_tensor_at_all_is_refused(value: Any, make_hook: MakeHook) -> None:
     with pytest.raises(SMDebugTypeError, match="cannot be saved"):
         make_hook().save_tensor("a", value)
 
 
-def test_an_empty_tensor_is_left_out(make_hook, training, run):
+def test_an_empty_tensor_is_left_out(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook()
     hook.register_module(training.model)
     hook.save_tensor("empty", np.zeros((0, 3)))
@@ -235,7 +248,7 @@ def test_an_empty_tensor_is_left_out(make_hook, training, run):
     assert set(run.values(0)) == {"good"}
 
 
-def test_a_scalar_of_several_numbers_is_refused(make_hook):
+def test_a_scalar_of_several_numbers_is_refused(make_hook: MakeHook) -> None:
     for value in ([1, 2], [], np.zeros((2, 2))):
         with pytest.raises(SMDebugTypeError, match="one number"):
             make_hook().save_scalar("a", value)
@@ -266,7 +279,7 @@ print("trained to the end")
 """
 
 
-def test_a_disk_that_takes_no_more_costs_the_steps_of_that_time(run_script, run):
+def test_a_disk_that_takes_no_more_costs_the_steps_of_that_time(run_script: RunScript, run: WrittenRun) -> None:
     # Files may not grow beyond 100 kB: as on a full disk a write is cut first, and the next one refused.
     done = run_script(FULL, str(run.path))
     assert (done.returncode, done.stderr) == (0, "")
@@ -282,7 +295,7 @@ def test_a_disk_that_takes_no_more_costs_the_steps_of_that_time(run_script, run)
             assert trial.tensor(name).value(step).size
 
 
-def test_an_out_dir_that_cannot_be_made(tmp_path, training, said):
+def test_an_out_dir_that_cannot_be_made(tmp_path: Path, training: Training, said: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").touch()
     hook = smd.Hook(out_dir=str(tmp_path / "file" / "run"), save_config=smd.SaveConfig(save_interval=1))
     hook.register_module(training.model)
@@ -299,7 +312,7 @@ def test_an_out_dir_that_cannot_be_made(tmp_path, training, said):
 class Refusing(BaseHTTPRequestHandler):
     status = 503
 
-    def _answer(self):
+    def _answer(self) -> None:
         length = int(self.headers.get("Content-Length", 0))
         self.rfile.read(length)
         self.send_response(self.status)
@@ -308,12 +321,12 @@ class Refusing(BaseHTTPRequestHandler):
 
     do_GET = do_PUT = do_HEAD = do_POST = _answer  # noqa: N815 - names of the base
 
-    def log_message(self, *_arguments):
+    def log_message(self, *_arguments: Any) -> None:
         pass
 
 
 @pytest.fixture
-def refusing(monkeypatch):
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -334,7 +347,9 @@ def refusing(monkeypatch):
 
 
 @pytest.mark.parametrize("status", [500, 503, 403])
-def test_an_s3_that_refuses_costs_what_it_refuses(status, refusing, training, said, monkeypatch):
+def test_an_s3_that_refuses_costs_what_it_refuses(
+    status: int, refusing: Any, training: Training, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Refusing, "status", status)
     hook = smd.Hook(out_dir="s3://bucket/run", save_config=smd.SaveConfig(save_interval=1))
     hook.register_module(training.model)
@@ -353,7 +368,7 @@ class Hanging(Refusing):
     asked = 0
     let_go = threading.Event()
 
-    def _answer(self):
+    def _answer(self) -> None:
         type(self).asked += 1
         self.let_go.wait(60)
         super()._answer()
@@ -361,7 +376,9 @@ class Hanging(Refusing):
     do_GET = do_PUT = do_HEAD = do_POST = _answer  # noqa: N815 - names of the base
 
 
-def test_an_s3_that_hangs_holds_up_a_training_once(refusing, training, said, monkeypatch):
+def test_an_s3_that_hangs_holds_up_a_training_once(
+    refusing: Any, training: Training, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refusing.RequestHandlerClass = Hanging
     monkeypatch.setattr(output, "_ANSWER_SECONDS", 1.5)
     # Only what hangs takes time, a second each: however long the steps take, the pause after it is not over.
@@ -382,7 +399,7 @@ def test_an_s3_that_hangs_holds_up_a_training_once(refusing, training, said, mon
     assert any("next attempt" in message for message in messages)
 
 
-def test_a_missing_bucket_is_made(storage, training):
+def test_a_missing_bucket_is_made(storage: Storage, training: Training) -> None:
     hook = smd.Hook(out_dir="s3://made-by-the-hook//run", save_config=smd.SaveConfig(save_interval=1))
     hook.register_module(training.model)
     hook.register_loss(training.loss)
@@ -392,13 +409,15 @@ def test_a_missing_bucket_is_made(storage, training):
     assert create_trial("s3://made-by-the-hook/run").steps() == [0]
 
 
-def test_a_refusal_loses_nothing_that_was_there(storage, training, monkeypatch):
+def test_a_refusal_loses_nothing_that_was_there(
+    storage: Storage, training: Training, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hook = smd.Hook(out_dir=f"s3://{BUCKET}/run", save_config=smd.SaveConfig(save_interval=1))
     hook.register_module(training.model)
     hook.register_loss(training.loss)
     training.step()
 
-    def refuse(self):
+    def refuse(self) -> None:
         raise ObjectStoreError("503")
 
     with monkeypatch.context() as patched:

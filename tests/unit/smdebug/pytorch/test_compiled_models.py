@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pytest
 import torch
@@ -9,9 +11,14 @@ from torch import nn
 from torch._dynamo.utils import counters
 
 import smdebug.pytorch as smd
+from tests.unit.smdebug.pytorch.conftest import MakeHook, Net, Training
 
-from .conftest import Net
 from .test_model_kinds import check_step, get_gradients, get_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.unit.smdebug.written_run import WrittenRun
 
 # The compiler imports a module of its own that says this of another one.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
@@ -26,40 +33,40 @@ class Blocks(nn.Module):
         self.first = Net()
         self.second = nn.Linear(2, 2)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.second(self.first(x))
 
 
-def compile_before(hook, model):
+def compile_before(hook: smd.Hook, model: torch.nn.Module) -> Any:
     compiled = torch.compile(model, backend=BACK_END, fullgraph=True)
     hook.register_module(compiled)
     return compiled
 
 
-def compile_after(hook, model):
+def compile_after(hook: smd.Hook, model: torch.nn.Module) -> Any:
     hook.register_module(model)
     return torch.compile(model, backend=BACK_END, fullgraph=True)
 
 
-def compile_by_method_before(hook, model):
+def compile_by_method_before(hook: smd.Hook, model: torch.nn.Module) -> Any:
     model.compile(backend=BACK_END)
     hook.register_module(model)
     return model
 
 
-def compile_by_method_after(hook, model):
+def compile_by_method_after(hook: smd.Hook, model: torch.nn.Module) -> Any:
     hook.register_module(model)
     model.compile(backend=BACK_END)
     return model
 
 
-def compile_a_part(hook, model):
+def compile_a_part(hook: smd.Hook, model: torch.nn.Module) -> Any:
     hook.register_module(model)
     model.first.compile(backend=BACK_END)
     return model
 
 
-def compile_the_forward_pass(hook, model):
+def compile_the_forward_pass(hook: smd.Hook, model: torch.nn.Module) -> Any:
     hook.register_module(model)
     model.forward = torch.compile(model.forward, backend=BACK_END)
     return model
@@ -76,7 +83,7 @@ WAYS = [
 
 
 @pytest.fixture(autouse=True)
-def fresh_compiler():
+def fresh_compiler() -> Iterator[None]:
     torch._dynamo.reset()
     counters.clear()
     yield
@@ -85,7 +92,13 @@ def fresh_compiler():
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize("save_all", [False, True], ids=["parameters", "everything"])
-def test_captured_and_compiled_once(way, save_all, make_hook, run, said):
+def test_captured_and_compiled_once(
+    way: Callable[[smd.Hook, torch.nn.Module], Any],
+    save_all: bool,
+    make_hook: MakeHook,
+    run: WrittenRun,
+    said: pytest.LogCaptureFixture,
+) -> None:
     torch.manual_seed(0)
     model = Blocks()
     saved = {"save_all": True} if save_all else {"include_collections": ["weights", "biases", "gradients"]}
@@ -116,7 +129,7 @@ def test_captured_and_compiled_once(way, save_all, make_hook, run, said):
     assert counters["stats"]["unique_graphs"] == 1
 
 
-def test_modes_and_evaluation(make_hook, run):
+def test_modes_and_evaluation(make_hook: MakeHook, run: WrittenRun) -> None:
     model = Net()
     hook = make_hook(include_collections=["weights"])
     compiled = compile_after(hook, model)
@@ -133,7 +146,7 @@ def test_modes_and_evaluation(make_hook, run):
 
 # The compiler asks every tensor for its grad, and hides what torch says of that in a way of its own.
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
-def test_a_compiled_loss(make_hook, run):
+def test_a_compiled_loss(make_hook: MakeHook, run: WrittenRun) -> None:
     model, loss_function = Net(), torch.compile(nn.CrossEntropyLoss(), backend=BACK_END)
     hook = make_hook()
     hook.register_module(model)
@@ -143,7 +156,7 @@ def test_a_compiled_loss(make_hook, run):
     np.testing.assert_array_equal(run.values(0)["CrossEntropyLoss_output_0"], loss.detach())
 
 
-def test_a_compiled_optimizer(make_hook, training, run):
+def test_a_compiled_optimizer(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["weights", "gradients"])
     hook.register_module(training.model)
     step = torch.compile(training.optimizer.step, backend=BACK_END)
@@ -155,7 +168,9 @@ def test_a_compiled_optimizer(make_hook, training, run):
     assert run.steps == [0, 1]
 
 
-def test_a_compiled_step_is_said_to_be_out_of_sight(make_hook, training, said):
+def test_a_compiled_step_is_said_to_be_out_of_sight(
+    make_hook: MakeHook, training: Training, said: pytest.LogCaptureFixture
+) -> None:
     hook = make_hook()
     hook.register_module(training.model)
     compiled = torch.compile(lambda x: training.model(x).sum(), backend=BACK_END, fullgraph=True)
@@ -165,7 +180,7 @@ def test_a_compiled_step_is_said_to_be_out_of_sight(make_hook, training, said):
     assert "compile the model instead" in record.message
 
 
-def test_the_scripts_own_stance_comes_back(make_hook, training):
+def test_the_scripts_own_stance_comes_back(make_hook: MakeHook, training: Training) -> None:
     hook = make_hook(save_all=True)
     compiled = compile_after(hook, training.model)
     with torch.compiler.set_stance("eager_on_recompile"):
@@ -175,7 +190,7 @@ def test_the_scripts_own_stance_comes_back(make_hook, training):
         assert torch._dynamo.eval_frame._stance.stance == "eager_on_recompile"
 
 
-def test_torch_is_left_as_it_was(make_hook, training):
+def test_torch_is_left_as_it_was(make_hook: MakeHook, training: Training) -> None:
     original = torch.compile
     hook = make_hook()
     hook.register_module(training.model)

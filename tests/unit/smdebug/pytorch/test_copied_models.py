@@ -5,16 +5,21 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 
+if TYPE_CHECKING:
+    from tests.unit.smdebug.pytorch.conftest import MakeHook
+    from tests.unit.smdebug.written_run import WrittenRun
+
 X = torch.ones(1, 4)
 
 
 @pytest.fixture
-def model(make_hook):
+def model(make_hook: MakeHook) -> torch.nn.Module:
     """A model within an evaluation that is saved: no optimizer ends that step, so all its hooks are in place."""
     hook = make_hook(save_all=True)
     # No class of this module: its name holds what a pickled model is looked through for.
@@ -24,7 +29,7 @@ def model(make_hook):
     return model
 
 
-def test_what_a_copy_computes_is_not_the_models(model, run):
+def test_what_a_copy_computes_is_not_the_models(model: torch.nn.Module, run: WrittenRun) -> None:
     copy.deepcopy(model)(X + 10)
     expected = model(X).detach()
     assert run.steps == [0]
@@ -33,7 +38,7 @@ def test_what_a_copy_computes_is_not_the_models(model, run):
     np.testing.assert_array_equal(values["Sequential_output_0"], expected)
 
 
-def test_a_pickled_model_needs_no_smdebug(model):
+def test_a_pickled_model_needs_no_smdebug(model: torch.nn.Module) -> None:
     file = io.BytesIO()
     torch.save(model, file)
     for pickled in (file.getvalue(), *(pickle.dumps(model, protocol) for protocol in range(2, 6))):

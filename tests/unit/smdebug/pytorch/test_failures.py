@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -11,13 +12,24 @@ from smdebug.pytorch import ReductionConfig
 from smdebug.pytorch.tensors import tensor_writer
 from smdebug.writing import step_writer
 
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.scripts import RunScript
+    from tests.unit.smdebug.written_run import WrittenRun
+
 
 def test_a_tensor_that_cannot_be_saved_is_named_once_and_the_others_are_saved(
-    make_hook, training, run, said, monkeypatch
-):
+    make_hook: MakeHook,
+    training: Training,
+    run: WrittenRun,
+    said: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     original = tensor_writer.get_storable
 
-    def fail(tensor):
+    def fail(tensor: torch.Tensor) -> Any:
         if tensor.shape == (3, 4):
             raise TypeError("no such memory")
         return original(tensor)
@@ -34,13 +46,19 @@ def test_a_tensor_that_cannot_be_saved_is_named_once_and_the_others_are_saved(
     assert "no such memory" in messages[0]
 
 
-def test_a_full_disk_costs_the_step_and_leaves_no_half_of_it(make_hook, training, run, said, monkeypatch):
+def test_a_full_disk_costs_the_step_and_leaves_no_half_of_it(
+    make_hook: MakeHook,
+    training: Training,
+    run: WrittenRun,
+    said: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     hook = make_hook(include_collections=["weights", "gradients"])
     hook.register_module(training.model)
     training.step()
     original = step_writer.open_output
 
-    def fail(*arguments, **named):
+    def fail(*arguments: Any, **named: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(step_writer, "open_output", fail)
@@ -54,7 +72,7 @@ def test_a_full_disk_costs_the_step_and_leaves_no_half_of_it(make_hook, training
     assert len(run.values(3)) == 6
 
 
-def test_an_integer_tensor_has_a_mean(make_hook, training, run):
+def test_an_integer_tensor_has_a_mean(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     # The labels of a loss under save_all: torch refuses the mean of integers.
     hook = make_hook(save_all=True, reduction_config=ReductionConfig(reductions=["mean", "std", "max"]))
     hook.register_module(training.model)
@@ -65,7 +83,7 @@ def test_an_integer_tensor_has_a_mean(make_hook, training, run):
     assert values["smdebug/reductions/max/CrossEntropyLoss_input_1"].dtype == "int64"
 
 
-def test_more_for_a_step_that_is_over_is_added_to_it(make_hook, training, run):
+def test_more_for_a_step_that_is_over_is_added_to_it(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["weights"])
     hook.register_module(training.model)
     training.step()
@@ -76,7 +94,7 @@ def test_more_for_a_step_that_is_over_is_added_to_it(make_hook, training, run):
     assert set(run.values(0)) == {"Net_fc1.weight", "Net_fc2.weight", "scalar/accuracy"}
 
 
-def test_a_forked_child_writes_nothing(make_hook, training, run):
+def test_a_forked_child_writes_nothing(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["weights"])
     hook.register_module(training.model)
     training.step()
@@ -96,7 +114,9 @@ def test_a_forked_child_writes_nothing(make_hook, training, run):
     assert run.steps == [0, 1]
 
 
-def test_a_second_hook_on_the_same_run_is_silent_while_the_first_lives(make_hook, training, run, said):
+def test_a_second_hook_on_the_same_run_is_silent_while_the_first_lives(
+    make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     first = make_hook(include_collections=["weights"])
     first.register_module(training.model)
     training.step()
@@ -112,7 +132,9 @@ def test_a_second_hook_on_the_same_run_is_silent_while_the_first_lives(make_hook
     assert "Net_fc1.weight" in run.values(1)
 
 
-def test_a_claim_left_by_a_killed_job_does_not_silence_the_next(make_hook, training, run):
+def test_a_claim_left_by_a_killed_job_does_not_silence_the_next(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     run.path.mkdir()
     (run.path / "claim.smd").touch()
     hook = make_hook(include_collections=["weights"])
@@ -139,7 +161,7 @@ for step in range(10):
 """
 
 
-def test_a_killed_process_leaves_only_whole_steps(run_script, run):
+def test_a_killed_process_leaves_only_whole_steps(run_script: RunScript, run: WrittenRun) -> None:
     done = run_script(KILLED, str(run.path))
     assert done.returncode == -9
     assert run.steps == [0, 1, 2]
@@ -150,7 +172,9 @@ def test_a_killed_process_leaves_only_whole_steps(run_script, run):
     assert (run.path / "claim.smd").exists()
 
 
-def test_a_registered_model_that_is_never_called_is_said(make_hook, training, said):
+def test_a_registered_model_that_is_never_called_is_said(
+    make_hook: MakeHook, training: Training, said: pytest.LogCaptureFixture
+) -> None:
     hook = make_hook()
     hook.register_module(training.model)
     hook.close()

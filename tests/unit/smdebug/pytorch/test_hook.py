@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pytest
 import torch
@@ -12,11 +14,15 @@ from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugError, SMD
 from smdebug.format.tfevent import read_record
 from smdebug.pytorch import hook as hook_module
 from smdebug.writing.run_writer import Worker
+from tests.unit.smdebug.pytorch.conftest import MakeHook, Net, Training
 
-from .conftest import Net, Training
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
 
 
-def test_names_of_everything_there_is(make_hook, training, run):
+def test_names_of_everything_there_is(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(save_all=True)
     hook.register_module(training.model)
     hook.register_loss(training.loss)
@@ -32,7 +38,9 @@ def test_names_of_everything_there_is(make_hook, training, run):
     }
 
 
-def test_a_step_is_on_disk_when_its_optimizer_has_stepped(make_hook, training, run):
+def test_a_step_is_on_disk_when_its_optimizer_has_stepped(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(include_collections=["weights", "gradients"])
     hook.register_module(training.model)
     hook.register_loss(training.loss)
@@ -54,7 +62,7 @@ def test_a_step_is_on_disk_when_its_optimizer_has_stepped(make_hook, training, r
     assert run.has_ended
 
 
-def test_only_what_is_due_is_watched(make_hook, training):
+def test_only_what_is_due_is_watched(make_hook: MakeHook, training: Training) -> None:
     hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=2))
     hook.register_module(training.model)
     hook.register_loss(training.loss)
@@ -67,7 +75,7 @@ def test_only_what_is_due_is_watched(make_hook, training):
     assert all(not parameter._backward_hooks for parameter in training.model.parameters())
 
 
-def test_save_steps_are_added_to_the_interval(make_hook, training, run):
+def test_save_steps_are_added_to_the_interval(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(save_config=smd.SaveConfig(save_interval=4, start_step=3, end_step=9, save_steps=[5]))
     hook.register_module(training.model)
     hook.register_loss(training.loss)
@@ -75,7 +83,7 @@ def test_save_steps_are_added_to_the_interval(make_hook, training, run):
     assert run.steps == [4, 5, 8]
 
 
-def test_steps_are_counted_for_each_mode(make_hook, training, run):
+def test_steps_are_counted_for_each_mode(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     config = {smd.modes.TRAIN: smd.SaveConfigMode(save_interval=2), smd.modes.EVAL: smd.SaveConfigMode(save_interval=1)}
     hook = make_hook(save_config=smd.SaveConfig(config), include_collections=["weights", "gradients"])
     hook.register_module(training.model)
@@ -99,7 +107,9 @@ def test_steps_are_counted_for_each_mode(make_hook, training, run):
 
 
 @pytest.mark.parametrize("mode", [smd.modes.EVAL, smd.modes.PREDICT])
-def test_gradients_of_an_evaluation_are_saved_where_a_regex_selects_them(make_hook, training, run, said, mode):
+def test_gradients_of_an_evaluation_are_saved_where_a_regex_selects_them(
+    make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture, mode: Any
+) -> None:
     # As of an attack on the inputs; the collection gradients itself is of training alone, as in the original.
     hook = make_hook(include_regex=["^gradient/.*fc2"], include_collections=["gradients"])
     hook.register_module(training.model)
@@ -119,7 +129,9 @@ def test_gradients_of_an_evaluation_are_saved_where_a_regex_selects_them(make_ho
     assert said.records == []
 
 
-def test_save_all_saves_the_gradients_of_an_evaluation(make_hook, training, run):
+def test_save_all_saves_the_gradients_of_an_evaluation(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     # They are of the collection `all`, too; the real smdebug 1.0.34 saves them as well.
     hook = make_hook(save_all=True)
     hook.register_module(training.model)
@@ -129,7 +141,9 @@ def test_save_all_saves_the_gradients_of_an_evaluation(make_hook, training, run)
     assert gradients == {f"gradient/Net_{path}" for path, _ in training.model.named_parameters()}
 
 
-def test_an_evaluation_without_a_backward_pass_misses_no_gradient(make_hook, training, said):
+def test_an_evaluation_without_a_backward_pass_misses_no_gradient(
+    make_hook: MakeHook, training: Training, said: pytest.LogCaptureFixture
+) -> None:
     hook = make_hook(include_regex=["^gradient"])
     hook.register_module(training.model)
     hook.set_mode(smd.modes.EVAL)
@@ -138,14 +152,14 @@ def test_an_evaluation_without_a_backward_pass_misses_no_gradient(make_hook, tra
     assert said.records == []
 
 
-def test_a_mode_must_be_one(make_hook):
+def test_a_mode_must_be_one(make_hook: MakeHook) -> None:
     with pytest.raises(SMDebugValueError, match=r"modes\.TRAIN"):
         make_hook().set_mode("TRAIN")
 
 
-def test_a_module_called_twice_numbers_its_outputs_on(make_hook, run):
+def test_a_module_called_twice_numbers_its_outputs_on(make_hook: MakeHook, run: WrittenRun) -> None:
     class Twice(Net):
-        def forward(self, x):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.fc2(self.act(self.fc1(x)) + self.act(self.fc1(-x)))
 
     training = Training(Twice())
@@ -155,7 +169,9 @@ def test_a_module_called_twice_numbers_its_outputs_on(make_hook, run):
     assert set(run.values(0)) == {"fc1_output_0", "fc1_output_1"} == set(run.values(1))
 
 
-def test_two_forward_passes_are_two_steps_and_gradients_belong_to_the_second(make_hook, training, run):
+def test_two_forward_passes_are_two_steps_and_gradients_belong_to_the_second(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(include_collections=["gradients", "weights"])
     hook.register_module(training.model)
     first, second = training.batch()[0], training.batch()[0]
@@ -166,7 +182,7 @@ def test_two_forward_passes_are_two_steps_and_gradients_belong_to_the_second(mak
     assert "gradient/Net_fc1.weight" in run.values(1)
 
 
-def test_shared_and_frozen_parameters(make_hook, run):
+def test_shared_and_frozen_parameters(make_hook: MakeHook, run: WrittenRun) -> None:
     model = Net()
     model.fc3 = torch.nn.Linear(4, 3)
     model.fc3.weight = model.fc1.weight
@@ -181,7 +197,9 @@ def test_shared_and_frozen_parameters(make_hook, run):
     assert "gradient/Net_fc1.bias" not in values
 
 
-def test_a_step_of_two_optimizers_ends_with_the_second(make_hook, training, run):
+def test_a_step_of_two_optimizers_ends_with_the_second(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(include_collections=["gradients"])
     hook.register_module(training.model)
     first = torch.optim.SGD(training.model.fc1.parameters(), lr=0.1)
@@ -196,7 +214,9 @@ def test_a_step_of_two_optimizers_ends_with_the_second(make_hook, training, run)
 
 
 @pytest.mark.parametrize("freeze", [False, True], ids=["all trained", "frozen in turn"])
-def test_parts_of_a_model_that_are_trained_in_turn(make_hook, training, run, freeze):
+def test_parts_of_a_model_that_are_trained_in_turn(
+    make_hook: MakeHook, training: Training, run: WrittenRun, freeze: bool
+) -> None:
     first, second = training.model.fc1, training.model.fc2
     optimizers = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (first, second)]
     hook = make_hook(include_collections=["gradients"])
@@ -222,14 +242,16 @@ def test_parts_of_a_model_that_are_trained_in_turn(make_hook, training, run, fre
     assert all(parameter.requires_grad for parameter in training.model.parameters())
 
 
-def test_optimizers_that_step_within_the_backward_pass_end_no_step(make_hook, training, run):
+def test_optimizers_that_step_within_the_backward_pass_end_no_step(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(include_collections=["gradients"])
     hook.register_module(training.model)
     gradients = {}
     for path, parameter in training.model.named_parameters():
         optimizer = torch.optim.SGD([parameter], lr=0.1)
 
-        def use(used, path=path, optimizer=optimizer):
+        def use(used: Any, path: Any = path, optimizer: Any = optimizer) -> None:
             gradients[f"gradient/Net_{path}"] = used.grad.numpy().copy()
             optimizer.step()
             optimizer.zero_grad()
@@ -259,7 +281,9 @@ def test_optimizers_that_step_within_the_backward_pass_end_no_step(make_hook, tr
         (torch.float8_e4m3fn, "float32", "float8_e4m3fn"),
     ],
 )
-def test_dtypes(make_hook, training, run, dtype, stored, true_dtype):
+def test_dtypes(
+    make_hook: MakeHook, training: Training, run: WrittenRun, dtype: torch.dtype, stored: str, true_dtype: str | None
+) -> None:
     hook = make_hook()
     hook.register_module(training.model)
     training.model(training.batch()[0])
@@ -274,7 +298,9 @@ def test_dtypes(make_hook, training, run, dtype, stored, true_dtype):
 
 
 @pytest.mark.parametrize("value", [3, 2.5, True, "text", [1, 2], np.arange(3.0), torch.ones(2).t()])
-def test_save_tensor_takes_what_can_be_an_array(make_hook, training, run, value):
+def test_save_tensor_takes_what_can_be_an_array(
+    make_hook: MakeHook, training: Training, run: WrittenRun, value: Any
+) -> None:
     hook = make_hook()
     hook.register_module(training.model)
     training.model(training.batch()[0])
@@ -284,7 +310,9 @@ def test_save_tensor_takes_what_can_be_an_array(make_hook, training, run, value)
     np.testing.assert_array_equal(found, np.atleast_1d(np.asarray(value)))
 
 
-def test_save_tensor_between_steps_waits_for_the_next_and_keeps_the_value(make_hook, training, run):
+def test_save_tensor_between_steps_waits_for_the_next_and_keeps_the_value(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook()
     hook.register_module(training.model)
     value = torch.zeros(2)
@@ -299,7 +327,9 @@ def test_save_tensor_between_steps_waits_for_the_next_and_keeps_the_value(make_h
     assert collections["mine"]["tensor_names"] == collections["other"]["tensor_names"] == ["before"]
 
 
-def test_scalars_are_saved_at_their_own_step_even_if_it_is_not_due(make_hook, training, run):
+def test_scalars_are_saved_at_their_own_step_even_if_it_is_not_due(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(save_config=smd.SaveConfig(save_interval=100), include_collections=["weights"])
     hook.register_module(training.model)
     hook.save_scalar("early", 1)
@@ -312,7 +342,9 @@ def test_scalars_are_saved_at_their_own_step_even_if_it_is_not_due(make_hook, tr
     assert [run.values(step)["scalar/late"].tolist() for step in run.steps] == [[0], [1], [2]]
 
 
-def test_a_hook_closed_before_any_step_keeps_its_scalars_and_its_collections(make_hook, run):
+def test_a_hook_closed_before_any_step_keeps_its_scalars_and_its_collections(
+    make_hook: MakeHook, run: WrittenRun
+) -> None:
     hook = make_hook()
     hook.save_scalar("alone", 4)
     hook.close()
@@ -321,7 +353,7 @@ def test_a_hook_closed_before_any_step_keeps_its_scalars_and_its_collections(mak
     assert run.has_ended
 
 
-def test_record_tensor_value_is_a_loss_by_its_name(make_hook, training, run):
+def test_record_tensor_value_is_a_loss_by_its_name(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook()
     hook.register_module(training.model)
     x, y = training.batch()
@@ -332,7 +364,7 @@ def test_record_tensor_value_is_a_loss_by_its_name(make_hook, training, run):
     assert set(run.values(0)) == {"nll_loss_output_0"}
 
 
-def test_losses_that_are_nan_or_not_scalar_are_saved_as_they_are(make_hook, run):
+def test_losses_that_are_nan_or_not_scalar_are_saved_as_they_are(make_hook: MakeHook, run: WrittenRun) -> None:
     training = Training(loss=torch.nn.CrossEntropyLoss(reduction="none"))
     hook = make_hook()
     hook.register_module(training.model)
@@ -347,7 +379,9 @@ def test_losses_that_are_nan_or_not_scalar_are_saved_as_they_are(make_hook, run)
     assert not np.isnan(loss[1:]).any()
 
 
-def test_collections_have_their_own_steps_and_reductions(make_hook, training, run):
+def test_collections_have_their_own_steps_and_reductions(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(save_config=smd.SaveConfig(save_interval=2), include_collections=["weights", "relu", "layer"])
     relu = hook.get_collection("relu")
     relu.include("^act_output")
@@ -368,7 +402,7 @@ def test_collections_have_their_own_steps_and_reductions(make_hook, training, ru
     assert described["losses"]["save_histogram"] is False
 
 
-def test_shapes_alone_need_no_event_file(make_hook, training, run):
+def test_shapes_alone_need_no_event_file(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(reduction_config=smd.ReductionConfig(save_shape=True), include_collections=["weights"])
     hook.register_module(training.model)
     training.step()
@@ -377,7 +411,7 @@ def test_shapes_alone_need_no_event_file(make_hook, training, run):
     assert not (run.path / "events").exists()
 
 
-def test_a_custom_collection_must_select_something(make_hook, training):
+def test_a_custom_collection_must_select_something(make_hook: MakeHook, training: Training) -> None:
     hook = make_hook(include_collections=["nothing"])
     hook.register_module(training.model)
     with pytest.raises(InvalidCollectionConfiguration, match="nothing"):
@@ -386,7 +420,9 @@ def test_a_custom_collection_must_select_something(make_hook, training):
     training.step()
 
 
-def test_index_entries_hold_the_checksum_of_the_payload(make_hook, training, run):
+def test_index_entries_hold_the_checksum_of_the_payload(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(include_collections=["weights"])
     hook.register_module(training.model)
     hook.save_tensor("large", torch.arange(50_000))
@@ -399,7 +435,9 @@ def test_index_entries_hold_the_checksum_of_the_payload(make_hook, training, run
         assert entry["crc32c"] == crc32c(payload)
 
 
-def test_the_end_is_left_to_sagemaker(make_hook, training, run, monkeypatch):
+def test_the_end_is_left_to_sagemaker(
+    make_hook: MakeHook, training: Training, run: WrittenRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRAINING_JOB_NAME", "job")
     hook = make_hook(include_collections=["weights"])
     hook.register_module(training.model)
@@ -409,7 +447,7 @@ def test_the_end_is_left_to_sagemaker(make_hook, training, run, monkeypatch):
     assert sorted(path.name for path in run.path.iterdir()) == ["collections", "events", "index"]
 
 
-def test_an_ended_run_and_no_run_are_refused(run):
+def test_an_ended_run_and_no_run_are_refused(run: WrittenRun) -> None:
     run.path.mkdir()
     (run.path / "training_job_end.ts").touch()
     with pytest.raises(SMDebugRuntimeError, match="has ended"):
@@ -418,7 +456,7 @@ def test_an_ended_run_and_no_run_are_refused(run):
         smd.Hook()
 
 
-def test_dry_run_writes_nothing_but_the_end(make_hook, training, run):
+def test_dry_run_writes_nothing_but_the_end(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(save_all=True, dry_run=True)
     hook.register_module(training.model)
     training.step()
@@ -426,7 +464,7 @@ def test_dry_run_writes_nothing_but_the_end(make_hook, training, run):
     assert [path.name for path in run.path.iterdir()] == ["training_job_end.ts"]
 
 
-def test_only_modules_and_losses_can_be_registered(make_hook, training):
+def test_only_modules_and_losses_can_be_registered(make_hook: MakeHook, training: Training) -> None:
     hook = make_hook()
     with pytest.raises(SMDebugError, match=r"nn\.Module"):
         hook.register_module(lambda x: x)
@@ -438,7 +476,7 @@ def test_only_modules_and_losses_can_be_registered(make_hook, training):
     assert not hook.has_registered_loss_module()
 
 
-def test_what_is_due_can_be_asked(make_hook, training):
+def test_what_is_due_can_be_asked(make_hook: MakeHook, training: Training) -> None:
     hook = make_hook(save_config=smd.SaveConfig(save_interval=2), include_collections=["weights"])
     hook.register_module(training.model)
     training.model(training.batch()[0])
@@ -450,13 +488,13 @@ def test_what_is_due_can_be_asked(make_hook, training):
     assert not hook.has_default_hook_configuration()
 
 
-def test_default_configuration_saves_losses(make_hook):
+def test_default_configuration_saves_losses(make_hook: MakeHook) -> None:
     hook = make_hook()
     assert hook.has_default_hook_configuration()
     assert hook.include_collections == ["losses"]
 
 
-def test_get_hook(make_hook, monkeypatch, tmp_path):
+def test_get_hook(make_hook: MakeHook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     smd.del_hook()
     assert smd.get_hook() is None
     monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(tmp_path / "missing.json"))
@@ -467,7 +505,9 @@ def test_get_hook(make_hook, monkeypatch, tmp_path):
     assert smd.get_hook() is None
 
 
-def test_every_thousand_steps_have_an_index_folder_of_their_own(make_hook, training, run):
+def test_every_thousand_steps_have_an_index_folder_of_their_own(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(
         save_config=smd.SaveConfig(save_interval=10**9, save_steps=[1001]), include_collections=["weights"]
     )
@@ -479,7 +519,7 @@ def test_every_thousand_steps_have_an_index_folder_of_their_own(make_hook, train
     assert (run.path / "events/000000001001/000000001001_worker_0.tfevents").exists()
 
 
-def test_steps_and_tensors_by_hand(make_hook, run):
+def test_steps_and_tensors_by_hand(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook()
     assert hook._get_worker_name() == "worker_0"
     for number in range(3):
@@ -493,7 +533,9 @@ def test_steps_and_tensors_by_hand(make_hook, run):
     assert run.values(2)["late"].tolist() == [7]
 
 
-def test_steps_that_save_nothing_are_counted_in_their_mode(make_hook, training, run):
+def test_steps_that_save_nothing_are_counted_in_their_mode(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     config = smd.SaveConfig(
         {
             smd.modes.TRAIN: smd.SaveConfigMode(save_interval=4),
@@ -518,7 +560,9 @@ def test_steps_that_save_nothing_are_counted_in_their_mode(make_hook, training, 
     assert hook.mode_steps[smd.modes.TRAIN] == 11
 
 
-def test_a_worker_that_writes_nothing_keeps_nothing(make_hook, training, run, monkeypatch):
+def test_a_worker_that_writes_nothing_keeps_nothing(
+    make_hook: MakeHook, training: Training, run: WrittenRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hook_module, "get_worker", lambda: Worker("worker_1", is_chief=False, count=2))
     hook = make_hook()
     hook.register_module(training.model)

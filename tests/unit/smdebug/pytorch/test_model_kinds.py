@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,12 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.checkpoint import checkpoint
 
 import smdebug.pytorch as smd
+from tests.unit.smdebug.pytorch.conftest import MakeHook, Net, Training
 
-from .conftest import Net
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
 
 
 class Recurrent(nn.Module):
@@ -23,7 +28,7 @@ class Recurrent(nn.Module):
         self.cells = nn.LSTM(4, 3, batch_first=True)
         self.head = nn.Linear(3, 2)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         outputs, (hidden, _) = self.cells(x.unsqueeze(1))
         return self.head(outputs[:, -1] + hidden[0])
 
@@ -34,7 +39,7 @@ class Attention(nn.Module):
         self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
         self.encoder = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x.unsqueeze(0)
         return self.encoder(self.attention(x, x, x, need_weights=False)[0])[0]
 
@@ -45,7 +50,7 @@ class Checkpointed(nn.Module):
         self.fc1 = nn.Linear(4, 4)
         self.fc2 = nn.Linear(4, 2)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.fc2(checkpoint(lambda inner: torch.relu(self.fc1(inner)), x, use_reentrant=False))
 
 
@@ -56,7 +61,7 @@ class Lists(nn.Module):
         self.named = nn.ModuleDict({"a": nn.Linear(4, 2)})
         self.scales = nn.ParameterList([nn.Parameter(torch.ones(2))])
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:
             x = layer(x)
         return self.named["a"](x) * self.scales[0]
@@ -67,7 +72,7 @@ class Sparse(nn.Module):
         super().__init__()
         self.table = nn.Embedding(5, 2, sparse=True)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.table((x[:, 0].abs() * 2).long().clamp(max=4))
 
 
@@ -76,7 +81,7 @@ class Complex(nn.Module):
         super().__init__()
         self.turn = nn.Parameter(torch.randn(4, 2, dtype=torch.complex64))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return (x.to(torch.complex64) @ self.turn).abs()
 
 
@@ -87,7 +92,7 @@ class Images(nn.Module):
         self.norm = nn.BatchNorm2d(2)
         self.to(memory_format=torch.channels_last)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.norm(self.conv(x.view(-1, 1, 2, 2))).flatten(1)
 
 
@@ -98,7 +103,7 @@ class OddNames(nn.Module):
         self.add_module("c d", nn.Linear(4, 2))
         self.register_parameter("e:f", nn.Parameter(torch.ones(2)))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         for part in self.children():
             x = part(x)
         return x * getattr(self, "e:f")
@@ -129,7 +134,7 @@ def get_gradients(model: nn.Module) -> dict[str, np.ndarray]:
     return {name: gradient.to_dense().resolve_conj().numpy().copy() for name, gradient in found.items()}
 
 
-def check_step(values, name, parameters, gradients):
+def check_step(values: Any, name: str, parameters: Any, gradients: Any) -> None:
     """Every parameter and every gradient is there, no other is, and they are equal to the last bit."""
     expected = {f"{name}_{path}": value for path, value in parameters.items()}
     expected |= {f"gradient/{name}_{path}": value for path, value in gradients.items()}
@@ -143,7 +148,9 @@ def check_step(values, name, parameters, gradients):
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.:DeprecationWarning", "ignore:enable_nested_tensor:UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
-def test_parameters_and_gradients_are_torchs_own(kind, make_hook, run, said):
+def test_parameters_and_gradients_are_torchs_own(
+    kind: str, make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     torch.manual_seed(0)
     model = KINDS[kind]()
     name = getattr(model, "original_name", type(model).__name__)
@@ -167,7 +174,7 @@ def test_parameters_and_gradients_are_torchs_own(kind, make_hook, run, said):
     assert said.records == []
 
 
-def test_outputs_of_every_depth(make_hook, run):
+def test_outputs_of_every_depth(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(include_regex="put_")
     model = Recurrent()
     hook.register_module(model)
@@ -184,7 +191,9 @@ def test_outputs_of_every_depth(make_hook, run):
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_what_a_checkpoint_computes_again_is_no_step_and_no_output(whole, make_hook, run):
+def test_what_a_checkpoint_computes_again_is_no_step_and_no_output(
+    whole: bool, make_hook: MakeHook, run: WrittenRun
+) -> None:
     model = Checkpointed()
     hook = make_hook(save_all=True)
     hook.register_module(model)
@@ -200,7 +209,9 @@ def test_what_a_checkpoint_computes_again_is_no_step_and_no_output(whole, make_h
     assert "fc1_output_1" not in run.values(1)
 
 
-def test_lazy_modules_are_saved_as_their_first_batch_makes_them(make_hook, run, said):
+def test_lazy_modules_are_saved_as_their_first_batch_makes_them(
+    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     model = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(2))
     hook = make_hook(save_all=True)
     hook.register_module(model)
@@ -211,7 +222,9 @@ def test_lazy_modules_are_saved_as_their_first_batch_makes_them(make_hook, run, 
     assert said.records == []
 
 
-def test_a_model_without_memory_is_said_once(make_hook, run, said):
+def test_a_model_without_memory_is_said_once(
+    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     model = nn.Sequential(nn.Linear(4, 4, device="meta"), nn.Linear(4, 2, device="meta"))
     hook = make_hook(save_all=True)
     hook.register_module(model)
@@ -223,7 +236,9 @@ def test_a_model_without_memory_is_said_once(make_hook, run, said):
     assert run.steps == []
 
 
-def test_parameters_that_are_not_whole_are_said_once(make_hook, run, said):
+def test_parameters_that_are_not_whole_are_said_once(
+    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     # As DTensor, whose rest lies with other workers.
     model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
     for parameter in ("weight", "bias"):
@@ -239,12 +254,12 @@ def test_parameters_that_are_not_whole_are_said_once(make_hook, run, said):
     assert run.values(1).keys() == {"Sequential_1.weight", "Sequential_1.bias"}
 
 
-def test_gradients_of_torch_func(make_hook, run, said):
+def test_gradients_of_torch_func(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
     model = Net()
     x = torch.randn(5, 4)
     parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
 
-    def compute_loss(values):
+    def compute_loss(values: Any) -> Any:
         return torch.func.functional_call(model, values, (x,)).square().sum()
 
     expected = torch.func.grad(compute_loss)(parameters)
@@ -260,7 +275,9 @@ def test_gradients_of_torch_func(make_hook, run, said):
     assert said.records == []
 
 
-def test_vmap_is_saved_with_the_dimension_it_maps_over(make_hook, run, said):
+def test_vmap_is_saved_with_the_dimension_it_maps_over(
+    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     torch.manual_seed(0)
     model = Net()
     x = torch.randn(3, 5, 4)
@@ -274,7 +291,7 @@ def test_vmap_is_saved_with_the_dimension_it_maps_over(make_hook, run, said):
     assert said.records == []
 
 
-def test_a_scripted_model_can_be_saved_while_it_is_captured(make_hook, tmp_path):
+def test_a_scripted_model_can_be_saved_while_it_is_captured(make_hook: MakeHook, tmp_path: Path) -> None:
     with pytest.warns(DeprecationWarning, match="jit"):
         model = torch.jit.script(Net())
     make_hook().register_module(model)
@@ -284,7 +301,7 @@ def test_a_scripted_model_can_be_saved_while_it_is_captured(make_hook, tmp_path)
     assert (tmp_path / "model.pt").stat().st_size
 
 
-def test_a_captured_model_can_be_copied(make_hook):
+def test_a_captured_model_can_be_copied(make_hook: MakeHook) -> None:
     model = Net()
     make_hook().register_module(model)
     model(torch.zeros(1, 4))
@@ -292,7 +309,7 @@ def test_a_captured_model_can_be_copied(make_hook):
     assert copied.keys() == model.state_dict().keys()
 
 
-def test_calling_a_copy_of_a_captured_model_is_no_step(make_hook, run):
+def test_calling_a_copy_of_a_captured_model_is_no_step(make_hook: MakeHook, run: WrittenRun) -> None:
     model = Net()
     hook = make_hook(include_collections=["weights"])
     hook.register_module(model)
@@ -305,14 +322,14 @@ def test_calling_a_copy_of_a_captured_model_is_no_step(make_hook, run):
     assert run.steps == [0, 1]
 
 
-def test_each_evaluation_of_a_closure_is_a_step(make_hook, run):
+def test_each_evaluation_of_a_closure_is_a_step(make_hook: MakeHook, run: WrittenRun) -> None:
     model = Net()
     hook = make_hook(include_collections=["weights", "gradients"])
     hook.register_module(model)
     optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
     seen = []
 
-    def closure():
+    def closure() -> Any:
         optimizer.zero_grad()
         parameters = get_parameters(model)
         loss = model(torch.ones(1, 4)).square().sum()
@@ -328,7 +345,7 @@ def test_each_evaluation_of_a_closure_is_a_step(make_hook, run):
         check_step(run.values(step), "Net", weights, gradients)
 
 
-def test_autocast(make_hook, run):
+def test_autocast(make_hook: MakeHook, run: WrittenRun) -> None:
     model = Net()
     hook = make_hook(save_all=True)
     hook.register_module(model)
@@ -343,7 +360,9 @@ def test_autocast(make_hook, run):
     np.testing.assert_array_equal(run.values(0)["Net_output_0"], output.detach().float())
 
 
-def test_accumulated_gradients_are_saved_as_each_backward_pass_brings_them(make_hook, training, run):
+def test_accumulated_gradients_are_saved_as_each_backward_pass_brings_them(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(include_collections=["gradients"])
     hook.register_module(training.model)
     total = 0
@@ -361,7 +380,9 @@ def test_accumulated_gradients_are_saved_as_each_backward_pass_brings_them(make_
     assert run.steps == list(range(6))
 
 
-def test_two_models_of_one_class_have_names_of_their_own(make_hook, run, said):
+def test_two_models_of_one_class_have_names_of_their_own(
+    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     first, second = Net(), nn.Sequential(nn.Linear(2, 4), Net())
     third = Net()
     hook = make_hook(save_all=True)

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import torch
 
 import smdebug.pytorch as smd
-from tests.unit.smdebug.scripts import START
+from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+from tests.unit.smdebug.scripts import START, RunScript
 
-from .conftest import Training
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
 
 
-def get_warnings(said):
+def get_warnings(said: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in said.records if record.levelno >= logging.WARNING]
 
 
-def test_a_model_without_parameters(make_hook, run, said):
+def test_a_model_without_parameters(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
     model = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Softmax(dim=1))
     hook = make_hook(save_all=True)
     hook.register_module(model)
@@ -30,7 +35,9 @@ def test_a_model_without_parameters(make_hook, run, said):
     assert "Sequential has no parameters" in message
 
 
-def test_a_script_that_never_calls_backward(make_hook, training, run, said):
+def test_a_script_that_never_calls_backward(
+    make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     hook = make_hook(include_collections=["weights", "gradients"])
     hook.register_module(training.model)
     for _ in range(3):
@@ -42,7 +49,9 @@ def test_a_script_that_never_calls_backward(make_hook, training, run, said):
     assert "backward() was not called" in message
 
 
-def test_evaluation_waits_for_no_gradient(make_hook, training, said):
+def test_evaluation_waits_for_no_gradient(
+    make_hook: MakeHook, training: Training, said: pytest.LogCaptureFixture
+) -> None:
     hook = make_hook(include_collections=["gradients"])
     hook.register_module(training.model)
     hook.set_mode(smd.modes.EVAL)
@@ -52,7 +61,13 @@ def test_evaluation_waits_for_no_gradient(make_hook, training, said):
     assert get_warnings(said) == []
 
 
-def test_an_old_version_is_said(make_hook, training, run, said, monkeypatch):
+def test_an_old_version_is_said(
+    make_hook: MakeHook,
+    training: Training,
+    run: WrittenRun,
+    said: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(torch, "__version__", "1.13.1+cpu")
     hook = make_hook(include_collections=["weights"])
     hook.register_module(training.model)
@@ -62,7 +77,9 @@ def test_an_old_version_is_said(make_hook, training, run, said, monkeypatch):
     assert "PyTorch 1.13.1+cpu is not what this hook was made for, which is 2.1 or later" in message
 
 
-def test_a_torch_that_has_nothing_of_what_is_looked_at_costs_the_capture_only(run_script, tmp_path):
+def test_a_torch_that_has_nothing_of_what_is_looked_at_costs_the_capture_only(
+    run_script: RunScript, tmp_path: Path
+) -> None:
     package = tmp_path / "old" / "torch"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("__version__ = '0.4.1'\n")
@@ -94,7 +111,7 @@ for step in range(10):
 
 
 @pytest.mark.parametrize(("how", "exit_code"), [("raise", 1), ("exit", 7)])
-def test_steps_before_a_crash_are_whole(how, exit_code, run_script, run):
+def test_steps_before_a_crash_are_whole(how: str, exit_code: int, run_script: RunScript, run: WrittenRun) -> None:
     done = run_script(INTERRUPTED, str(run.path), how)
     assert done.returncode == exit_code
     names = {f"{kind}Sequential_{path}" for kind in ("", "gradient/") for path in ("0.weight", "1.bias")}
@@ -111,7 +128,7 @@ def test_steps_before_a_crash_are_whole(how, exit_code, run_script, run):
         assert not run.has_ended
 
 
-def test_a_model_that_takes_longer_to_save_than_to_train(make_hook, run):
+def test_a_model_that_takes_longer_to_save_than_to_train(make_hook: MakeHook, run: WrittenRun) -> None:
     model = torch.nn.Linear(2000, 2000)
     hook = make_hook(include_collections=["weights", "gradients"])
     hook.register_module(model)
@@ -130,7 +147,7 @@ def test_a_model_that_takes_longer_to_save_than_to_train(make_hook, run):
     assert hook.recorder.tensors._queue._copies == []
 
 
-def test_an_idle_step_asks_no_device_for_anything(make_hook, said):
+def test_an_idle_step_asks_no_device_for_anything(make_hook: MakeHook, said: pytest.LogCaptureFixture) -> None:
     """Tensors of the device meta have no values: whatever waits for a device to know one raises here."""
     model = torch.nn.Sequential(torch.nn.Linear(4, 4, device="meta"), torch.nn.Linear(4, 2, device="meta"))
     hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=100, start_step=50))
@@ -141,11 +158,11 @@ def test_an_idle_step_asks_no_device_for_anything(make_hook, said):
     operations = []
 
     class Watch(torch.utils._python_dispatch.TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             operations.append(str(function))
             return function(*args, **(kwargs or {}))
 
-    def step():
+    def step() -> Any:
         operations.clear()
         optimizer.zero_grad()
         loss_function(model(torch.zeros(5, 4, device="meta")), torch.zeros(5, 2, device="meta")).backward()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +11,12 @@ import torch
 import smdebug.pytorch as smd
 from smdebug.trials import create_trial
 
+if TYPE_CHECKING:
+    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.written_run import WrittenRun
 
-def get_state(optimizer):
+
+def get_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """What is expected by name."""
     found = optimizer.state_dict()
     name = type(optimizer).__name__
@@ -32,7 +38,7 @@ def get_state(optimizer):
     ],
     ids=["SGD", "momentum", "AdamW", "groups"],
 )
-def test_state_after_each_step(make, make_hook, training, run):
+def test_state_after_each_step(make: Any, make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["optimizer_variables"])
     hook.register_module(training.model)
     training.optimizer = make(list(training.model.parameters()))
@@ -48,7 +54,7 @@ def test_state_after_each_step(make, make_hook, training, run):
         schedule.step()
 
 
-def test_only_for_who_asks(make_hook, training, run):
+def test_only_for_who_asks(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(save_all=True)
     hook.register_module(training.model)
     training.step()
@@ -57,7 +63,7 @@ def test_only_for_who_asks(make_hook, training, run):
     assert "optimizer_variables" not in run.collections()["collections"]
 
 
-def test_no_reader_takes_it_for_weights(make_hook, training, run):
+def test_no_reader_takes_it_for_weights(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["optimizer_variables", "weights", "biases", "gradients"])
     hook.register_module(training.model)
     training.optimizer = torch.optim.Adam(training.model.parameters())
@@ -71,7 +77,9 @@ def test_no_reader_takes_it_for_weights(make_hook, training, run):
     assert all(name.startswith("optimizer/Adam/") for name in names)
 
 
-def test_two_optimizers_of_one_class_and_none_in_evaluation(make_hook, training, run):
+def test_two_optimizers_of_one_class_and_none_in_evaluation(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(include_collections=["optimizer_variables"])
     hook.register_module(training.model)
     hook.set_mode(smd.modes.TRAIN)

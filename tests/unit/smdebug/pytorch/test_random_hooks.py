@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -87,7 +88,7 @@ def is_due(config: smd.SaveConfigMode, step: int) -> bool:
     reduction_configs,
     st.lists(st.tuples(st.sampled_from(MODES), tensors()), min_size=1, max_size=5),
 )
-def test_what_a_hook_saves_is_what_a_trial_reads(configs, reductions, steps) -> None:
+def test_what_a_hook_saves_is_what_a_trial_reads(configs: Any, reductions: Any, steps: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run"
         hook = smd.Hook(out_dir=str(path), save_config=smd.SaveConfig(configs), reduction_config=reductions)

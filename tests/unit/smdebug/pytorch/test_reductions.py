@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,10 @@ import smdebug.pytorch as smd
 from smdebug.config.reduction_config import ALLOWED_NORMS, ALLOWED_REDUCTIONS
 from smdebug.exceptions import SMDebugValueError
 from smdebug.pytorch.tensors.reductions import reduce_tensor
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.written_run import WrittenRun
 
 OPERATIONS = [*ALLOWED_REDUCTIONS, *ALLOWED_NORMS]
 TENSORS = {
@@ -46,7 +52,7 @@ def expect(name: str, values: np.ndarray) -> float:
 
 @pytest.mark.parametrize("tensor", TENSORS.values(), ids=TENSORS)
 @pytest.mark.parametrize("is_abs", [False, True], ids=["plain", "abs"])
-def test_reductions_agree_with_numpy(tensor, is_abs):
+def test_reductions_agree_with_numpy(tensor: torch.Tensor, is_abs: bool) -> None:
     numbers = reduce_tensor(tensor, [(operation, is_abs) for operation in OPERATIONS])
     values = tensor.double().numpy()
     values = np.abs(values) if is_abs else values
@@ -58,7 +64,7 @@ def test_reductions_agree_with_numpy(tensor, is_abs):
 
 @pytest.mark.parametrize("tensor", LARGE.values(), ids=LARGE)
 @pytest.mark.parametrize("is_abs", [False, True], ids=["plain", "abs"])
-def test_reductions_of_large_tensors_agree_with_numpy(tensor, is_abs):
+def test_reductions_of_large_tensors_agree_with_numpy(tensor: torch.Tensor, is_abs: bool) -> None:
     # Their product is more, or less, than a number can be.
     operations = [(operation, is_abs) for operation in OPERATIONS if operation != "prod"]
     values = tensor.double().numpy()
@@ -68,7 +74,7 @@ def test_reductions_of_large_tensors_agree_with_numpy(tensor, is_abs):
         np.testing.assert_allclose(number.item(), expect(operation, values), rtol=2e-4, err_msg=operation)
 
 
-def test_product_of_a_large_tensor():
+def test_product_of_a_large_tensor() -> None:
     tensor = torch.ones(600_000)
     tensor[::200_000] = -1.5
     plain, absolute = reduce_tensor(tensor, [("prod", False), ("prod", True)])
@@ -77,7 +83,7 @@ def test_product_of_a_large_tensor():
 
 @pytest.mark.parametrize("operation", sorted(OPERATIONS))
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
-def test_large_tensors_hide_no_odd_number(operation, odd):
+def test_large_tensors_hide_no_odd_number(operation: str, odd: float) -> None:
     tensor = torch.ones(600_000)
     tensor[400_000] = odd
     (number,) = reduce_tensor(tensor, [(operation, False)])
@@ -85,7 +91,7 @@ def test_large_tensors_hide_no_odd_number(operation, odd):
         assert str(number.item()) == str(float(expect(operation, tensor.numpy())))
 
 
-def test_large_tensors_within_inference_mode_and_without():
+def test_large_tensors_within_inference_mode_and_without() -> None:
     tensor = torch.linspace(-3, 2, 100_000)
     with torch.inference_mode():
         first = reduce_tensor(tensor * 1, [("l1", False)])
@@ -93,14 +99,16 @@ def test_large_tensors_within_inference_mode_and_without():
     assert first[0].item() == second.item() == pytest.approx(tensor.abs().sum().item(), rel=1e-6)
 
 
-def test_complex_numbers_have_no_smallest():
+def test_complex_numbers_have_no_smallest() -> None:
     with pytest.raises(SMDebugValueError, match="min"):
         reduce_tensor(torch.tensor([1j]), [("min", False)])
     (number,) = reduce_tensor(torch.tensor([3 + 4j]), [("min", True)])
     assert number.item() == 5
 
 
-def test_reductions_replace_the_values_of_all_but_losses(make_hook, training, run):
+def test_reductions_replace_the_values_of_all_but_losses(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     config = smd.ReductionConfig(reductions=["min"], abs_reductions=["mean"], norms=["l2"], abs_norms=["l1"])
     hook = make_hook(reduction_config=config, include_collections=["weights", "gradients"])
     hook.register_module(training.model)
@@ -118,7 +126,7 @@ def test_reductions_replace_the_values_of_all_but_losses(make_hook, training, ru
     np.testing.assert_allclose(values["smdebug/reductions/abs_l1/Net_fc1.weight"], np.abs(weight).sum(), rtol=1e-6)
 
 
-def test_collections_due_together_add_up(make_hook, training, run):
+def test_collections_due_together_add_up(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["one", "two"])
     for name, config in (
         ("one", smd.ReductionConfig(reductions=["min", "max"])),

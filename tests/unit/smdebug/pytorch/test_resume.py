@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import shutil
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
 import smdebug.pytorch as smd
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.written_run import WrittenRun
+
 
 @pytest.fixture
-def checkpoints(tmp_path, monkeypatch):
+def checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     config = tmp_path / "checkpointconfig.json"
     folder = tmp_path / "checkpoints"
     config.write_text(json.dumps({"LocalPath": str(folder)}))
@@ -20,11 +27,13 @@ def checkpoints(tmp_path, monkeypatch):
     return folder
 
 
-def states(folder):
+def states(folder: Any) -> Any:
     return json.loads((folder / "metadata.json").read_text())
 
 
-def test_the_originals_state_is_gone_on_from(recorded_runs, checkpoints, make_hook, training, run):
+def test_the_originals_state_is_gone_on_from(
+    recorded_runs: Path, checkpoints: Path, make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     shutil.copytree(recorded_runs / "resume_first" / "ckpt", checkpoints)
     last = max(states(checkpoints), key=lambda state: state["latest-global-step-seen"])
     hook = make_hook(include_collections=["weights"])
@@ -41,7 +50,9 @@ def test_the_originals_state_is_gone_on_from(recorded_runs, checkpoints, make_ho
     assert run.index(first + 1)["meta"]["mode_step"] == first
 
 
-def test_each_new_checkpoint_leaves_a_state_and_a_third_run_goes_on_from_it(checkpoints, make_hook, training):
+def test_each_new_checkpoint_leaves_a_state_and_a_third_run_goes_on_from_it(
+    checkpoints: Path, make_hook: MakeHook, training: Training
+) -> None:
     for restart in range(3):
         hook = make_hook(include_collections=["weights"])
         hook.register_module(training.model)
@@ -60,7 +71,9 @@ def test_each_new_checkpoint_leaves_a_state_and_a_third_run_goes_on_from_it(chec
     assert list(kept[0]) == ["training-run", "latest-global-step-saved", "latest-global-step-seen", "latest-mode-step"]
 
 
-def test_what_the_agent_leaves_beside_checkpoints_is_no_checkpoint(checkpoints, make_hook, training):
+def test_what_the_agent_leaves_beside_checkpoints_is_no_checkpoint(
+    checkpoints: Path, make_hook: MakeHook, training: Training
+) -> None:
     checkpoints.mkdir()
     hook = make_hook(include_collections=["weights"])
     hook.register_module(training.model)

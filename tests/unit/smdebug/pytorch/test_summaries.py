@@ -6,11 +6,18 @@ import json
 import os
 import struct
 import time
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import smdebug.pytorch as smd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.written_run import WrittenRun
 
 # CRC-32C bit by bit, as its definition has it.
 _POLYNOMIAL = 0x82F63B78
@@ -33,7 +40,7 @@ def unmask(masked: int) -> int:
 def fields(data: bytes) -> list[tuple[int, int | bytes]]:
     found, at = [], 0
 
-    def varint():
+    def varint() -> int:
         nonlocal at
         number = shift = 0
         while True:
@@ -57,7 +64,7 @@ def fields(data: bytes) -> list[tuple[int, int | bytes]]:
     return found
 
 
-def read_board(path) -> list[tuple[int, float, str, dict[int, bytes]]]:
+def read_board(path: Path) -> list[tuple[int, float, str, dict[int, bytes]]]:
     """(step, wall time, tag, fields of the value) of each summary, every checksum checked."""
     data, at, found = path.read_bytes(), 0, []
     while at < len(data):
@@ -75,7 +82,7 @@ def read_board(path) -> list[tuple[int, float, str, dict[int, bytes]]]:
 
 
 @pytest.fixture
-def board(make_hook, training, run):
+def board(make_hook: MakeHook, training: Training, run: WrittenRun) -> Any:
     hook = make_hook(export_tensorboard=True, include_collections=["weights"])
     hook.register_module(training.model)
     hook.register_loss(training.loss)
@@ -87,21 +94,21 @@ def board(make_hook, training, run):
     return [read_board(path) for path in files]
 
 
-def test_steps_and_tags(board):
+def test_steps_and_tags(board: Any) -> None:
     assert [{step for step, *_ in part} for part in board] == [{0}, {1}]
     tags = {tag for _, _, tag, _ in board[1]}
     assert {"weights/Net_fc1.weight", "weights/Net_fc2.weight", "CrossEntropyLoss_output_0", "scalar/a_b"} == tags
     assert all(abs(wall - time.time()) < 60 for part in board for _, wall, _, _ in part)
 
 
-def test_scalars(board, run):
+def test_scalars(board: Any, run: WrittenRun) -> None:
     (loss,) = [parts for _, _, tag, parts in board[1] if tag == "CrossEntropyLoss_output_0"]
     assert struct.unpack("<f", loss[2])[0] == run.values(1)["CrossEntropyLoss_output_0"]
     (scalar,) = [parts for _, _, tag, parts in board[1] if tag == "scalar/a_b"]
     assert struct.unpack("<f", scalar[2]) == (2.5,)
 
 
-def test_histograms(board, run):
+def test_histograms(board: Any, run: WrittenRun) -> None:
     weight = run.values(1)["Net_fc1.weight"].astype(np.float64)
     (parts,) = [parts for _, _, tag, parts in board[1] if tag == "weights/Net_fc1.weight"]
     histogram = dict(fields(parts[5]))
@@ -117,7 +124,9 @@ def test_histograms(board, run):
         assert counts[limits <= limit].sum() == np.count_nonzero(weight < limit)
 
 
-def test_metrics_for_sagemaker(make_hook, training, run, tmp_path, monkeypatch):
+def test_metrics_for_sagemaker(
+    make_hook: MakeHook, training: Training, run: WrittenRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "metrics"))
     hook = make_hook()
     hook.register_module(training.model)
@@ -142,7 +151,9 @@ def test_metrics_for_sagemaker(make_hook, training, run, tmp_path, monkeypatch):
     assert np.isnan(run.values(1)["scalar/broken"]).all()
 
 
-def test_a_metrics_folder_that_cannot_be_made_costs_the_metrics_only(make_hook, training, run, tmp_path, monkeypatch):
+def test_a_metrics_folder_that_cannot_be_made_costs_the_metrics_only(
+    make_hook: MakeHook, training: Training, run: WrittenRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "file"))
     hook = make_hook()
@@ -152,7 +163,9 @@ def test_a_metrics_folder_that_cannot_be_made_costs_the_metrics_only(make_hook, 
     assert run.steps == [0, 1]
 
 
-def test_a_tensorboard_folder_that_cannot_be_made_costs_its_files_only(make_hook, training, run, tmp_path):
+def test_a_tensorboard_folder_that_cannot_be_made_costs_its_files_only(
+    make_hook: MakeHook, training: Training, run: WrittenRun, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     hook = make_hook(tensorboard_dir=str(tmp_path / "file" / "board"))
     hook.register_module(training.model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import numpy as np
@@ -14,10 +15,19 @@ import smdebug.pytorch as smd
 from smdebug.capture.state_store import StateStore
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.trials import create_trial
-from tests.unit.smdebug.object_storage import BUCKET
+from tests.unit.smdebug.object_storage import BUCKET, Storage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.scripts import RunScript
+    from tests.unit.smdebug.written_run import WrittenRun
 
 
-def test_5_what_comes_late_is_added_to_the_finished_step(make_hook, training, run):
+def test_5_what_comes_late_is_added_to_the_finished_step(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(include_collections=["weights"])
     hook.register_module(training.model)
     training.step()
@@ -30,7 +40,9 @@ def test_5_what_comes_late_is_added_to_the_finished_step(make_hook, training, ru
         np.testing.assert_array_equal(after[name], value)
 
 
-def test_5_a_failure_to_add_to_a_step_leaves_it_as_it_was(make_hook, training, run, monkeypatch):
+def test_5_a_failure_to_add_to_a_step_leaves_it_as_it_was(
+    make_hook: MakeHook, training: Training, run: WrittenRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hook = make_hook(include_collections=["weights"])
     hook.register_module(training.model)
     training.step()
@@ -39,7 +51,7 @@ def test_5_a_failure_to_add_to_a_step_leaves_it_as_it_was(make_hook, training, r
 
     original = step_writer.open_output
 
-    def fail(*_arguments, **_named):
+    def fail(*_arguments: Any, **_named: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(step_writer, "open_output", fail)
@@ -53,7 +65,9 @@ def test_5_a_failure_to_add_to_a_step_leaves_it_as_it_was(make_hook, training, r
     assert set(run.values(0)) == set(before)
 
 
-def test_9_a_scalar_after_the_mode_changed_keeps_the_mode_of_its_step(make_hook, training, run):
+def test_9_a_scalar_after_the_mode_changed_keeps_the_mode_of_its_step(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(include_collections=["weights"])
     hook.register_module(training.model)
     hook.set_mode(smd.modes.TRAIN)
@@ -70,7 +84,7 @@ def test_9_a_scalar_after_the_mode_changed_keeps_the_mode_of_its_step(make_hook,
     assert "scalar/accuracy" in records
 
 
-def test_10_the_constructor_says_what_is_wrong(run):
+def test_10_the_constructor_says_what_is_wrong(run: WrittenRun) -> None:
     with pytest.raises(SMDebugRuntimeError, match="needs out_dir"):
         smd.Hook(out_dir=None)
     run.path.mkdir()
@@ -82,7 +96,7 @@ def test_10_the_constructor_says_what_is_wrong(run):
         smd.Hook(out_dir=str(run.path / "file"))
 
 
-def test_11_a_scalar_before_the_first_step_and_then_close_ends(make_hook, run):
+def test_11_a_scalar_before_the_first_step_and_then_close_ends(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook()
     hook.save_scalar("early", 3)
     closing = threading.Thread(target=hook.close)
@@ -92,7 +106,9 @@ def test_11_a_scalar_before_the_first_step_and_then_close_ends(make_hook, run):
     assert run.values(0)["scalar/early"].tolist() == [3]
 
 
-def test_13_save_tensor_loses_nothing_and_says_what_is_not_due(make_hook, training, run, said):
+def test_13_save_tensor_loses_nothing_and_says_what_is_not_due(
+    make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     hook = make_hook(save_config=smd.SaveConfig(save_interval=2), reduction_config=smd.ReductionConfig(["max"]))
     hook.register_module(training.model)
     training.step()
@@ -111,7 +127,9 @@ def test_13_save_tensor_loses_nothing_and_says_what_is_not_due(make_hook, traini
     assert "a" in collections["two"]["tensor_names"]
 
 
-def test_14_save_tensor_into_a_collection_that_was_not_there_before(make_hook, training, run):
+def test_14_save_tensor_into_a_collection_that_was_not_there_before(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook()
     hook.register_module(training.model)
     training.step(2)
@@ -120,7 +138,7 @@ def test_14_save_tensor_into_a_collection_that_was_not_there_before(make_hook, t
     assert run.values(2)["a"].tolist() == [1, 1]
 
 
-def test_15_bfloat16_models_are_saved(make_hook, run):
+def test_15_bfloat16_models_are_saved(make_hook: MakeHook, run: WrittenRun) -> None:
     model = torch.nn.Linear(2, 2, bias=False).to(torch.bfloat16)
     hook = make_hook(save_all=True)
     hook.register_module(model)
@@ -132,7 +150,7 @@ def test_15_bfloat16_models_are_saved(make_hook, run):
     assert entries["Linear_weight"]["dtype"] == "bfloat16"
 
 
-def test_16_integers_have_means(make_hook, training, run):
+def test_16_integers_have_means(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(save_all=True, reduction_config=smd.ReductionConfig(["mean", "std", "variance"], norms=["l2"]))
     hook.register_loss(training.loss)
     hook.register_module(training.model)
@@ -140,7 +158,9 @@ def test_16_integers_have_means(make_hook, training, run):
     assert "smdebug/reductions/mean/CrossEntropyLoss_input_1" in run.values(0)
 
 
-def test_18_modes_that_a_save_config_leaves_out_have_the_defaults(make_hook, training, run):
+def test_18_modes_that_a_save_config_leaves_out_have_the_defaults(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     only_train = smd.SaveConfig({smd.modes.TRAIN: smd.SaveConfigMode(save_interval=1)})
     hook = make_hook(save_config=only_train, include_collections=["weights"])
     hook.register_module(training.model)
@@ -153,7 +173,9 @@ def test_18_modes_that_a_save_config_leaves_out_have_the_defaults(make_hook, tra
     assert trial.steps(smd.modes.EVAL) == [0]
 
 
-def test_19_a_claim_that_a_killed_job_left_stops_nobody(make_hook, training, run):
+def test_19_a_claim_that_a_killed_job_left_stops_nobody(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     run.path.mkdir()
     (run.path / "claim.smd").touch()
     hook = make_hook(include_collections=["weights"])
@@ -162,7 +184,9 @@ def test_19_a_claim_that_a_killed_job_left_stops_nobody(make_hook, training, run
     assert run.steps == [0]
 
 
-def test_20_an_error_turns_nothing_off(make_hook, training, run, said):
+def test_20_an_error_turns_nothing_off(
+    make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     # The default configuration, registered twice: the original gives up here.
     hook = make_hook()
     hook.register_module(training.model)
@@ -190,13 +214,15 @@ shutil.rmtree(sys.argv[1])
 
 
 @pytest.mark.parametrize("how", ["close", "leave"])
-def test_21_a_deleted_run_is_not_brought_back_when_python_ends(run_script, run, how):
+def test_21_a_deleted_run_is_not_brought_back_when_python_ends(
+    run_script: RunScript, run: WrittenRun, how: str
+) -> None:
     done = run_script(DELETED, str(run.path), how)
     assert (done.returncode, done.stderr) == (0, "")
     assert not run.path.exists()
 
 
-def test_22_a_finished_run_on_s3_is_seen(storage):
+def test_22_a_finished_run_on_s3_is_seen(storage: Storage) -> None:
     hook = smd.Hook(out_dir=f"s3://{BUCKET}/run")
     hook.close()
     assert storage.client.list_objects_v2(Bucket=BUCKET, Prefix="run/training_job_end.ts")["KeyCount"] == 1
@@ -205,7 +231,7 @@ def test_22_a_finished_run_on_s3_is_seen(storage):
     smd.del_hook()
 
 
-def test_23_the_end_is_written_by_the_last_worker(tmp_path, monkeypatch):
+def test_23_the_end_is_written_by_the_last_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from smdebug.writing.run_writer import RunWriter, Worker
 
     runs = [RunWriter(str(tmp_path), all_workers=True, dry_run=False) for _ in range(2)]
@@ -217,7 +243,9 @@ def test_23_the_end_is_written_by_the_last_worker(tmp_path, monkeypatch):
     assert (tmp_path / "training_job_end.ts").exists()
 
 
-def test_24_the_end_in_sagemaker_is_the_services_to_write(make_hook, training, run, monkeypatch):
+def test_24_the_end_in_sagemaker_is_the_services_to_write(
+    make_hook: MakeHook, training: Training, run: WrittenRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The original's behaviour, kept: only the service knows when the last file of all hosts is uploaded.
     monkeypatch.setenv("TRAINING_JOB_NAME", "job")
     hook = make_hook(include_collections=["weights"])
@@ -228,7 +256,9 @@ def test_24_the_end_in_sagemaker_is_the_services_to_write(make_hook, training, r
     assert not run.has_ended
 
 
-def test_25_the_newest_step_is_there_when_it_is_complete(make_hook, training, run):
+def test_25_the_newest_step_is_there_when_it_is_complete(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
     hook = make_hook(include_collections=["weights", "gradients"])
     hook.register_module(training.model)
     training.step()
@@ -237,7 +267,9 @@ def test_25_the_newest_step_is_there_when_it_is_complete(make_hook, training, ru
     assert any(name.startswith("gradient/") for name in run.values(0))
 
 
-def test_26_the_state_beside_checkpoints_is_whole_or_the_one_before(tmp_path, monkeypatch, said):
+def test_26_the_state_beside_checkpoints_is_whole_or_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
     config = tmp_path / "checkpointconfig.json"
     config.write_text(json.dumps({"LocalPath": str(tmp_path / "checkpoints")}))
     monkeypatch.setenv("CHECKPOINT_CONFIG_FILE_PATH", str(config))
@@ -259,7 +291,7 @@ def test_26_the_state_beside_checkpoints_is_whole_or_the_one_before(tmp_path, mo
     assert any("metadata.json" in record.message for record in said.records)
 
 
-def test_33_and_35_todays_numpy_and_python_write(make_hook, training, run):
+def test_33_and_35_todays_numpy_and_python_write(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     assert int(np.__version__.split(".")[0]) >= 2
     hook = make_hook(save_all=True)
     hook.register_module(training.model)
@@ -267,7 +299,7 @@ def test_33_and_35_todays_numpy_and_python_write(make_hook, training, run):
     assert run.values(0)
 
 
-def test_the_bucket_of_a_run_is_made_where_the_client_is(storage, monkeypatch):
+def test_the_bucket_of_a_run_is_made_where_the_client_is(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     from smdebug.storage import output
 
     monkeypatch.setenv("AWS_REGION", "eu-west-1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 
 from smdebug.rules.drawing.notebook import render_notebook
 from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 mpl.use("agg")
 
@@ -23,7 +27,7 @@ def run_cells(notebook: str) -> dict[str, object]:
 
 
 @pytest.fixture
-def xgboost_run(tmp_path):
+def xgboost_run(tmp_path: Path) -> Any:
     run = RunMaker(tmp_path / "run")
     run.write_collections({"metrics": {"train-rmse", "validation-rmse"}})
     for step in (0, 5):
@@ -42,7 +46,7 @@ def xgboost_run(tmp_path):
     return tmp_path / "run"
 
 
-def test_every_cell_runs_and_says_what_was_saved(xgboost_run, capsys):
+def test_every_cell_runs_and_says_what_was_saved(xgboost_run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     text = render_notebook('Training "a"', str(xgboost_run))
     notebook = json.loads(text)
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
@@ -55,7 +59,7 @@ def test_every_cell_runs_and_says_what_was_saved(xgboost_run, capsys):
 
 
 @pytest.mark.parametrize("objective", ["reg:squarederror", "rank:ndcg"])
-def test_grades_are_no_classes(tmp_path, objective, capsys):
+def test_grades_are_no_classes(tmp_path: Path, objective: str, capsys: pytest.CaptureFixture[str]) -> None:
     run = RunMaker(tmp_path / "run")
     tensors = {"labels": np.arange(60) % 5, "predictions": np.linspace(0, 4, 60), "train-rmse": np.array([1.0])}
     run.write_step(0, {**tensors, "hyperparameters/objective": np.array([objective])})
@@ -64,7 +68,7 @@ def test_grades_are_no_classes(tmp_path, objective, capsys):
     assert ("residuals: mean" in capsys.readouterr().out) == objective.startswith("reg:")
 
 
-def test_a_run_without_predictions_or_importances_is_no_error(tmp_path):
+def test_a_run_without_predictions_or_importances_is_no_error(tmp_path: Path) -> None:
     run = RunMaker(tmp_path / "run")
     run.write_collections({"metrics": {"train-rmse", "validation-rmse"}})
     run.write_step(0, {"train-rmse": np.array([1.0])})

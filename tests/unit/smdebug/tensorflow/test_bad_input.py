@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -12,22 +13,28 @@ import tensorflow as tf
 import smdebug.tensorflow as smd
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugNotImplementedError, SMDebugValueError
 from smdebug.tensorflow.steps import taps
-from tests.unit.smdebug.tensorflow.conftest import Recorder, make_data, make_model
+from tests.unit.smdebug.tensorflow.conftest import MakeHook, Recorder, make_data, make_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.scripts import RunScript
+    from tests.unit.smdebug.written_run import WrittenRun
 
 X, Y = make_data(16)
 
 
-def fit(model, *callbacks, x=X, y=Y):
+def fit(model: Any, *callbacks: Any, x: Any = X, y: Any = Y) -> Any:
     return model.fit(x, y, batch_size=8, verbose=0, shuffle=False, callbacks=list(callbacks))
 
 
-def warnings_in(said):
+def warnings_in(said: pytest.LogCaptureFixture) -> list[str]:
     return [
         record.getMessage() for record in said.records if record.name == "smdebug" and record.levelno >= logging.WARNING
     ]
 
 
-def test_a_model_without_weights(make_hook, run, said):
+def test_a_model_without_weights(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
     model = keras.Sequential([keras.Input((4,)), keras.layers.Lambda(lambda x: x[:, :2], name="cut")])
     model.compile("sgd", "mse")
     with pytest.warns(UserWarning, match="trainable weights"):
@@ -37,7 +44,7 @@ def test_a_model_without_weights(make_hook, run, said):
     assert "no weights" in warnings_in(said)[0]
 
 
-def test_a_loss_that_is_no_number(make_hook, run, said):
+def test_a_loss_that_is_no_number(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
     model = make_model()
     fit(model, make_hook(save_all=True), y=Y * np.float32(np.nan))
     assert np.isnan(run.values(1)["loss"]).all()
@@ -45,13 +52,13 @@ def test_a_loss_that_is_no_number(make_hook, run, said):
     assert warnings_in(said) == []
 
 
-def test_a_hook_given_twice_counts_once(make_hook, run):
+def test_a_hook_given_twice_counts_once(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook()
     fit(make_model(), hook, hook)
     assert run.steps == [0, 1]
 
 
-def test_a_closed_hook_changes_nothing(make_hook, run):
+def test_a_closed_hook_changes_nothing(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(save_all=True)
     model = make_model()
     fit(model, hook)
@@ -65,10 +72,12 @@ def test_a_closed_hook_changes_nothing(make_hook, run):
     assert run.steps == before
 
 
-def test_capture_that_fails_costs_the_value_only(make_hook, run, said, monkeypatch):
+def test_capture_that_fails_costs_the_value_only(
+    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hook = make_hook(save_all=True)
 
-    def fail(self, layer, args, kwargs, result):
+    def fail(self, layer: Any, args: Any, kwargs: Any, result: Any) -> None:
         raise RuntimeError("no layer today")
 
     monkeypatch.setattr("smdebug.tensorflow.steps.taps.Collector.add_call", fail)
@@ -82,7 +91,9 @@ def test_capture_that_fails_costs_the_value_only(make_hook, run, said, monkeypat
     assert "no layer today" in warnings_in(said)[0]
 
 
-def test_a_folder_that_cannot_be_written_costs_the_run_only(make_hook, run, said):
+def test_a_folder_that_cannot_be_written_costs_the_run_only(
+    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     hook = make_hook(save_all=True)
     run.path.parent.mkdir(exist_ok=True)
     run.path.write_text("in the way")
@@ -91,11 +102,11 @@ def test_a_folder_that_cannot_be_written_costs_the_run_only(make_hook, run, said
     assert warnings_in(said)
 
 
-def test_an_error_of_the_script_reaches_it_and_the_next_training_goes_on(make_hook, run):
+def test_an_error_of_the_script_reaches_it_and_the_next_training_goes_on(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(save_all=True)
 
     class Failing(keras.callbacks.Callback):
-        def on_train_batch_begin(self, batch, logs=None):
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
             raise KeyError("mine")
 
     model = make_model()
@@ -110,18 +121,18 @@ def test_an_error_of_the_script_reaches_it_and_the_next_training_goes_on(make_ho
     assert set(run.values(2)) > {"loss"}
 
 
-def test_a_step_that_raises_is_the_scripts_own(make_hook, run):
+def test_a_step_that_raises_is_the_scripts_own(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(save_all=True)
 
     class Raising(keras.Model):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.dense = keras.layers.Dense(2)
 
-        def call(self, x):
+        def call(self, x: Any) -> Any:
             return self.dense(x)
 
-        def train_step(self, data):
+        def train_step(self, data: Any) -> None:
             raise NotImplementedError("not yet")
 
     model = Raising()
@@ -134,16 +145,18 @@ def test_a_step_that_raises_is_the_scripts_own(make_hook, run):
     assert {"loss", "d1/outputs"} <= set(run.values(2))
 
 
-def test_what_a_loop_inside_the_graph_computes_is_left_out(make_hook, run, said):
+def test_what_a_loop_inside_the_graph_computes_is_left_out(
+    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     class Inner(keras.layers.Layer):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__(name="inner")
             self.dense = keras.layers.Dense(4, name="looped")
 
-        def build(self, shape):
+        def build(self, shape: Any) -> None:
             self.dense.build(shape)
 
-        def call(self, x):
+        def call(self, x: Any) -> Any:
             return keras.ops.fori_loop(0, 3, lambda _, state: self.dense(state), x)
 
     model = keras.Sequential([keras.Input((4,)), Inner(), keras.layers.Dense(2)])
@@ -154,13 +167,13 @@ def test_what_a_loop_inside_the_graph_computes_is_left_out(make_hook, run, said)
     assert warnings_in(said) == []
 
 
-def test_a_collection_that_selects_nothing_is_refused_at_the_first_step(make_hook):
+def test_a_collection_that_selects_nothing_is_refused_at_the_first_step(make_hook: MakeHook) -> None:
     hook = make_hook(include_collections=["mine"])
     with pytest.raises(InvalidCollectionConfiguration):
         fit(make_model(), hook)
 
 
-def test_text_and_ragged_inputs(make_hook, run):
+def test_text_and_ragged_inputs(make_hook: MakeHook, run: WrittenRun) -> None:
     vectorize = keras.layers.TextVectorization(vocabulary=["a", "b"], name="words")
     entry = keras.Input((1,), dtype="string")
     model = keras.Model(entry, keras.layers.Embedding(5, 2)(vectorize(entry)))
@@ -172,7 +185,7 @@ def test_text_and_ragged_inputs(make_hook, run):
     assert values["predictions"].shape == (2, 2, 2)
 
 
-def test_get_hook_knows_its_types(run):
+def test_get_hook_knows_its_types(run: WrittenRun) -> None:
     assert smd.get_hook() is None
     with pytest.raises(SMDebugValueError, match="estimators"):
         smd.get_hook("estimators")
@@ -184,7 +197,9 @@ def test_get_hook_knows_its_types(run):
         smd.del_hook()
 
 
-def test_keras_on_something_else_than_tensorflow(make_hook, run, said, monkeypatch):
+def test_keras_on_something_else_than_tensorflow(
+    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("keras.backend.backend", lambda: "jax")
     hook = make_hook(save_all=True)
     monkeypatch.undo()
@@ -195,7 +210,9 @@ def test_keras_on_something_else_than_tensorflow(make_hook, run, said, monkeypat
     assert "jax" in warning
 
 
-def test_a_tensorflow_with_an_older_keras(make_hook, run, said, monkeypatch):
+def test_a_tensorflow_with_an_older_keras(
+    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("smdebug.tensorflow.keras.tf.__version__", "2.11.1")
     monkeypatch.setattr("smdebug.tensorflow.keras.IS_KERAS_3", False)
     hook = make_hook(save_all=True)
@@ -209,7 +226,9 @@ def test_a_tensorflow_with_an_older_keras(make_hook, run, said, monkeypatch):
     assert "gradients, inputs, labels" in warning
 
 
-def test_a_keras_that_lacks_what_is_tapped_costs_the_steps_only(make_hook, run, said, monkeypatch):
+def test_a_keras_that_lacks_what_is_tapped_costs_the_steps_only(
+    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("keras.optimizers.Optimizer", type("Optimizer", (), {}))
     taps.find_tapped.cache_clear()
     with pytest.raises(SMDebugNotImplementedError, match=r"Optimizer of Keras .* has no method apply\(\)"):
@@ -224,7 +243,9 @@ def test_a_keras_that_lacks_what_is_tapped_costs_the_steps_only(make_hook, run, 
 
 # Keras' own, when it saves under numpy 2.
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-def test_a_model_that_a_hook_has_seen_can_be_saved_and_loaded(make_hook, run, tmp_path):
+def test_a_model_that_a_hook_has_seen_can_be_saved_and_loaded(
+    make_hook: MakeHook, run: WrittenRun, tmp_path: Path
+) -> None:
     hook = make_hook(include_collections=["gradients", "optimizer_variables"])
     model = make_model(optimizer=hook.wrap_optimizer(keras.optimizers.Adam(0.01)))
     fit(model, hook)
@@ -248,7 +269,7 @@ model.fit(np.ones((32, 4)), np.ones((32, 2)), batch_size=8, verbose=0, callbacks
 """
 
 
-def test_steps_before_a_crash_are_whole(run_script, run):
+def test_steps_before_a_crash_are_whole(run_script: RunScript, run: WrittenRun) -> None:
     done = run_script(CRASH, RUN=str(run.path), TF_CPP_MIN_LOG_LEVEL="2")
     assert done.returncode == 7, done.stderr
     assert run.steps == [0, 1]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import smdebug.tensorflow as smd
-from tests.unit.smdebug.tensorflow.conftest import Recorder, make_data, make_model
+from tests.unit.smdebug.tensorflow.conftest import MakeHook, Recorder, make_data, make_model
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.written_run import WrittenRun
 
 KERNEL, BIAS = "d1/weights/net/d1/kernel:0", "d1/weights/net/d1/bias:0"
 WEIGHTS = {KERNEL, BIAS, "d2/weights/net/d2/kernel:0", "d2/weights/net/d2/bias:0"}
@@ -17,12 +22,12 @@ LAYERS = {f"{layer}/{side}" for layer in ("d1", "drop", "d2") for side in ("inpu
 X, Y = make_data()
 
 
-def fit(model, *callbacks, **arguments):
+def fit(model: Any, *callbacks: Any, **arguments: Any) -> Any:
     arguments = {"batch_size": 8, "epochs": 2, "verbose": 0, "shuffle": False, **arguments}
     return model.fit(X, Y, callbacks=list(callbacks), **arguments)
 
 
-def test_a_step_shows_everything(make_hook, run, way):
+def test_a_step_shows_everything(make_hook: MakeHook, run: WrittenRun, way: dict[str, bool]) -> None:
     hook = make_hook(save_all=True)
     model = make_model(**way)
     recorder = Recorder()
@@ -61,7 +66,7 @@ def test_a_step_shows_everything(make_hook, run, way):
     assert set(collections["metrics"]["tensor_names"]) == {"mae", "batch"}
 
 
-def test_gradients_are_those_of_a_tape(make_hook, run, way):
+def test_gradients_are_those_of_a_tape(make_hook: MakeHook, run: WrittenRun, way: dict[str, bool]) -> None:
     hook = make_hook(include_collections=["gradients", "weights", "biases", "layers"])
     model = make_model(**way)
     before = [variable.numpy() for variable in model.trainable_variables]
@@ -82,7 +87,7 @@ def test_gradients_are_those_of_a_tape(make_hook, run, way):
         before = [values[f"{v.path.split('/')[1]}/weights/{v.path}:0"] for v in model.trainable_variables]
 
 
-def test_training_is_the_same_with_a_hook(make_hook, way):
+def test_training_is_the_same_with_a_hook(make_hook: MakeHook, way: dict[str, bool]) -> None:
     bare = make_model(**way)
     bare_history = fit(bare, validation_data=(X, Y)).history
     hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=3))
@@ -97,7 +102,7 @@ def test_training_is_the_same_with_a_hook(make_hook, way):
     assert int(hooked.optimizer.iterations.numpy()) == int(bare.optimizer.iterations.numpy())
 
 
-def test_modes_and_steps_are_keras_own(make_hook, run):
+def test_modes_and_steps_are_keras_own(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(save_config=smd.SaveConfig(save_interval=2))
     model = make_model()
     fit(model, hook, validation_data=(X[:16], Y[:16]), epochs=1)
@@ -111,7 +116,7 @@ def test_modes_and_steps_are_keras_own(make_hook, run):
     assert set(run.values(5)) == {"val_loss", "val_mae", "val_batch"}
 
 
-def test_predict_returns_what_it_did_and_shows_it(make_hook, run, way):
+def test_predict_returns_what_it_did_and_shows_it(make_hook: MakeHook, run: WrittenRun, way: dict[str, bool]) -> None:
     hook = make_hook(save_all=True)
     model = make_model(**way)
     expected = model.predict(X, batch_size=8, verbose=0)
@@ -122,7 +127,7 @@ def test_predict_returns_what_it_did_and_shows_it(make_hook, run, way):
     assert set(run.values(0)) > WEIGHTS
 
 
-def test_evaluate_returns_what_it_did(make_hook, run, way):
+def test_evaluate_returns_what_it_did(make_hook: MakeHook, run: WrittenRun, way: dict[str, bool]) -> None:
     hook = make_hook(save_all=True)
     model = make_model(**way)
     expected = model.evaluate(X, Y, batch_size=8, verbose=0, return_dict=True)
@@ -134,13 +139,13 @@ def test_evaluate_returns_what_it_did(make_hook, run, way):
     }
 
 
-def test_a_step_with_nothing_due_runs_the_very_function_of_keras(make_hook, run):
+def test_a_step_with_nothing_due_runs_the_very_function_of_keras(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=4))
     model = make_model()
     model.make_train_function()
     own, traces = model.train_function, []
 
-    def counting(data, step=model.train_step):
+    def counting(data: Any, step: Any = model.train_step) -> Any:
         traces.append(tf.executing_eagerly())
         return step(data)
 
@@ -153,7 +158,7 @@ def test_a_step_with_nothing_due_runs_the_very_function_of_keras(make_hook, run)
     assert run.steps == [0, 4, 8]
 
 
-def test_only_what_is_due_is_taken_out_of_the_step(make_hook, run):
+def test_only_what_is_due_is_taken_out_of_the_step(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["gradients", "custom"])
     hook.get_collection("gradients").save_config = smd.SaveConfig(save_interval=2)
     hook.get_collection("custom").include("d1/outputs")
@@ -164,7 +169,7 @@ def test_only_what_is_due_is_taken_out_of_the_step(make_hook, run):
     assert [set(run.values(step)) - numbers for step in run.steps] == expected
 
 
-def test_the_layers_of_a_collection(make_hook, run):
+def test_the_layers_of_a_collection(make_hook: MakeHook, run: WrittenRun) -> None:
     model = make_model()
     hook = make_hook(include_collections=["mine"])
     hook.get_collection("mine").add_keras_layer(model.get_layer("d1"), inputs=True, outputs=False)
@@ -173,7 +178,7 @@ def test_the_layers_of_a_collection(make_hook, run):
     assert set(run.values(0)) - {"loss", "mae", "batch"} == {"d1/inputs", "d2/outputs"}
 
 
-def test_reductions_are_numpys(make_hook, run):
+def test_reductions_are_numpys(make_hook: MakeHook, run: WrittenRun) -> None:
     config = smd.ReductionConfig(reductions=["std"], abs_norms=["l1"], save_shape=True)
     hook = make_hook(include_collections=["weights"], reduction_config=config)
     model = make_model()
@@ -186,11 +191,11 @@ def test_reductions_are_numpys(make_hook, run):
     assert [4, 5] in [entry["shape"] for entry in run.index(0)["shape_payload"]]
 
 
-def test_a_script_adds_values_of_its_own(make_hook, run):
+def test_a_script_adds_values_of_its_own(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook()
 
     class Saving(keras.callbacks.Callback):
-        def on_train_batch_end(self, batch, logs=None):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             hook.save_scalar("doubled", 2 * logs["loss"])
             hook.save_tensor("mine", tf.constant([1.0, batch]))
 
@@ -202,7 +207,7 @@ def test_a_script_adds_values_of_its_own(make_hook, run):
     assert [run.values(step)["mine"].tolist() for step in range(5)] == [[1.0, batch] for batch in range(5)]
 
 
-def test_several_steps_an_execution_show_the_last(make_hook, run):
+def test_several_steps_an_execution_show_the_last(make_hook: MakeHook, run: WrittenRun) -> None:
     bare = make_model(steps_per_execution=2)
     fit(bare)
     hook = make_hook(save_all=True)
@@ -215,7 +220,7 @@ def test_several_steps_an_execution_show_the_last(make_hook, run):
     assert run.steps == list(range(6))
 
 
-def test_a_model_compiled_again_is_captured_with_its_new_optimizer(make_hook, run):
+def test_a_model_compiled_again_is_captured_with_its_new_optimizer(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["optimizer_variables", "gradients"])
     model = make_model()
     fit(model, hook, epochs=1)

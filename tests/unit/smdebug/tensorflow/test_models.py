@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import keras
 import numpy as np
 import pytest
@@ -9,38 +11,41 @@ import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from smdebug.tensorflow.steps.model_names import ModelNames
-from tests.unit.smdebug.tensorflow.conftest import Recorder, Taped, make_data
+from tests.unit.smdebug.tensorflow.conftest import MakeHook, Recorder, Taped, make_data
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.written_run import WrittenRun
 
 X, Y = make_data(16)
 NUMBERS = {"loss", "batch"}
 
 
-def fit(model, *callbacks, x=X, y=Y, **compile_arguments):
+def fit(model: Any, *callbacks: Any, x: Any = X, y: Any = Y, **compile_arguments: Any) -> Any:
     model.compile(**{"optimizer": keras.optimizers.SGD(0.1), "loss": "mse", **compile_arguments})
     return model.fit(x, y, batch_size=8, verbose=0, shuffle=False, callbacks=list(callbacks))
 
 
 class Block(keras.layers.Layer):
-    def __init__(self, **arguments):
+    def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.inner = keras.layers.Dense(3, name="inner")
 
-    def call(self, x):
+    def call(self, x: Any) -> Any:
         return self.inner(x)
 
 
 class Subclassed(keras.Model):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(name="sub")
         self.block = Block(name="block")
         self.head = keras.layers.Dense(2, name="head")
         self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
 
-    def call(self, x, training=False):
+    def call(self, x: Any, training: bool = False) -> Any:
         return self.head(self.block(x)) * self.scale
 
 
-def test_a_subclassed_model_with_layers_of_layers(make_hook, run):
+def test_a_subclassed_model_with_layers_of_layers(make_hook: MakeHook, run: WrittenRun) -> None:
     model = Subclassed()
     recorder = Recorder()
     fit(model, make_hook(save_all=True), recorder)
@@ -65,16 +70,18 @@ def test_a_subclassed_model_with_layers_of_layers(make_hook, run):
 class Late(keras.Model):
     """Its layers, too, are made by the first batch."""
 
-    def build(self, shape):
+    def build(self, shape: Any) -> None:
         self.drop = keras.layers.Dropout(0.0, name="drop")
         self.head = keras.layers.Dense(2, name="head")
 
-    def call(self, x, training=False):
+    def call(self, x: Any, training: bool = False) -> Any:
         return self.head(self.drop(x, training=training))
 
 
 @pytest.mark.parametrize("way", [{"jit_compile": True}, {"run_eagerly": True}], ids=["jit", "eager"])
-def test_the_first_step_of_a_model_that_it_builds(make_hook, run, said, way):
+def test_the_first_step_of_a_model_that_it_builds(
+    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture, way: dict[str, bool]
+) -> None:
     model = Late(name="late")
     hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_steps=[0, 2]))
     recorder = Recorder()
@@ -91,7 +98,7 @@ def test_the_first_step_of_a_model_that_it_builds(make_hook, run, said, way):
     assert [record for record in said.records if record.name == "smdebug" and record.levelname != "INFO"] == []
 
 
-def test_nested_models_and_a_shared_layer(make_hook, run):
+def test_nested_models_and_a_shared_layer(make_hook: MakeHook, run: WrittenRun) -> None:
     shared = keras.layers.Dense(3, name="shared")
     entry = keras.Input((4,))
     encoder = keras.Model(entry, keras.layers.Dense(4, name="same")(entry), name="encoder")
@@ -114,7 +121,7 @@ def test_nested_models_and_a_shared_layer(make_hook, run):
     assert {"encoder/inputs", "encoder/outputs"} <= set(values)
 
 
-def test_several_outputs_and_losses(make_hook, run):
+def test_several_outputs_and_losses(make_hook: MakeHook, run: WrittenRun) -> None:
     entry = keras.Input((4,))
     heads = {name: keras.layers.Dense(2, name=name)(entry) for name in ("a", "b")}
     model = keras.Model(entry, heads)
@@ -126,7 +133,7 @@ def test_several_outputs_and_losses(make_hook, run):
     assert set(run.collections()["collections"]["losses"]["tensor_names"]) == {"loss", "a_loss", "b_loss"}
 
 
-def test_an_embedding_a_recurrent_layer_and_a_normalization(make_hook, run):
+def test_an_embedding_a_recurrent_layer_and_a_normalization(make_hook: MakeHook, run: WrittenRun) -> None:
     entry = keras.Input((5,), dtype="int32")
     inner = keras.layers.LSTM(3, name="lstm")(keras.layers.Embedding(7, 4, name="emb")(entry))
     model = keras.Model(entry, keras.layers.Dense(2)(keras.layers.BatchNormalization(name="bn")(inner)), name="text")
@@ -143,7 +150,7 @@ def test_an_embedding_a_recurrent_layer_and_a_normalization(make_hook, run):
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-def test_mixed_precision(make_hook, run, policy):
+def test_mixed_precision(make_hook: MakeHook, run: WrittenRun, policy: str) -> None:
     keras.mixed_precision.set_global_policy(policy)
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="d")], name="net")
     before = model.get_weights()
@@ -160,9 +167,9 @@ def test_mixed_precision(make_hook, run, policy):
     np.testing.assert_array_equal(values["d/outputs"].shape, (8, 2))
 
 
-def test_a_gan_shows_the_gradients_of_both(make_hook, run):
+def test_a_gan_shows_the_gradients_of_both(make_hook: MakeHook, run: WrittenRun) -> None:
     class Gan(keras.Model):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__(name="gan")
             self.generator, self.critic = keras.layers.Dense(4, name="g"), keras.layers.Dense(1, name="c")
             self.generator.build((None, 4))
@@ -170,7 +177,7 @@ def test_a_gan_shows_the_gradients_of_both(make_hook, run):
             self.other = keras.optimizers.Adam()
             self.built = True
 
-        def train_step(self, data):
+        def train_step(self, data: Any) -> Any:
             for layer, optimizer in ((self.critic, self.other), (self.generator, self.optimizer)):
                 with tf.GradientTape() as tape:
                     loss = tf.reduce_mean(self.critic(self.generator(data)))
@@ -186,8 +193,8 @@ def test_a_gan_shows_the_gradients_of_both(make_hook, run):
 
 
 # With jit_compile=True Keras itself cannot: XLA reaches the variables of one replica only.
-def test_two_replicas_train_together(make_hook, run):
-    def train(*callbacks):
+def test_two_replicas_train_together(make_hook: MakeHook, run: WrittenRun) -> None:
+    def train(*callbacks: Any) -> Any:
         keras.utils.set_random_seed(0)
         with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
             model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="d")], name="net")
@@ -214,7 +221,7 @@ def test_two_replicas_train_together(make_hook, run):
 
 
 # The first step is run by Keras' own function, the second one by the hook's.
-def test_a_tape_of_a_replica_is_part_of_the_step_of_fit(make_hook, run):
+def test_a_tape_of_a_replica_is_part_of_the_step_of_fit(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["gradients"], save_config=smd.SaveConfig(save_interval=1, start_step=1))
 
     # As many weights as the model of the test above: TensorFlow takes the two for one training of several processors.
@@ -227,9 +234,9 @@ def test_a_tape_of_a_replica_is_part_of_the_step_of_fit(make_hook, run):
     assert len([name for name in run.values(1) if name.startswith("gradients/")]) == 2
 
 
-def test_names_of_variables_that_clash_are_numbered():
+def test_names_of_variables_that_clash_are_numbered() -> None:
     class Twice(keras.layers.Layer):
-        def build(self, shape):
+        def build(self, shape: Any) -> None:
             self.one, self.two = (self.add_weight(name="w", shape=(1,)) for _ in range(2))
 
     model = keras.Sequential([keras.Input((4,)), Twice(name="t")], name="n")

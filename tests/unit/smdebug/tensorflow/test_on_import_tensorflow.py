@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -13,7 +14,13 @@ import smdebug.tensorflow as smd
 from smdebug.tensorflow import on_import_keras
 from smdebug.tensorflow.untouched.zero_script_change import KerasWatch, watch_keras
 from smdebug.tensorflow.untouched.zero_script_sessions import SessionWatch
-from tests.unit.smdebug.scripts import START
+from tests.unit.smdebug.scripts import START, RunScript, WriteConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 
@@ -57,7 +64,7 @@ with v1.train.MonitoredTrainingSession() as session:
 """
 
 
-def test_an_untouched_fit_is_captured(run_script, run, config):
+def test_an_untouched_fit_is_captured(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
     path = config(
         CollectionConfigurations=[{"CollectionName": "weights"}, {"CollectionName": "gradients"}],
         HookParameters={"train.save_interval": "2", "eval.save_interval": "1", "predict.save_interval": "1"},
@@ -82,7 +89,7 @@ def test_an_untouched_fit_is_captured(run_script, run, config):
     assert run.has_ended
 
 
-def test_untouched_tapes_are_captured(run_script, run, config):
+def test_untouched_tapes_are_captured(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
     path = config(
         CollectionConfigurations=[{"CollectionName": "weights"}, {"CollectionName": "gradients"}],
         HookParameters={"save_interval": "1"},
@@ -98,7 +105,7 @@ def test_untouched_tapes_are_captured(run_script, run, config):
         assert values["loss"] == pytest.approx(values["weights/kernel:0"].sum() ** 2)
 
 
-def test_an_untouched_session_is_captured(run_script, run, config):
+def test_an_untouched_session_is_captured(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
     path = config(
         CollectionConfigurations=[{"CollectionName": name} for name in ("weights", "gradients", "optimizer_variables")],
         HookParameters={"save_interval": "2"},
@@ -115,7 +122,9 @@ def test_an_untouched_session_is_captured(run_script, run, config):
 
 
 @pytest.mark.parametrize("switch", [None, "0"], ids=["no config", "switched off"])
-def test_nothing_happens_where_nothing_is_asked_for(run_script, run, config, tmp_path, switch):
+def test_nothing_happens_where_nothing_is_asked_for(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path, switch: str | None
+) -> None:
     (tmp_path / "tensorflow.py").write_text("GradientTape = None\n")
     environment = {} if switch is None else {"USE_SMDEBUG": switch, "SMDEBUG_CONFIG_FILE_PATH": config()}
     told = "import sys, tensorflow\nprint(sorted(name for name in sys.modules if 'smdebug.t' in name))"
@@ -125,7 +134,9 @@ def test_nothing_happens_where_nothing_is_asked_for(run_script, run, config, tmp
     assert not run.path.exists()
 
 
-def test_a_tensorflow_that_cannot_be_imported_says_so_itself(run_script, run, config, tmp_path):
+def test_a_tensorflow_that_cannot_be_imported_says_so_itself(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path
+) -> None:
     (tmp_path / "tensorflow.py").write_text("raise ImportError('libtensorflow_framework.so.2: no such file')\n")
     bare = run_script(START + "import tensorflow")
     done = run_script(START + "import tensorflow", SMDEBUG_CONFIG_FILE_PATH=config())
@@ -138,7 +149,9 @@ def test_a_tensorflow_that_cannot_be_imported_says_so_itself(run_script, run, co
     assert not run.path.exists()
 
 
-def test_a_tensorflow_of_which_half_is_there_goes_its_way(run_script, config, tmp_path):
+def test_a_tensorflow_of_which_half_is_there_goes_its_way(
+    run_script: RunScript, config: WriteConfig, tmp_path: Path
+) -> None:
     (tmp_path / "tensorflow.py").write_text("value = 7\n")
     done = run_script(START + "import tensorflow\nprint(tensorflow.value)", SMDEBUG_CONFIG_FILE_PATH=config())
     assert (done.returncode, done.stdout) == (0, "7\n")
@@ -147,7 +160,9 @@ def test_a_tensorflow_of_which_half_is_there_goes_its_way(run_script, config, tm
     assert "GradientTape" in line
 
 
-def test_an_estimator_that_is_not_captured_is_said_once(monkeypatch, said):
+def test_an_estimator_that_is_not_captured_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
     smd.del_hook()
     monkeypatch.setitem(sys.modules, "tensorflow_estimator", None)
     monkeypatch.setattr(tf, "__version__", "2.12.1")
@@ -159,7 +174,9 @@ def test_an_estimator_that_is_not_captured_is_said_once(monkeypatch, said):
     assert "TensorFlow 2.12.1: what an estimator trains is not saved" in record.getMessage()
 
 
-def test_a_list_of_callbacks_of_the_scripts_own_counts_no_step_twice(capture, monkeypatch, run):
+def test_a_list_of_callbacks_of_the_scripts_own_counts_no_step_twice(
+    capture: Any, monkeypatch: pytest.MonkeyPatch, run: WrittenRun
+) -> None:
     class WatchedList(keras.callbacks.CallbackList):
         pass
 
@@ -176,7 +193,7 @@ def test_a_list_of_callbacks_of_the_scripts_own_counts_no_step_twice(capture, mo
 
 
 @pytest.fixture
-def capture(config, monkeypatch):
+def capture(config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """What watches a process, without its watching of this one."""
     monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", config())
     smd.del_hook()
@@ -187,7 +204,7 @@ def capture(config, monkeypatch):
     smd.del_hook()
 
 
-def test_the_hook_of_the_job_comes_with_the_first_training(capture):
+def test_the_hook_of_the_job_comes_with_the_first_training(capture: Any) -> None:
     assert smd.get_hook() is None
     predicting, training, evaluating = [], [], []
     capture.add_callback(predicting, is_training=False)
@@ -197,7 +214,7 @@ def test_the_hook_of_the_job_comes_with_the_first_training(capture):
     assert training == evaluating == [smd.get_hook()]
 
 
-def test_a_hook_of_the_script_is_the_only_one(capture, tmp_path):
+def test_a_hook_of_the_script_is_the_only_one(capture: Any, tmp_path: Path) -> None:
     own = smd.KerasHook(str(tmp_path / "own"))
     callbacks = [own]
     capture.add_callback(callbacks, is_training=True)
@@ -207,7 +224,7 @@ def test_a_hook_of_the_script_is_the_only_one(capture, tmp_path):
     assert other == []
 
 
-def test_a_hook_that_wraps_its_tapes_is_the_only_one(capture, tmp_path):
+def test_a_hook_that_wraps_its_tapes_is_the_only_one(capture: Any, tmp_path: Path) -> None:
     own = smd.KerasHook(str(tmp_path / "own"))
     own.wrap_tape(tf.GradientTape())
     callbacks = []
@@ -215,7 +232,7 @@ def test_a_hook_that_wraps_its_tapes_is_the_only_one(capture, tmp_path):
     assert callbacks == []
 
 
-def test_a_script_that_only_asks_for_the_hook_leaves_its_training_to_it(capture):
+def test_a_script_that_only_asks_for_the_hook_leaves_its_training_to_it(capture: Any) -> None:
     asked = smd.get_hook(create_if_not_exists=True)
     asked.save_scalar("mine", 1)
     callbacks = []
@@ -223,7 +240,7 @@ def test_a_script_that_only_asks_for_the_hook_leaves_its_training_to_it(capture)
     assert callbacks == [asked]
 
 
-def test_a_hook_that_takes_over_ends_the_run_of_the_job(capture, tmp_path, run):
+def test_a_hook_that_takes_over_ends_the_run_of_the_job(capture: Any, tmp_path: Path, run: WrittenRun) -> None:
     callbacks = []
     capture.add_callback(callbacks, is_training=True)
     own = smd.KerasHook(str(tmp_path / "own"))
@@ -234,7 +251,9 @@ def test_a_hook_that_takes_over_ends_the_run_of_the_job(capture, tmp_path, run):
     own.close()
 
 
-def test_a_config_that_cannot_be_read_costs_the_capture_only(config, monkeypatch, said):
+def test_a_config_that_cannot_be_read_costs_the_capture_only(
+    config: WriteConfig, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", config(HookParameters={"save_interval": "often"}))
     smd.del_hook()
     capture, callbacks = KerasWatch(), []
@@ -245,7 +264,9 @@ def test_a_config_that_cannot_be_read_costs_the_capture_only(config, monkeypatch
     assert [record.levelname for record in said.records if "often" in record.getMessage()] == ["ERROR"]
 
 
-def test_keras_on_something_else_than_tensorflow_is_said(monkeypatch, said):
+def test_keras_on_something_else_than_tensorflow_is_said(
+    monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
     original = keras.callbacks.CallbackList.__init__
     monkeypatch.setattr("keras.backend.backend", lambda: "torch")
     on_import_keras.install()

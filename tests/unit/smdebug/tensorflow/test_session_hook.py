@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,16 +11,22 @@ import tensorflow as tf
 import smdebug.tensorflow as smd
 from smdebug.exceptions import SMDebugNotImplementedError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
+
 v1 = tf.compat.v1
 X = np.random.default_rng(0).random((8, 3)).astype(np.float32)
 Y = 2 * X.sum(axis=1, keepdims=True)
 
 
 @pytest.fixture
-def make_session_hook(run):
+def make_session_hook(run: WrittenRun) -> Iterator[Callable[..., smd.SessionHook]]:
     hooks = []
 
-    def make(**arguments):
+    def make(**arguments: Any) -> smd.SessionHook:
         arguments.setdefault("save_config", smd.SaveConfig(save_interval=1))
         hooks.append(smd.SessionHook(str(run.path), **arguments))
         return hooks[-1]
@@ -33,7 +41,7 @@ def make_session_hook(run):
 class Network:
     """A line through three numbers, and what training it needs."""
 
-    def __init__(self, hook=None, resource=True):
+    def __init__(self, hook: Any = None, resource: bool = True) -> None:
         self.x, self.y = v1.placeholder(tf.float32, (None, 3), "x"), v1.placeholder(tf.float32, (None, 1), "y")
         self.kernel = v1.get_variable("kernel", (3, 1), initializer=v1.ones_initializer(), use_resource=resource)
         self.bias = v1.get_variable("bias", (1,), initializer=v1.zeros_initializer(), use_resource=resource)
@@ -46,12 +54,14 @@ class Network:
         self.gradients = optimizer.compute_gradients(self.loss)
         self.train = optimizer.apply_gradients(self.gradients, global_step=self.step)
 
-    def run(self, session, *more):
+    def run(self, session: Any, *more: Any) -> Any:
         return session.run([self.train, *more], {self.x: X, self.y: Y})
 
 
 @pytest.mark.parametrize("resource", [True, False], ids=["resource", "reference"])
-def test_what_a_session_shows(make_session_hook, run, resource):
+def test_what_a_session_shows(
+    make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun, resource: bool
+) -> None:
     hook = make_session_hook(
         include_collections=["weights", "biases", "gradients", "losses", "optimizer_variables", "mine"]
     )
@@ -78,7 +88,7 @@ def test_what_a_session_shows(make_session_hook, run, resource):
     assert sorted(collections["gradients"]["tensor_names"]) == sorted(tensor.name for tensor in gradients)
 
 
-def test_tensors_by_regex_and_modes(make_session_hook, run):
+def test_tensors_by_regex_and_modes(make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun) -> None:
     hook = make_session_hook(include_regex="^MatMul:0", save_config=smd.SaveConfig(save_interval=2))
     network = Network(hook)
     with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
@@ -95,7 +105,9 @@ def test_tensors_by_regex_and_modes(make_session_hook, run):
     ]
 
 
-def test_a_run_is_asked_for_nothing_that_it_does_not_compute(make_session_hook, run):
+def test_a_run_is_asked_for_nothing_that_it_does_not_compute(
+    make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun
+) -> None:
     hook = make_session_hook(save_all=True)
     network = Network(hook)
     with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
@@ -106,7 +118,7 @@ def test_a_run_is_asked_for_nothing_that_it_does_not_compute(make_session_hook, 
     assert {"x:0", "kernel:0", "output:0"} <= set(run.values(1))
 
 
-def test_losses_of_the_graph_are_found(make_session_hook, run):
+def test_losses_of_the_graph_are_found(make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun) -> None:
     hook = make_session_hook()
     network = Network()
     loss = v1.losses.mean_squared_error(network.y, network.output)
@@ -115,7 +127,9 @@ def test_losses_of_the_graph_are_found(make_session_hook, run):
     np.testing.assert_array_equal(run.values(0)[loss.name], expected)
 
 
-def test_a_loss_is_shown_though_only_the_update_is_asked_for(make_session_hook, run):
+def test_a_loss_is_shown_though_only_the_update_is_asked_for(
+    make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun
+) -> None:
     hook = make_session_hook()
     network = Network(hook)
     hook.get_collection("losses").add(network.loss)
@@ -127,8 +141,8 @@ def test_a_loss_is_shown_though_only_the_update_is_asked_for(make_session_hook, 
     np.testing.assert_allclose(run.values(1)["my_loss:0"], ((X.sum(axis=1, keepdims=True) - Y) ** 2).mean(), atol=1e-6)
 
 
-def test_training_is_the_same_with_a_hook(make_session_hook):
-    def train(hook):
+def test_training_is_the_same_with_a_hook(make_session_hook: Callable[..., smd.SessionHook]) -> None:
+    def train(hook: Any) -> Any:
         with tf.Graph().as_default():
             network = Network(hook)
             with v1.train.MonitoredTrainingSession(hooks=[hook] if hook else []) as session:
@@ -139,6 +153,6 @@ def test_training_is_the_same_with_a_hook(make_session_hook):
     np.testing.assert_array_equal(train(make_session_hook(save_all=True)), train(None))
 
 
-def test_there_is_no_estimator(tmp_path):
+def test_there_is_no_estimator(tmp_path: Path) -> None:
     with pytest.raises(SMDebugNotImplementedError, match=r"tf\.estimator.*KerasHook"):
         smd.EstimatorHook(str(tmp_path))

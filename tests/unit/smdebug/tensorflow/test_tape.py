@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import smdebug.tensorflow as smd
-from tests.unit.smdebug.tensorflow.conftest import Taped, make_data, make_model
+from tests.unit.smdebug.tensorflow.conftest import MakeHook, Taped, make_data, make_model
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.written_run import WrittenRun
 
 X, Y = make_data()
 PATHS = ("net/d1/kernel", "net/d1/bias", "net/d2/kernel", "net/d2/bias")
@@ -17,14 +22,14 @@ GRADIENTS = {f"gradients/{path}Grad" for path in PATHS}
 BUILD = {"eager": lambda step: step, "function": tf.function}
 
 
-def make_step(model, hook=None, optimizer=None):
+def make_step(model: Any, hook: Any = None, optimizer: Any = None) -> Any:
     """A step as a script writes it: what it returns is what the framework itself reports."""
     optimizer = optimizer or keras.optimizers.SGD(0.1, momentum=0.5)
     optimizer.build(model.trainable_variables)
     if hook:
         hook.wrap_optimizer(optimizer)
 
-    def step(x, y):
+    def step(x: Any, y: Any) -> Any:
         tape = tf.GradientTape()
         with hook.wrap_tape(tape) if hook else tape:
             output = model(x, training=False)
@@ -36,12 +41,12 @@ def make_step(model, hook=None, optimizer=None):
     return step
 
 
-def run_steps(step, times=4):
+def run_steps(step: Any, times: int = 4) -> Any:
     return [step(X[i * 8 : i * 8 + 8], Y[i * 8 : i * 8 + 8]) for i in range(times)]
 
 
 @pytest.mark.parametrize("kind", BUILD)
-def test_each_step_of_a_loop(make_hook, run, kind):
+def test_each_step_of_a_loop(make_hook: MakeHook, run: WrittenRun, kind: str) -> None:
     model = make_model()
     hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=2))
     hook.register_model(model)
@@ -74,7 +79,7 @@ def test_each_step_of_a_loop(make_hook, run, kind):
 
 
 @pytest.mark.parametrize("kind", BUILD)
-def test_the_loop_trains_as_without_a_hook(make_hook, kind):
+def test_the_loop_trains_as_without_a_hook(make_hook: MakeHook, kind: str) -> None:
     bare = make_model()
     run_steps(BUILD[kind](make_step(bare)))
     hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=3))
@@ -85,7 +90,7 @@ def test_the_loop_trains_as_without_a_hook(make_hook, kind):
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_two_tapes_of_one_step_are_one_step(make_hook, run):
+def test_two_tapes_of_one_step_are_one_step(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["gradients"])
     first, second = tf.Variable([1.0], name="first"), tf.Variable([2.0], name="second")
     for _ in range(2):
@@ -100,7 +105,7 @@ def test_two_tapes_of_one_step_are_one_step(make_hook, run):
     assert run.values(1)["gradients/secondGrad"] == [1.0]
 
 
-def test_xla_is_told_once_and_trains(make_hook, run, said):
+def test_xla_is_told_once_and_trains(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
     model = make_model()
     hook = make_hook(save_all=True)
     run_steps(tf.function(make_step(model, hook), jit_compile=True), times=2)
@@ -109,7 +114,7 @@ def test_xla_is_told_once_and_trains(make_hook, run, said):
     assert len([record for record in said.records if "jit_compile" in record.message]) == 1
 
 
-def test_tensors_of_the_script(make_hook, run):
+def test_tensors_of_the_script(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook()
     step = make_step(make_model(), hook)
     for number in range(3):
@@ -122,7 +127,9 @@ def test_tensors_of_the_script(make_hook, run):
 
 
 @pytest.mark.parametrize("run_eagerly", [False, True], ids=["graph", "eager"])
-def test_a_wrapped_tape_inside_fit_is_part_of_the_step_of_fit(make_hook, run, run_eagerly):
+def test_a_wrapped_tape_inside_fit_is_part_of_the_step_of_fit(
+    make_hook: MakeHook, run: WrittenRun, run_eagerly: bool
+) -> None:
     hook = make_hook(include_collections=["gradients"])
 
     model = Taped(hook)

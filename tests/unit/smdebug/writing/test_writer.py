@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import numpy as np
@@ -35,8 +36,12 @@ from smdebug.writing.run_writer import RunWriter, Worker, check_out_dir
 from smdebug.writing.selected_tensor import write_value
 from smdebug.writing.step_writer import HeadCache, StepWriter
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
-def test_locations():
+
+def test_locations() -> None:
     assert get_event_path(1234567, "worker_0") == "events/000001234567/000001234567_worker_0.tfevents"
     assert get_index_path(1234567, "worker_0") == "index/000001234/000001234567_worker_0.json"
     assert get_index_path(10**12, "w").endswith("/1000000000000_w.json")
@@ -49,7 +54,7 @@ def test_locations():
         parse_worker_of_collections_file("collections.json")
 
 
-def test_file_writer(tmp_path):
+def test_file_writer(tmp_path: Path) -> None:
     with FileWriter(str(tmp_path), "algo-1", step=7, mode=ModeKeys.EVAL) as writer:
         with pytest.raises(SMDebugRuntimeError):
             writer.name()
@@ -71,7 +76,7 @@ def test_file_writer(tmp_path):
     assert second.values[0].tensor.tolist() == ["x", "é"]
 
 
-def test_file_writer_of_a_device(tmp_path):
+def test_file_writer_of_a_device(tmp_path: Path) -> None:
     device = "/job:worker/replica:0/task:1/device:GPU:0"
     with FileWriter(str(tmp_path), device) as writer:
         writer.write_tensor(1.5, "t")
@@ -83,14 +88,16 @@ def test_file_writer_of_a_device(tmp_path):
     assert trial.tensor("t").value(0, worker=device) == 1.5
 
 
-def test_step_that_a_killed_job_left_is_never_seen_with_the_next_jobs_numbers(tmp_path, monkeypatch):
+def test_step_that_a_killed_job_left_is_never_seen_with_the_next_jobs_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Killed between event file and index, the second job leaves no step, where the first one's was."""
     with FileWriter(str(tmp_path), "worker_0") as writer:
         writer.write_tensor(np.zeros(5), "t")
     second = FileWriter(str(tmp_path), "worker_0")
     second.write_tensor(np.ones(5), "t")
 
-    def be_killed(path, buffers):
+    def be_killed(path: Any, buffers: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(step_writer, "write_whole_file", be_killed)
@@ -100,7 +107,7 @@ def test_step_that_a_killed_job_left_is_never_seen_with_the_next_jobs_numbers(tm
     assert not list(tmp_path.rglob("*.json"))
 
 
-def test_summaries_of_a_file_writer(tmp_path):
+def test_summaries_of_a_file_writer(tmp_path: Path) -> None:
     with FileWriter(str(tmp_path), "worker_0", step=3, wtype="tensorboard", mode=ModeKeys.EVAL) as writer:
         with pytest.raises(SMDebugRuntimeError):
             writer.name()
@@ -131,7 +138,7 @@ def test_summaries_of_a_file_writer(tmp_path):
     assert shown == [{"timestamp": 2.0, "step": 3, "name": "a_loss", "value": 0.5}]
 
 
-def test_file_writer_of_events_takes_no_summaries(tmp_path):
+def test_file_writer_of_events_takes_no_summaries(tmp_path: Path) -> None:
     writer = FileWriter(str(tmp_path), "worker_0")
     with pytest.raises(SMDebugValueError, match="wtype='tensorboard'"):
         writer.write_scalar_summary("a", 1.0, 0)
@@ -139,14 +146,14 @@ def test_file_writer_of_events_takes_no_summaries(tmp_path):
         writer.write_graph(b"")
 
 
-def test_file_writer_refuses_other_kinds(tmp_path):
+def test_file_writer_refuses_other_kinds(tmp_path: Path) -> None:
     with pytest.raises(SMDebugValueError):
         FileWriter(str(tmp_path), "w", wtype="other")
     with pytest.raises(SMDebugValueError):
         FileWriter(str(tmp_path), "w").write_tensor(1, "a", mode="TRAIN")
 
 
-def test_a_tensor_may_change_after_it_was_added(tmp_path):
+def test_a_tensor_may_change_after_it_was_added(tmp_path: Path) -> None:
     for size in (4, 100_000):
         content = bytearray(size)
         writer = StepWriter(str(tmp_path), "w", size)
@@ -157,7 +164,7 @@ def test_a_tensor_may_change_after_it_was_added(tmp_path):
         assert not event.values[0].tensor.any()
 
 
-def test_an_aborted_step_leaves_nothing(tmp_path):
+def test_an_aborted_step_leaves_nothing(tmp_path: Path) -> None:
     writer = StepWriter(str(tmp_path), "w", 0)
     writer.add_tensor("a", 4, (100_000,), memoryview(bytearray(100_000)))
     assert list(tmp_path.rglob("*.tmp"))
@@ -165,7 +172,7 @@ def test_an_aborted_step_leaves_nothing(tmp_path):
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-def test_short_writes_are_carried_on(tmp_path, monkeypatch):
+def test_short_writes_are_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
     real = os.writev
@@ -177,12 +184,12 @@ def test_short_writes_are_carried_on(tmp_path, monkeypatch):
     assert (tmp_path / "f").read_bytes() == b"abcdefghij"
 
 
-def test_s3_paths():
+def test_s3_paths() -> None:
     assert split_s3_path("s3://b/a//c/") == ("b", "a/c")
     assert split_s3_path("s3://b") == ("b", "")
 
 
-def test_only_one_holds_a_claim(tmp_path):
+def test_only_one_holds_a_claim(tmp_path: Path) -> None:
     first, second = Claim(str(tmp_path)), Claim(str(tmp_path))
     assert first.take()
     assert first.take()
@@ -193,7 +200,7 @@ def test_only_one_holds_a_claim(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def make_runs(tmp_path, count, *, all_workers):
+def make_runs(tmp_path: Path, count: int, *, all_workers: bool) -> Any:
     runs = []
     for rank in range(count):
         run = RunWriter(str(tmp_path), all_workers=all_workers, dry_run=False)
@@ -202,7 +209,7 @@ def make_runs(tmp_path, count, *, all_workers):
     return runs
 
 
-def test_the_job_ends_with_its_last_worker(tmp_path):
+def test_the_job_ends_with_its_last_worker(tmp_path: Path) -> None:
     first, second = make_runs(tmp_path, 2, all_workers=True)
     for run in (first, second):
         run.export_collections(CollectionManager())
@@ -214,7 +221,7 @@ def test_the_job_ends_with_its_last_worker(tmp_path):
     assert (tmp_path / "training_job_end.ts").exists()
 
 
-def test_the_chief_alone_writes_by_default(tmp_path):
+def test_the_chief_alone_writes_by_default(tmp_path: Path) -> None:
     chief, other = make_runs(tmp_path, 2, all_workers=False)
     assert chief.may_write
     assert not other.may_write
@@ -225,7 +232,7 @@ def test_the_chief_alone_writes_by_default(tmp_path):
     assert (tmp_path / "training_job_end.ts").exists()
 
 
-def test_steps_go_on_after_a_restart(tmp_path, monkeypatch):
+def test_steps_go_on_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoints = tmp_path / "checkpoints"
     checkpoints.mkdir()
     config = tmp_path / "checkpointconfig.json"
@@ -254,7 +261,9 @@ def test_steps_go_on_after_a_restart(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kept", ["newest", "no_saved_step"])
-def test_of_states_at_one_step_the_newest_counts_and_one_without_a_saved_step_does_not(tmp_path, monkeypatch, kept):
+def test_of_states_at_one_step_the_newest_counts_and_one_without_a_saved_step_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
+) -> None:
     state = {"training-run": 0, "latest-global-step-saved": 2, "latest-global-step-seen": 5, "latest-mode-step": {}}
     newer = {**state, "training-run": 1}
     if kept == "no_saved_step":
@@ -266,7 +275,7 @@ def test_of_states_at_one_step_the_newest_counts_and_one_without_a_saved_step_do
     assert (counters.step, counters.training_run) == (5, 2 if kept == "newest" else 1)
 
 
-def test_no_writer_thread(tmp_path):
+def test_no_writer_thread(tmp_path: Path) -> None:
     # Some of them may just be ending: tests before this one had servers.
     before = set(threading.enumerate())
     with FileWriter(str(tmp_path), "w") as writer:
@@ -275,14 +284,14 @@ def test_no_writer_thread(tmp_path):
 
 
 @pytest.fixture
-def no_s3_client_kept():
+def no_s3_client_kept() -> Iterator[None]:
     output._get_s3_client.cache_clear()
     yield
     output._get_s3_client.cache_clear()
 
 
 @pytest.mark.usefixtures("no_s3_client_kept")
-def test_a_run_on_s3(monkeypatch):
+def test_a_run_on_s3(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
@@ -311,7 +320,7 @@ def test_a_run_on_s3(monkeypatch):
             check_out_dir("s3://bucket/run")
 
 
-def test_shapes_that_differ_at_every_step_do_not_pile_up(tmp_path, monkeypatch):
+def test_shapes_that_differ_at_every_step_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_writer, "_MOST_HEADS", 4)
     heads = HeadCache()
     for step in range(20):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import xgboost
 from sklearn.datasets import load_breast_cancer
 
 import smdebug.xgboost as smd
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.written_run import WrittenRun
+
+MakeHook = Callable[..., smd.Hook]
 
 BINARY = {"objective": "binary:logistic", "eval_metric": ["logloss", "auc"], "max_depth": 3, "eta": 0.3, "nthread": 1}
 
@@ -31,10 +37,10 @@ def cancer() -> Cancer:
 
 
 @pytest.fixture
-def make_hook(run):
-    hooks = []
+def make_hook(run: WrittenRun) -> Iterator[MakeHook]:
+    hooks: list[smd.Hook] = []
 
-    def make(interval: int = 1, **arguments):
+    def make(interval: int = 1, **arguments: Any) -> smd.Hook:
         arguments.setdefault("save_config", smd.SaveConfig(save_interval=interval))
         arguments.setdefault("out_dir", str(run.path))
         hook = smd.Hook(**arguments)
@@ -47,7 +53,9 @@ def make_hook(run):
     smd.del_hook()
 
 
-def train(data, hook, rounds=4, parameters=None, **arguments):
+def train(
+    data: Cancer, hook: smd.Hook, rounds: int = 4, parameters: dict[str, Any] | None = None, **arguments: Any
+) -> tuple[xgboost.Booster, dict[str, Any]]:
     """A training with the hook; returns the booster and XGBoost's own record of its metrics."""
     history = {}
     booster = xgboost.train(

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pytest
 import xgboost
 
 import smdebug.xgboost as smd
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugTypeError, SMDebugValueError
-from tests.unit.smdebug.xgboost.conftest import BINARY, train
+from tests.unit.smdebug.xgboost.conftest import BINARY, Cancer, MakeHook, train
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
 
 
-def get_lost(said):
+def get_lost(said: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in said.records if record.levelname in ("WARNING", "ERROR")]
 
 
-def test_no_evaluation_set_and_no_data(make_hook, cancer, run, said):
+def test_no_evaluation_set_and_no_data(
+    make_hook: MakeHook, cancer: Cancer, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     booster, _ = train(cancer, make_hook(save_all=True), rounds=2, evals=[])
     assert booster.num_boosted_rounds() == 2
     assert all(name.startswith(("trees/", "feature_importance/")) for name in run.values(1))
@@ -26,15 +35,17 @@ def test_no_evaluation_set_and_no_data(make_hook, cancer, run, said):
     ]
 
 
-def test_an_old_version_is_said(make_hook, said, monkeypatch):
+def test_an_old_version_is_said(
+    make_hook: MakeHook, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(xgboost, "__version__", "1.7.6")
     make_hook()
     (warning,) = get_lost(said)
     assert "XGBoost 1.7.6 is not what this hook was made for, which is 2.0 or later" in warning
 
 
-def test_a_metric_that_is_no_number(make_hook, cancer, run):
-    def metric(predictions, data):
+def test_a_metric_that_is_no_number(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
+    def metric(predictions: Any, data: Any) -> Any:
         return "odd", float("nan")
 
     train(cancer, make_hook(), rounds=2, custom_metric=metric)
@@ -42,7 +53,7 @@ def test_a_metric_that_is_no_number(make_hook, cancer, run):
     assert run.values(1)["train-auc"][0] > 0.9
 
 
-def test_a_training_without_rows(make_hook, run):
+def test_a_training_without_rows(make_hook: MakeHook, run: WrittenRun) -> None:
     empty = xgboost.DMatrix(np.empty((0, 3)), np.empty(0))
     hook = make_hook(save_all=True, train_data=empty, validation_data=empty)
     with pytest.warns(UserWarning, match="Empty dataset"):
@@ -51,7 +62,9 @@ def test_a_training_without_rows(make_hook, run):
     assert not {"predictions", "labels"} & set(run.values(0))
 
 
-def test_data_that_does_not_fit(make_hook, cancer, run, said):
+def test_data_that_does_not_fit(
+    make_hook: MakeHook, cancer: Cancer, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     other = xgboost.DMatrix(np.zeros((4, 2)), np.zeros(4))
     booster, _ = train(cancer, make_hook(save_all=True, train_data=other, validation_data=other), rounds=2)
     assert booster.num_boosted_rounds() == 2
@@ -62,9 +75,9 @@ def test_data_that_does_not_fit(make_hook, cancer, run, said):
     assert "Stack trace" not in "".join(get_lost(said))
 
 
-def test_a_crash_keeps_the_rounds_before_it(make_hook, cancer, run):
+def test_a_crash_keeps_the_rounds_before_it(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     class Crash(xgboost.callback.TrainingCallback):
-        def before_iteration(self, model, epoch, evals_log):
+        def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> Any:
             if epoch == 3:
                 raise RuntimeError("crash")
             return False
@@ -77,10 +90,16 @@ def test_a_crash_keeps_the_rounds_before_it(make_hook, cancer, run):
     assert run.has_ended
 
 
-def test_a_disk_that_is_full(make_hook, cancer, run, said, monkeypatch):
+def test_a_disk_that_is_full(
+    make_hook: MakeHook,
+    cancer: Cancer,
+    run: WrittenRun,
+    said: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from smdebug.writing import step_writer
 
-    def refuse(*_args, **_kwargs):
+    def refuse(*_args: Any, **_kwargs: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(step_writer, "open_output", refuse)
@@ -90,13 +109,13 @@ def test_a_disk_that_is_full(make_hook, cancer, run, said, monkeypatch):
     assert "No space left" in get_lost(said)[0]
 
 
-def test_a_collection_that_selects_nothing_is_said_to_its_author(make_hook, cancer):
+def test_a_collection_that_selects_nothing_is_said_to_its_author(make_hook: MakeHook, cancer: Cancer) -> None:
     hook = make_hook(include_collections=["mine"])
     with pytest.raises(InvalidCollectionConfiguration):
         train(cancer, hook)
 
 
-def test_data_in_files(make_hook, tmp_path):
+def test_data_in_files(make_hook: MakeHook, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1,0.5,2\n0,,3\n")
     (tmp_path / "b.libsvm").write_text("1:0.5 qid:1 0:0.5 2:7 # row\n\n0 1:3\n")
     hook = make_hook(
@@ -116,12 +135,12 @@ def test_data_in_files(make_hook, tmp_path):
         (("nowhere", "parquet"), SMDebugValueError, "'parquet' is none of csv"),
     ],
 )
-def test_data_of_other_kinds(make_hook, data, error, text):
+def test_data_of_other_kinds(make_hook: MakeHook, data: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make_hook(train_data=data)
 
 
-def test_a_hook_of_the_job(tmp_path, run, monkeypatch):
+def test_a_hook_of_the_job(tmp_path: Path, run: WrittenRun, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "config.json").write_text(f'{{"LocalPath": "{run.path}"}}')
     monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(tmp_path / "config.json"))
     hook = smd.get_hook()
@@ -136,7 +155,7 @@ def test_a_hook_of_the_job(tmp_path, run, monkeypatch):
     assert smd.get_hook() is None
 
 
-def test_parameters_as_pairs(make_hook, cancer, run):
+def test_parameters_as_pairs(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     pairs = [*((name, value) for name, value in BINARY.items() if name != "eval_metric")]
     pairs += [("eval_metric", "logloss"), ("eval_metric", "auc")]
     train(cancer, make_hook(save_all=True, hyperparameters=pairs), rounds=1, parameters=dict(pairs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,12 +13,15 @@ import xgboost
 import smdebug.xgboost as smd
 from smdebug.trials import create_trial
 from smdebug.xgboost.models import IMPORTANCE_TYPES
-from tests.unit.smdebug.xgboost.conftest import BINARY, train
+from tests.unit.smdebug.xgboost.conftest import BINARY, Cancer, MakeHook, train
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.written_run import WrittenRun
 
 
 @pytest.fixture
-def make_full_hook(make_hook, cancer):
-    def make(**arguments):
+def make_full_hook(make_hook: MakeHook, cancer: Cancer) -> MakeHook:
+    def make(**arguments: Any) -> smd.Hook:
         given = {
             "save_all": True,
             "hyperparameters": BINARY,
@@ -29,7 +33,9 @@ def make_full_hook(make_hook, cancer):
     return make
 
 
-def test_a_hook_by_default_saves_metrics_at_every_tenth_round(make_hook, cancer, run):
+def test_a_hook_by_default_saves_metrics_at_every_tenth_round(
+    make_hook: MakeHook, cancer: Cancer, run: WrittenRun
+) -> None:
     _, history = train(cancer, make_hook(save_config=None), rounds=12)
     assert run.steps == [0, 10]
     for step in run.steps:
@@ -44,14 +50,14 @@ def test_a_hook_by_default_saves_metrics_at_every_tenth_round(make_hook, cancer,
     assert run.index(10)["meta"]["mode"] == "GLOBAL"
 
 
-def test_losses_alone_leave_out_what_is_maximised(make_hook, cancer, run):
+def test_losses_alone_leave_out_what_is_maximised(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     train(cancer, make_hook(include_collections=["losses"], interval=10**6), rounds=1)
     # The collection metrics is always saved.
     assert set(run.values(0)) == {"train-logloss", "train-auc", "validation-logloss", "validation-auc"}
     assert run.collections()["collections"]["losses"]["tensor_names"] == ["train-logloss", "validation-logloss"]
 
 
-def test_hyperparameters(make_full_hook, cancer, run):
+def test_hyperparameters(make_full_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     hook = make_full_hook(hyperparameters={**BINARY, "absent": None, "tuple": (1, 2), "odd": {"a": 1}, "big": 2**70})
     train(cancer, hook, rounds=1)
     saved = {
@@ -71,7 +77,9 @@ def test_hyperparameters(make_full_hook, cancer, run):
     }
 
 
-def test_predictions_labels_importances_and_contributions(make_full_hook, cancer, run):
+def test_predictions_labels_importances_and_contributions(
+    make_full_hook: MakeHook, cancer: Cancer, run: WrittenRun
+) -> None:
     booster, _ = train(cancer, make_full_hook(interval=2), rounds=5)
     assert run.steps == [0, 2, 4]
     for step in run.steps:
@@ -93,7 +101,7 @@ def test_predictions_labels_importances_and_contributions(make_full_hook, cancer
             assert saved[f"average_shap/{feature}"][0] == np.float32(contributions[:, at].mean(dtype=np.float64))
 
 
-def test_a_feature_that_is_called_bias(make_hook, run, said):
+def test_a_feature_that_is_called_bias(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
     features = np.random.default_rng(0).random((50, 3))
     data = xgboost.DMatrix(features, 3 * features[:, 0], feature_names=["bias", "bias_1", "x"])
     hook = make_hook(include_collections=["average_shap", "feature_importance"], train_data=data)
@@ -109,12 +117,12 @@ def test_a_feature_that_is_called_bias(make_hook, run, said):
     ]
 
 
-def get_frame(booster, numbers):
+def get_frame(booster: Any, numbers: Any) -> Any:
     frame = booster.trees_to_dataframe()
     return frame[frame.Tree.isin(numbers)]
 
 
-def check_trees(saved, frame):
+def check_trees(saved: Any, frame: Any) -> None:
     assert {name.removeprefix("trees/") for name in saved if name.startswith("trees/")} == set(frame.columns)
     for column in ("Tree", "Node"):
         assert saved[f"trees/{column}"].tolist() == frame[column].tolist()
@@ -131,14 +139,14 @@ def check_trees(saved, frame):
 
 
 @pytest.mark.parametrize("parameters", [{}, {"tree_method": "exact", "gamma": 2}, {"num_parallel_tree": 3}])
-def test_trees(make_hook, cancer, run, parameters):
+def test_trees(make_hook: MakeHook, cancer: Cancer, run: WrittenRun, parameters: dict[str, Any]) -> None:
     booster, _ = train(cancer, make_hook(include_collections=["trees"]), parameters={**BINARY, **parameters})
     each = parameters.get("num_parallel_tree", 1)
     for step in run.steps:
         check_trees(run.values(step), get_frame(booster, range(step * each, (step + 1) * each)))
 
 
-def test_trees_of_several_classes_and_categories(make_hook, run):
+def test_trees_of_several_classes_and_categories(make_hook: MakeHook, run: WrittenRun) -> None:
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -158,7 +166,9 @@ def test_trees_of_several_classes_and_categories(make_hook, run):
         assert saved[0] == np.float32(contributions[..., at].mean(dtype=np.float64))
 
 
-def test_nothing_is_computed_that_is_not_due(make_full_hook, cancer, run, monkeypatch):
+def test_nothing_is_computed_that_is_not_due(
+    make_full_hook: MakeHook, cancer: Cancer, run: WrittenRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = []
     for name in ("predict", "get_score", "save_raw"):
         method = getattr(xgboost.Booster, name)
@@ -179,7 +189,7 @@ def test_nothing_is_computed_that_is_not_due(make_full_hook, cancer, run, monkey
     assert asked == ["predict", *["get_score"] * len(IMPORTANCE_TYPES)]
 
 
-def test_a_second_training_counts_on(make_hook, cancer, run):
+def test_a_second_training_counts_on(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     hook = make_hook()
     train(cancer, hook, rounds=2)
     _, history = train(cancer, hook, rounds=3)
@@ -187,7 +197,7 @@ def test_a_second_training_counts_on(make_hook, cancer, run):
     assert run.values(4)["train-logloss"][0] == history["train"]["logloss"][2]
 
 
-def test_a_second_training_on_other_features(make_hook, cancer, run):
+def test_a_second_training_on_other_features(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["average_shap"])
     for names in (["p", "q"], ["is", "was"]):
         hook.train_data = xgboost.DMatrix(np.arange(20.0).reshape(10, 2), np.arange(10), feature_names=names)
@@ -199,11 +209,11 @@ def test_a_second_training_on_other_features(make_hook, cancer, run):
     ]
 
 
-def test_each_round_is_there_when_it_is_over(make_hook, cancer, run):
+def test_each_round_is_there_when_it_is_over(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     seen = []
 
     class Look(xgboost.callback.TrainingCallback):
-        def after_iteration(self, model, epoch, evals_log):
+        def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> Any:
             seen.append(run.steps)
             return False
 
@@ -211,7 +221,7 @@ def test_each_round_is_there_when_it_is_over(make_hook, cancer, run):
     assert seen == [[0], [0, 1], [0, 1, 2]]
 
 
-def test_values_of_the_script_join_the_round(make_hook, cancer, run):
+def test_values_of_the_script_join_the_round(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     hook = make_hook()
     hook.save_scalar("before", 1.5)
     hook.save_tensor("mine", np.arange(3), "custom")
@@ -224,12 +234,14 @@ def test_values_of_the_script_join_the_round(make_hook, cancer, run):
     assert {"scalar/after", "train-auc"} <= set(run.values(1))
 
 
-def test_tensorboard(make_full_hook, cancer, run):
+def test_tensorboard(make_full_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     train(cancer, make_full_hook(export_tensorboard=True), rounds=2)
     assert len(list(run.path.glob("tensorboard/GLOBAL/*.tfevents"))) == 2
 
 
-def test_reductions_are_not_made(make_full_hook, cancer, run, said):
+def test_reductions_are_not_made(
+    make_full_hook: MakeHook, cancer: Cancer, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     from smdebug import ReductionConfig
 
     train(cancer, make_full_hook(reduction_config=ReductionConfig(reductions=["mean"])), rounds=1)
@@ -240,7 +252,7 @@ def test_reductions_are_not_made(make_full_hook, cancer, run, said):
     ]
 
 
-def test_a_hook_is_neither_copied_nor_pickled(make_hook):
+def test_a_hook_is_neither_copied_nor_pickled(make_hook: MakeHook) -> None:
     hook = make_hook()
     assert copy.deepcopy([hook]) == [hook]
     assert copy.copy(hook) is hook
@@ -250,7 +262,7 @@ def test_a_hook_is_neither_copied_nor_pickled(make_hook):
     assert type(pickle.loads(text)) is xgboost.callback.TrainingCallback
 
 
-def test_a_trial_finds_its_collections(make_full_hook, cancer, run):
+def test_a_trial_finds_its_collections(make_full_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     hook = make_full_hook()
     train(cancer, hook, rounds=1)
     hook.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pytest
 import xgboost
@@ -9,26 +11,29 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.model_selection import cross_val_score
 
-from tests.unit.smdebug.xgboost.conftest import BINARY, Cancer, train
+from tests.unit.smdebug.xgboost.conftest import BINARY, Cancer, MakeHook, train
+
+if TYPE_CHECKING:
+    from tests.unit.smdebug.written_run import WrittenRun
 
 EVERYTHING = {"save_all": True}
 
 
-def split(features, labels, rows, matrix=xgboost.DMatrix, **groups):
+def split(features: Any, labels: Any, rows: Any, matrix: Any = xgboost.DMatrix, **groups: Any) -> Any:
     return Cancer(matrix(features[:rows], labels[:rows]), matrix(features[rows:], labels[rows:]))
 
 
 @pytest.fixture(scope="module")
-def digits():
+def digits() -> Cancer:
     return split(*load_digits(return_X_y=True), rows=1400)
 
 
 @pytest.fixture(scope="module")
-def diabetes():
+def diabetes() -> Cancer:
     return split(*load_diabetes(return_X_y=True), rows=350)
 
 
-def test_classes(make_hook, digits, run):
+def test_classes(make_hook: MakeHook, digits: Cancer, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["predictions", "labels", "average_shap"], validation_data=digits.validation)
     hook.train_data = digits.validation.slice(range(50))
     parameters = {"objective": "multi:softprob", "num_class": 10, "eval_metric": "merror", "nthread": 1}
@@ -43,7 +48,9 @@ def test_classes(make_hook, digits, run):
 
 
 @pytest.mark.parametrize("booster", ["gbtree", "dart", "gblinear"])
-def test_boosters_of_a_regression(make_hook, diabetes, run, said, booster):
+def test_boosters_of_a_regression(
+    make_hook: MakeHook, diabetes: Cancer, run: WrittenRun, said: pytest.LogCaptureFixture, booster: str
+) -> None:
     hook = make_hook(**EVERYTHING, train_data=diabetes.train, validation_data=diabetes.validation)
     parameters = {"objective": "reg:squarederror", "booster": booster, "nthread": 1, "max_depth": 2}
     if booster == "gblinear":
@@ -61,7 +68,7 @@ def test_boosters_of_a_regression(make_hook, diabetes, run, said, booster):
     assert len(lost) == (0 if has_trees else 2), lost
 
 
-def test_a_ranking(make_hook, run):
+def test_a_ranking(make_hook: MakeHook, run: WrittenRun) -> None:
     rng = np.random.default_rng(0)
     features = rng.random((120, 5))
     relevance = np.clip((features[:, 0] * 4).astype(int), 0, 3)
@@ -76,7 +83,7 @@ def test_a_ranking(make_hook, run):
     assert collections["metrics"]["tensor_names"] == ["train-ndcg@5", "train-rmse"]
 
 
-def test_quantile_matrices(make_hook, run):
+def test_quantile_matrices(make_hook: MakeHook, run: WrittenRun) -> None:
     features, labels = load_diabetes(return_X_y=True)
     data = xgboost.QuantileDMatrix(features[:350], labels[:350])
     other = xgboost.QuantileDMatrix(features[350:], labels[350:], ref=data)
@@ -86,7 +93,7 @@ def test_quantile_matrices(make_hook, run):
     assert "average_shap/f0" in run.values(1)
 
 
-def test_several_targets(make_hook, run, said):
+def test_several_targets(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
     features, labels = load_diabetes(return_X_y=True)
     data = xgboost.DMatrix(features, np.stack([labels, -labels], axis=1))
     hook = make_hook(**EVERYTHING, train_data=data, validation_data=data)
@@ -99,7 +106,7 @@ def test_several_targets(make_hook, run, said):
     assert lost == ["Not saved: trees", "Not saved: SHAP values"]
 
 
-def test_features_with_names_of_any_kind(make_hook, run):
+def test_features_with_names_of_any_kind(make_hook: MakeHook, run: WrittenRun) -> None:
     names = ["a/b", "q_alibi", 'say "x"', "größe", "bias and more"]
     rng = np.random.default_rng(0)
     data = xgboost.DMatrix(rng.random((60, 5)), rng.random(60), feature_names=names)
@@ -113,7 +120,7 @@ def test_features_with_names_of_any_kind(make_hook, run):
     assert run.collections()["collections"]["metrics"]["tensor_names"] == ["odd/näme.1-rmse"]
 
 
-def test_early_stopping(make_hook, cancer, run):
+def test_early_stopping(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     hook = make_hook(interval=1)
     model, history = train(cancer, hook, parameters={**BINARY, "eta": 3.0}, rounds=50, early_stopping_rounds=2)
     assert model.num_boosted_rounds() < 50
@@ -121,7 +128,7 @@ def test_early_stopping(make_hook, cancer, run):
     assert run.values(run.steps[-1])["validation-auc"] == history["validation"]["auc"][-1]
 
 
-def test_an_estimator_of_scikit_learn(make_hook, run):
+def test_an_estimator_of_scikit_learn(make_hook: MakeHook, run: WrittenRun) -> None:
     features, labels = load_breast_cancer(return_X_y=True)
     hook = make_hook(interval=5)
     estimator = xgboost.XGBClassifier(n_estimators=10, max_depth=2, n_jobs=1, callbacks=[hook])
@@ -135,7 +142,7 @@ def test_an_estimator_of_scikit_learn(make_hook, run):
     assert collections["losses"]["tensor_names"] == ["validation_0-logloss", "validation_1-logloss"]
 
 
-def test_clones_of_an_estimator_share_its_hook(make_hook, run):
+def test_clones_of_an_estimator_share_its_hook(make_hook: MakeHook, run: WrittenRun) -> None:
     features, labels = load_diabetes(return_X_y=True)
     estimator = xgboost.XGBRegressor(n_estimators=2, max_depth=2, n_jobs=1, callbacks=[make_hook(save_all=True)])
     assert clone(estimator).callbacks == estimator.callbacks
@@ -144,7 +151,9 @@ def test_clones_of_an_estimator_share_its_hook(make_hook, run):
     assert run.steps == list(range(6))
 
 
-def test_a_cross_validation(make_hook, cancer, run, said):
+def test_a_cross_validation(
+    make_hook: MakeHook, cancer: Cancer, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
     hook = make_hook(**EVERYTHING)
     result = xgboost.cv({**BINARY}, cancer.train, 3, nfold=4, callbacks=[hook], seed=0, as_pandas=False)
     assert run.steps == [0, 1, 2]

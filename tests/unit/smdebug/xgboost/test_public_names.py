@@ -18,7 +18,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("module", NAMES)
-def test_names(module):
+def test_names(module: str) -> None:
     door = importlib.import_module(module)
     assert sorted(door.__all__) == sorted(NAMES[module].split())
     for name in door.__all__:
@@ -26,12 +26,12 @@ def test_names(module):
         assert not (inspect.isclass(found) or inspect.isroutine(found)) or (inspect.getdoc(found) or "").strip()
 
 
-def test_there_is_no_reduction_config():
+def test_there_is_no_reduction_config() -> None:
     with pytest.raises(AttributeError):
         _ = smd.ReductionConfig
 
 
-def test_arguments_of_a_hook():
+def test_arguments_of_a_hook() -> None:
     assert " ".join(inspect.signature(smd.Hook).parameters) == (
         "out_dir export_tensorboard tensorboard_dir dry_run reduction_config save_config include_regex "
         "include_collections save_all include_workers hyperparameters train_data validation_data"

@@ -6,11 +6,12 @@ import copy
 import gc
 import os
 import pickle
+from typing import TYPE_CHECKING, Any
 
 import mxnet as mx
 import numpy as np
 import pytest
-from conftest import Training
+from conftest import MakeHook, Training
 from mxnet import autograd, gluon, nd
 from mxnet.base import MXNetError
 
@@ -18,13 +19,19 @@ import smdebug.mxnet as smd
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugError
 from smdebug.mxnet import on_import_mxnet
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
+
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "int32", "int64", "uint8", "bool", "bfloat16"])
-def test_types(make_hook, run, dtype):
+def test_types(make_hook: MakeHook, run: WrittenRun, dtype: str) -> None:
     class Cast(gluon.Block):
-        def forward(self, x):
+        def forward(self, x: Any) -> Any:
             return x.astype(BFLOAT16 if dtype == "bfloat16" else dtype)
 
     hook, block = make_hook(save_all=True), Cast()
@@ -39,7 +46,7 @@ def test_types(make_hook, run, dtype):
         np.testing.assert_array_equal(saved, result.asnumpy())
 
 
-def test_sparse_arrays(make_hook, run):
+def test_sparse_arrays(make_hook: MakeHook, run: WrittenRun) -> None:
     network = gluon.nn.Embedding(6, 2, sparse_grad=True)
     network.initialize()
     hook = make_hook(save_all=True)
@@ -54,7 +61,7 @@ def test_sparse_arrays(make_hook, run):
     assert network.weight.list_grad()[0].stype == "row_sparse"
 
 
-def test_a_convolution_is_saved_in_the_order_that_mxnet_shows(make_hook, run):
+def test_a_convolution_is_saved_in_the_order_that_mxnet_shows(make_hook: MakeHook, run: WrittenRun) -> None:
     """oneDNN keeps blocks of channels together in memory."""
     network = gluon.nn.HybridSequential()
     network.add(gluon.nn.Conv2D(16, 3), gluon.nn.BatchNorm(), gluon.nn.Conv2D(16, 3))
@@ -74,9 +81,9 @@ def test_a_convolution_is_saved_in_the_order_that_mxnet_shows(make_hook, run):
             np.testing.assert_array_equal(values[f"gradient/{name}"], parameter.grad().asnumpy(), err_msg=name)
 
 
-def test_numpy_arrays_of_mxnet_and_empty_ones(make_hook, run):
+def test_numpy_arrays_of_mxnet_and_empty_ones(make_hook: MakeHook, run: WrittenRun) -> None:
     class Halve(gluon.Block):
-        def forward(self, x):
+        def forward(self, x: Any) -> Any:
             return x / 2
 
     hook, block = make_hook(save_all=True), Halve()
@@ -90,7 +97,7 @@ def test_numpy_arrays_of_mxnet_and_empty_ones(make_hook, run):
     assert run.steps == [0]
 
 
-def test_nan_and_a_block_without_parameters(make_hook, run):
+def test_nan_and_a_block_without_parameters(make_hook: MakeHook, run: WrittenRun) -> None:
     network, hook = gluon.nn.Flatten(), make_hook(save_all=True)
     hook.register_block(network)
     network(nd.array([[np.nan, np.inf, -1]]))
@@ -98,7 +105,7 @@ def test_nan_and_a_block_without_parameters(make_hook, run):
     np.testing.assert_array_equal(run.values(0)["flatten0_output_0"], [[np.nan, np.inf, -1]])
 
 
-def test_what_is_no_block_and_what_is_registered_twice(make_hook, said):
+def test_what_is_no_block_and_what_is_registered_twice(make_hook: MakeHook, said: pytest.LogCaptureFixture) -> None:
     training, hook = Training(), make_hook()
     with pytest.raises(SMDebugError, match=r"takes a gluon\.Block, not int"):
         hook.register_block(3)
@@ -108,7 +115,7 @@ def test_what_is_no_block_and_what_is_registered_twice(make_hook, said):
     assert sum("registered already" in record.getMessage() for record in said.records) == 3
 
 
-def test_two_parameters_of_one_name(make_hook, run, said):
+def test_two_parameters_of_one_name(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
     network = gluon.nn.Sequential()
     network.add(gluon.nn.Dense(2, prefix="same_", use_bias=False), gluon.nn.Dense(3, prefix="same_", use_bias=False))
     for layer in network:
@@ -124,7 +131,7 @@ def test_two_parameters_of_one_name(make_hook, run, said):
     assert sum("Two parameters are called" in record.getMessage() for record in said.records) == 1
 
 
-def test_a_block_of_no_name(make_hook, run):
+def test_a_block_of_no_name(make_hook: MakeHook, run: WrittenRun) -> None:
     network, hook = gluon.nn.Dense(2, prefix=""), make_hook(save_all=True)
     network.initialize()
     hook.register_block(network)
@@ -133,18 +140,18 @@ def test_a_block_of_no_name(make_hook, run):
     assert set(run.values(0)) == {"weight", "bias", "dense_input_0", "dense_output_0"}
 
 
-def test_a_collection_that_selects_nothing(make_hook):
+def test_a_collection_that_selects_nothing(make_hook: MakeHook) -> None:
     training, hook = Training(), make_hook(include_collections=["mine"])
     hook.register_block(training.network)
     with pytest.raises(InvalidCollectionConfiguration, match="mine"):
         training.forward()
 
 
-def test_a_failure_of_the_training_is_raised_where_the_training_meets_it(make_hook, run):
+def test_a_failure_of_the_training_is_raised_where_the_training_meets_it(make_hook: MakeHook, run: WrittenRun) -> None:
     """MXNet raises what failed in the background once: whoever waits first gets it, and nobody after."""
 
     class Fails(gluon.Block):
-        def forward(self, x):
+        def forward(self, x: Any) -> Any:
             return nd.random.normal(scale=-1, shape=x.shape) + x
 
     network, hook = gluon.nn.Sequential(), make_hook(save_all=True)
@@ -157,7 +164,7 @@ def test_a_failure_of_the_training_is_raised_where_the_training_meets_it(make_ho
     assert run.has_ended
 
 
-def test_a_call_that_fails_leaves_the_network_compiled(make_hook, run):
+def test_a_call_that_fails_leaves_the_network_compiled(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(hybridize=True), make_hook(save_all=True)
     hook.register_block(training.network)
     training.step()
@@ -167,7 +174,7 @@ def test_a_call_that_fails_leaves_the_network_compiled(make_hook, run):
     assert all(block._active for block in (training.network, *training.network))
 
 
-def test_a_folder_that_cannot_be_written(make_hook, tmp_path, said):
+def test_a_folder_that_cannot_be_written(make_hook: MakeHook, tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
     training = Training()
     hook = smd.Hook(out_dir=str(tmp_path / "file" / "run"), save_all=True, save_config=smd.SaveConfig(save_interval=1))
@@ -181,7 +188,7 @@ def test_a_folder_that_cannot_be_written(make_hook, tmp_path, said):
     assert any("Training goes on" in record.getMessage() for record in said.records)
 
 
-def test_another_release(make_hook, monkeypatch, said):
+def test_another_release(make_hook: MakeHook, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(mx, "__version__", "2.0.0b1")
     call = gluon.Block.__call__
     on_import_mxnet.install()
@@ -192,14 +199,14 @@ def test_another_release(make_hook, monkeypatch, said):
     )
 
 
-def test_nothing_registered_is_called(make_hook, said):
+def test_nothing_registered_is_called(make_hook: MakeHook, said: pytest.LogCaptureFixture) -> None:
     hook = make_hook()
     hook.register_block(Training().network)
     hook.close()
     assert any("no registered block was called" in record.getMessage() for record in said.records)
 
 
-def test_a_part_of_a_hybridized_block(make_hook, run, said):
+def test_a_part_of_a_hybridized_block(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
     """It is called once, with symbols, to be compiled: that is no step."""
     training, hook = Training(hybridize=True), make_hook(save_all=True)
     hook.register_block(training.network[0])
@@ -209,7 +216,7 @@ def test_a_part_of_a_hybridized_block(make_hook, run, said):
     assert any("part of a hybridized block" in record.getMessage() for record in said.records)
 
 
-def test_a_closed_hook_leaves_nothing_behind(make_hook, run):
+def test_a_closed_hook_leaves_nothing_behind(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(save_all=True)
     hook.register_block(training.network)
     training.step()
@@ -219,7 +226,7 @@ def test_a_closed_hook_leaves_nothing_behind(make_hook, run):
     assert run.steps == [0]
 
 
-def test_a_child_process_writes_nothing(make_hook, run):
+def test_a_child_process_writes_nothing(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(save_all=True)
     hook.register_block(training.network)
     training.step()
@@ -235,7 +242,9 @@ def test_a_child_process_writes_nothing(make_hook, run):
 
 @pytest.mark.parametrize("copy_of", [copy.deepcopy, lambda block: pickle.loads(pickle.dumps(block))])
 @pytest.mark.parametrize("backward", [False, True], ids=["in a step", "between steps"])
-def test_a_copy_of_a_registered_block_is_left_alone(make_hook, run, copy_of, backward):
+def test_a_copy_of_a_registered_block_is_left_alone(
+    make_hook: MakeHook, run: WrittenRun, copy_of: Callable[[Any], Any], backward: bool
+) -> None:
     # MXNet itself can copy no network that it has compiled.
     training, hook = Training(), make_hook(save_all=True)
     hook.register_block(training.network)
@@ -253,7 +262,7 @@ def test_a_copy_of_a_registered_block_is_left_alone(make_hook, run, copy_of, bac
     assert "dense1_output_1" not in run.values(run.steps[-1])
 
 
-def test_a_failure_of_the_training_met_by_a_change_of_mode(make_hook):
+def test_a_failure_of_the_training_met_by_a_change_of_mode(make_hook: MakeHook) -> None:
     training, hook = Training(), make_hook(include_collections=["weights"])
     hook.register_block(training.network)
     training.network(training.images)
@@ -262,7 +271,7 @@ def test_a_failure_of_the_training_met_by_a_change_of_mode(make_hook):
         hook.set_mode(smd.modes.EVAL)
 
 
-def test_memory_of_steps_is_given_back(make_hook, run):
+def test_memory_of_steps_is_given_back(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(save_all=True)
     hook.register_block(training.network)
     hook.register_block(training.loss_function)

@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import sys
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import mxnet as mx
 import numpy as np
 import pytest
-from conftest import EVERY_STEP, Training
+from conftest import EVERY_STEP, MakeHook, Training
 from mxnet import autograd, gluon, nd
 
 import smdebug.mxnet as smd
 from smdebug.trials import create_trial
 from tests.interop.recorded_runs import read_answers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
 
 EVAL, TRAIN = smd.modes.EVAL, smd.modes.TRAIN
 
@@ -26,7 +32,9 @@ def same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_everything_is_saved_as_gluon_has_it_and_named_as_the_original_did(make_hook, run, hybridize):
+def test_everything_is_saved_as_gluon_has_it_and_named_as_the_original_did(
+    make_hook: MakeHook, run: WrittenRun, hybridize: bool
+) -> None:
     training, hook = Training(hybridize=hybridize), make_hook(save_all=True)
     hook.register_block(training.network)
     hook.register_block(training.loss_function)
@@ -51,7 +59,7 @@ def test_everything_is_saved_as_gluon_has_it_and_named_as_the_original_did(make_
         assert collection["include_regex"] == recorded[name]["include_regex"], name
 
 
-def test_a_hybridized_network_computes_the_same_with_and_without_a_hook(make_hook, run):
+def test_a_hybridized_network_computes_the_same_with_and_without_a_hook(make_hook: MakeHook, run: WrittenRun) -> None:
     bare = Training(hybridize=True)
     for _ in range(6):
         bare.step()
@@ -66,7 +74,9 @@ def test_a_hybridized_network_computes_the_same_with_and_without_a_hook(make_hoo
 
 
 @pytest.mark.parametrize("outside", [gluon.nn.HybridSequential, gluon.nn.Sequential])
-def test_random_numbers_are_drawn_in_the_order_of_a_run_without_a_hook(make_hook, run, outside):
+def test_random_numbers_are_drawn_in_the_order_of_a_run_without_a_hook(
+    make_hook: MakeHook, run: WrittenRun, outside: str
+) -> None:
     """The last layer gets its values, of which the first batch decides how many, before the dropout draws."""
     weights = []
     for captured in (False, True):
@@ -90,7 +100,7 @@ def test_random_numbers_are_drawn_in_the_order_of_a_run_without_a_hook(make_hook
     compiled.export(str(run.path.with_name("model")))
 
 
-def test_a_network_of_which_every_step_was_saved_can_be_exported(make_hook, tmp_path):
+def test_a_network_of_which_every_step_was_saved_can_be_exported(make_hook: MakeHook, tmp_path: Path) -> None:
     training, hook = Training(hybridize=True), make_hook(save_all=True)
     hook.register_block(training.network)
     training.step()
@@ -99,7 +109,7 @@ def test_a_network_of_which_every_step_was_saved_can_be_exported(make_hook, tmp_
     assert all(block._active for block in (training.network, *training.network))
 
 
-def test_inner_blocks_are_left_compiled_where_nothing_of_them_is_saved(make_hook, run):
+def test_inner_blocks_are_left_compiled_where_nothing_of_them_is_saved(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(hybridize=True), make_hook(include_collections=["weights", "gradients"])
     hook.register_block(training.network)
     training.step()
@@ -108,7 +118,7 @@ def test_inner_blocks_are_left_compiled_where_nothing_of_them_is_saved(make_hook
     same(run.values(0), training.gradients())
 
 
-def test_a_step_that_saves_nothing_leaves_no_hook_in_any_block(make_hook, run):
+def test_a_step_that_saves_nothing_leaves_no_hook_in_any_block(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=2))
     hook.register_block(training.network)
     hook.register_block(training.loss_function)
@@ -119,7 +129,7 @@ def test_a_step_that_saves_nothing_leaves_no_hook_in_any_block(make_hook, run):
     assert run.steps == [0, 2]
 
 
-def test_modes_and_their_steps(make_hook, run):
+def test_modes_and_their_steps(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(include_collections=["gradients", "weights"])
     hook.register_block(training.network)
     hook.register_block(training.loss_function)
@@ -138,7 +148,7 @@ def test_modes_and_their_steps(make_hook, run):
     assert trial.tensor("gradient/dense0_weight").steps() == [0, 1, 3]
 
 
-def test_reductions(make_hook, run):
+def test_reductions(make_hook: MakeHook, run: WrittenRun) -> None:
     operations = {
         "reductions": ["min", "max", "mean", "std", "variance", "sum", "prod"],
         "abs_reductions": ["mean", "std"],
@@ -169,7 +179,7 @@ def test_reductions(make_hook, run):
         np.testing.assert_allclose(saved, [number], rtol=1e-5, err_msg=operation)
 
 
-def test_block_tensors_of_a_collection(make_hook, run):
+def test_block_tensors_of_a_collection(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(hybridize=True), make_hook(include_collections=["relu", "all_of_it"])
     hook.get_collection("relu").add_block_tensors(training.network[0].act, inputs=True, outputs=False)
     hook.get_collection("all_of_it").add_block_tensors(training.network)
@@ -185,11 +195,13 @@ class Pair(gluon.Block):
         super().__init__()
         self.layer = gluon.nn.Dense(3)
 
-    def forward(self, first, others):
+    def forward(self, first: Any, others: Any) -> Any:
         return [self.layer(first), (self.layer(others[0]), None)]
 
 
-def test_a_block_that_is_no_hybrid_one_with_lists_and_a_layer_called_twice(make_hook, run):
+def test_a_block_that_is_no_hybrid_one_with_lists_and_a_layer_called_twice(
+    make_hook: MakeHook, run: WrittenRun
+) -> None:
     pair, hook = Pair(), make_hook(save_all=True)
     pair.initialize()
     hook.register_block(pair)
@@ -202,7 +214,7 @@ def test_a_block_that_is_no_hybrid_one_with_lists_and_a_layer_called_twice(make_
     same(values, {"pair0_input_1": second.asnumpy(), "pair0_output_1": results[1][0].asnumpy()})
 
 
-def test_scalars_and_tensors_of_the_script(make_hook, run):
+def test_scalars_and_tensors_of_the_script(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook()
     hook.register_block(training.network)
     hook.save_scalar("before", nd.array([3.0]))
@@ -215,7 +227,7 @@ def test_scalars_and_tensors_of_the_script(make_hook, run):
     assert values["scalar/before"].tolist() == [3.0]
 
 
-def test_tensorboard(make_hook, run):
+def test_tensorboard(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(include_collections=["weights"], export_tensorboard=True)
     hook.register_block(training.network)
     training.step()
@@ -223,7 +235,7 @@ def test_tensorboard(make_hook, run):
     assert list((run.path / "tensorboard" / "GLOBAL").glob("*.tfevents"))
 
 
-def test_the_hook_of_the_process(make_hook, monkeypatch, tmp_path):
+def test_the_hook_of_the_process(make_hook: MakeHook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     config = tmp_path / "debughookconfig.json"
     monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(config))
     assert smd.get_hook() is None
@@ -242,7 +254,7 @@ def test_the_hook_of_the_process(make_hook, monkeypatch, tmp_path):
     assert smd.get_hook() is None
 
 
-def test_recorded_without_training_is_still_a_step_with_gradients(make_hook, run):
+def test_recorded_without_training_is_still_a_step_with_gradients(make_hook: MakeHook, run: WrittenRun) -> None:
     """`record(train_mode=False)` computes gradients of a network that is not being trained, e.g. for a saliency map."""
     training, hook = Training(), make_hook(include_collections=["gradients"], save_config=EVERY_STEP)
     hook.register_block(training.network)
@@ -261,12 +273,12 @@ class Recurrent(gluon.HybridBlock):
             self.lstm = gluon.rnn.LSTM(6, 2, layout="NTC")
             self.last = gluon.nn.Dense(2)
 
-    def hybrid_forward(self, F, x):  # noqa: N803 - the name that Gluon's own blocks give it
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803 - the name that Gluon's own blocks give it
         return self.last(self.lstm(self.words(x)))
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_a_recurrent_network(make_hook, run, hybridize):
+def test_a_recurrent_network(make_hook: MakeHook, run: WrittenRun, hybridize: bool) -> None:
     network, hook = Recurrent(), make_hook(save_all=True)
     network.initialize()
     if hybridize:
@@ -286,7 +298,9 @@ def test_a_recurrent_network(make_hook, run, hybridize):
     assert values["recurrent0_lstm0_output_0"].shape == (2, 3, 6)
 
 
-def test_a_worker_of_horovod_has_its_rank(make_hook, run, monkeypatch):
+def test_a_worker_of_horovod_has_its_rank(
+    make_hook: MakeHook, run: WrittenRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     horovod = SimpleNamespace(is_initialized=lambda: True, rank=lambda: 2, size=lambda: 3)
     monkeypatch.setitem(sys.modules, "horovod.mxnet", horovod)
     training, hook = Training(), make_hook(include_collections=["weights"], include_workers="all")
@@ -297,7 +311,7 @@ def test_a_worker_of_horovod_has_its_rank(make_hook, run, monkeypatch):
     assert run.collections("worker_2")["_meta"]["num_workers"] == 3
 
 
-def test_a_loss_of_any_name_is_a_loss(make_hook, run):
+def test_a_loss_of_any_name_is_a_loss(make_hook: MakeHook, run: WrittenRun) -> None:
     """The original's regex knows losses with one digit behind their name."""
     losses = [gluon.loss.L2Loss() for _ in range(11)] + [gluon.loss.L1Loss(prefix="distance_")]
     training, hook = Training(), make_hook()
@@ -310,7 +324,7 @@ def test_a_loss_of_any_name_is_a_loss(make_hook, run):
     assert set(run.values(0)) == {f"l2loss{number}_output_0" for number in range(11)} | {"distance_output_0"}
 
 
-def test_the_names_that_scripts_import():
+def test_the_names_that_scripts_import() -> None:
     names = "Collection CollectionKeys Hook ReductionConfig SaveConfig SaveConfigMode create_trial del_hook get_hook "
     assert sorted(smd.__all__) == sorted([*names.split(), "modes", "set_hook"])
     assert all(getattr(smd, name) for name in smd.__all__)

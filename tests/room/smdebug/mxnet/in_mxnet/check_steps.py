@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import mxnet as mx
 import numpy as np
-from conftest import Training
+from conftest import MakeHook, Training
 from mxnet import autograd, gluon, nd
 
 import smdebug.mxnet as smd
 
+if TYPE_CHECKING:
+    from tests.unit.smdebug.written_run import WrittenRun
 
-def test_without_a_trainer_a_step_ends_when_the_next_begins(make_hook, run):
+
+def test_without_a_trainer_a_step_ends_when_the_next_begins(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(include_collections=["weights", "gradients"])
     hook.register_block(training.network)
     for _ in range(2):
@@ -25,7 +30,7 @@ def test_without_a_trainer_a_step_ends_when_the_next_begins(make_hook, run):
     assert (run.values(1)["gradient/dense0_weight"] == training.gradients()["gradient/dense0_weight"]).all()
 
 
-def test_the_last_step_is_saved_when_the_hook_closes(make_hook, run):
+def test_the_last_step_is_saved_when_the_hook_closes(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(include_collections=["weights", "gradients"])
     hook.register_block(training.network)
     training.forward().backward()
@@ -34,7 +39,7 @@ def test_the_last_step_is_saved_when_the_hook_closes(make_hook, run):
     assert run.has_ended
 
 
-def test_update_without_step(make_hook, run):
+def test_update_without_step(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(include_collections=["gradients"])
     hook.register_block(training.network)
     trainer = gluon.Trainer(training.parameters, "sgd", update_on_kvstore=False)
@@ -44,7 +49,7 @@ def test_update_without_step(make_hook, run):
     assert run.steps == [0]
 
 
-def test_a_step_waits_for_every_trainer_whose_gradients_wait(make_hook, run):
+def test_a_step_waits_for_every_trainer_whose_gradients_wait(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(include_collections=["weights", "gradients"])
     hook.register_block(training.network)
     layers = [
@@ -67,7 +72,7 @@ def test_a_step_waits_for_every_trainer_whose_gradients_wait(make_hook, run):
             np.testing.assert_array_equal(values[name], value, err_msg=name)
 
 
-def test_gradients_that_no_backward_pass_of_the_step_made_are_not_saved(make_hook, run):
+def test_gradients_that_no_backward_pass_of_the_step_made_are_not_saved(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(include_collections=["weights", "gradients"])
     hook.register_block(training.network)
     training.forward()  # never calls backward
@@ -79,7 +84,7 @@ def test_gradients_that_no_backward_pass_of_the_step_made_are_not_saved(make_hoo
     assert has_gradients == [False, False, True, False]
 
 
-def test_gradients_that_are_added_up(make_hook, run):
+def test_gradients_that_are_added_up(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(grad_req="add"), make_hook(include_collections=["gradients"])
     hook.register_block(training.network)
     sums = []
@@ -94,7 +99,7 @@ def test_gradients_that_are_added_up(make_hook, run):
     assert (sums[0] != sums[1]).any()
 
 
-def test_frozen_parameters_have_no_gradient(make_hook, run):
+def test_frozen_parameters_have_no_gradient(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(include_collections=["weights", "gradients"])
     training.network[0].collect_params().setattr("grad_req", "null")
     hook.register_block(training.network)
@@ -104,7 +109,7 @@ def test_frozen_parameters_have_no_gradient(make_hook, run):
     ) - {"softmaxcrossentropyloss0_output_0"}
 
 
-def test_parameters_that_get_their_shape_late(make_hook, run):
+def test_parameters_that_get_their_shape_late(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(hybridize=True), make_hook(save_all=True)
     assert training.parameters["dense0_weight"].shape == (4, 0)
     hook.register_block(training.network)
@@ -115,7 +120,7 @@ def test_parameters_that_get_their_shape_late(make_hook, run):
     assert run.values(0)["dense0_weight"].shape == (4, 3)
 
 
-def test_shared_parameters_are_saved_once(make_hook, run):
+def test_shared_parameters_are_saved_once(make_hook: MakeHook, run: WrittenRun) -> None:
     first = gluon.nn.Dense(3, in_units=3)
     network = gluon.nn.HybridSequential()
     network.add(first, gluon.nn.Dense(3, in_units=3, params=first.params))
@@ -133,7 +138,7 @@ def test_shared_parameters_are_saved_once(make_hook, run):
     ]
 
 
-def test_every_call_of_a_registered_block_is_a_step(make_hook, run):
+def test_every_call_of_a_registered_block_is_a_step(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(save_all=True)
     blocks = [gluon.nn.Dense(2), gluon.nn.Dense(3)]
     for block in blocks:
@@ -146,7 +151,7 @@ def test_every_call_of_a_registered_block_is_a_step(make_hook, run):
     assert {"dense0_weight", "dense1_weight"} <= set(run.values(1))
 
 
-def test_what_is_saved_after_the_trainer_joins_its_step(make_hook, run):
+def test_what_is_saved_after_the_trainer_joins_its_step(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(), make_hook(include_collections=["weights"])
     hook.register_block(training.network)
     for number in range(3):
@@ -159,7 +164,7 @@ def test_what_is_saved_after_the_trainer_joins_its_step(make_hook, run):
         assert "dense0_weight" in run.values(step)
 
 
-def test_parameters_on_two_devices_are_saved_from_the_first(make_hook, run):
+def test_parameters_on_two_devices_are_saved_from_the_first(make_hook: MakeHook, run: WrittenRun) -> None:
     network = gluon.nn.Dense(2, in_units=2)
     devices = [mx.cpu(0), mx.cpu(1)]
     network.initialize(ctx=devices)
@@ -179,7 +184,7 @@ def test_parameters_on_two_devices_are_saved_from_the_first(make_hook, run):
         assert (run.values(1)[name] == value.asnumpy()).all()
 
 
-def test_gradients_that_a_kvstore_has_used_are_not_those_of_the_next_step(make_hook, run):
+def test_gradients_that_a_kvstore_has_used_are_not_those_of_the_next_step(make_hook: MakeHook, run: WrittenRun) -> None:
     network = gluon.nn.Dense(2, in_units=2)
     devices = [mx.cpu(0), mx.cpu(1)]
     network.initialize(ctx=devices)
@@ -205,7 +210,7 @@ def test_gradients_that_a_kvstore_has_used_are_not_those_of_the_next_step(make_h
         assert (run.values(step)["gradient/dense0_weight"] == expected).all()
 
 
-def test_a_resumed_job_and_save_steps(make_hook, run):
+def test_a_resumed_job_and_save_steps(make_hook: MakeHook, run: WrittenRun) -> None:
     training = Training()
     hook = make_hook(include_collections=["weights"], save_config=smd.SaveConfig(save_interval=100, save_steps=[3]))
     hook.register_block(training.network)

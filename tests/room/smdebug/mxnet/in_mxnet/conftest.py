@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import mxnet as mx
@@ -15,8 +16,9 @@ from smdebug.logger import DuplicateLogFilter, get_logger
 from tests.unit.smdebug.written_run import WrittenRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+MakeHook = Callable[..., smd.Hook]
 EVERY_STEP = smd.SaveConfig(save_interval=1)
 
 
@@ -73,7 +75,7 @@ def run(tmp_path: Any) -> WrittenRun:
 
 
 @pytest.fixture
-def make_hook(run: WrittenRun) -> Iterator[Callable[..., smd.Hook]]:
+def make_hook(run: WrittenRun) -> Iterator[MakeHook]:
     """Makes the hook of a run, every step saved unless said otherwise; closed when the test ends."""
     made: list[smd.Hook] = []
 

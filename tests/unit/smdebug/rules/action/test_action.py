@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
@@ -17,6 +18,10 @@ from smdebug.rules.action.action import check_actions
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
 
 class Jobs:
     """SageMaker with some jobs in progress, one a page."""
@@ -25,26 +30,32 @@ class Jobs:
         self.names = list(names)
         self.stopped: list[str] = []
 
-    def list_training_jobs(self, NameContains, StatusEquals, MaxResults, NextToken="0"):  # noqa: N803 - the wire's names
+    def list_training_jobs(
+        self,
+        NameContains: str,  # noqa: N803 - the wire's names
+        StatusEquals: str,  # noqa: N803
+        MaxResults: int,  # noqa: N803
+        NextToken: str = "0",  # noqa: N803
+    ) -> dict[str, Any]:
         assert StatusEquals == "InProgress"
         fitting = [name for name in self.names if NameContains.lower() in name.lower()]
         at = int(NextToken)
         page = {"TrainingJobSummaries": [{"TrainingJobName": name} for name in fitting[at : at + 1]]}
         return page | ({"NextToken": str(at + 1)} if at + 1 < len(fitting) else {})
 
-    def stop_training_job(self, TrainingJobName):  # noqa: N803
+    def stop_training_job(self, TrainingJobName: str) -> None:  # noqa: N803
         self.stopped.append(TrainingJobName)
 
 
 @pytest.fixture
-def jobs(monkeypatch):
+def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     made = Jobs()
     monkeypatch.setattr(stop_module, "build_client", lambda _service: made)
     return made
 
 
 @pytest.fixture
-def sns(monkeypatch):
+def sns(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     for name in ("AWS_ENDPOINT_URL", "AWS_REGION"):
@@ -57,26 +68,26 @@ def stop(prefix: str) -> str:
     return json.dumps({"name": "stoptraining", "training_job_prefix": prefix})
 
 
-def test_the_one_job_that_fits_is_stopped(jobs):
+def test_the_one_job_that_fits_is_stopped(jobs: Jobs) -> None:
     jobs.names = ["other-Resnet", "Resnet-1", "vgg"]
     Actions(stop("Resnet"), "R").invoke("why")
     assert jobs.stopped == ["Resnet-1"]
 
 
-def test_a_prefix_is_not_lower_cased(jobs):
+def test_a_prefix_is_not_lower_cased(jobs: Jobs) -> None:
     jobs.names = ["resnet-1", "Resnet-2"]
     Actions(stop("Resnet"), "R").invoke()
     assert jobs.stopped == ["Resnet-2"]
 
 
-def test_nothing_is_stopped_when_several_jobs_fit(jobs, said):
+def test_nothing_is_stopped_when_several_jobs_fit(jobs: Jobs, said: pytest.LogCaptureFixture) -> None:
     jobs.names = ["job-1", "job-2"]
     Actions(stop("job"), "R").invoke()
     assert jobs.stopped == []
     assert any("job-1, job-2" in record.message for record in said.records)
 
 
-def test_a_job_that_starts_later_is_found_when_the_rule_fires(jobs, said):
+def test_a_job_that_starts_later_is_found_when_the_rule_fires(jobs: Jobs, said: pytest.LogCaptureFixture) -> None:
     action = StopTrainingAction("R", "job")
     action.invoke()
     assert jobs.stopped == []
@@ -85,7 +96,7 @@ def test_a_job_that_starts_later_is_found_when_the_rule_fires(jobs, said):
     assert jobs.stopped == ["job-1"]
 
 
-def test_an_address_keeps_its_capitals_and_is_subscribed_once(sns):
+def test_an_address_keeps_its_capitals_and_is_subscribed_once(sns: Any) -> None:
     text = json.dumps({"name": "Email", "endpoint": "Some.Body@Example.com"})
     Actions(text, "R").invoke("step 3")
     Actions(text, "R").invoke("step 4")
@@ -97,7 +108,7 @@ def test_an_address_keeps_its_capitals_and_is_subscribed_once(sns):
     assert json.loads(attributes["FilterPolicy"]) == {"email": ["Some.Body@Example.com"]}
 
 
-def test_what_is_published_names_the_rule(sns):
+def test_what_is_published_names_the_rule(sns: Any) -> None:
     action = MessageAction("VanishingGradient", "sms", "+15555550100")
     action.invoke("at step 3")
     sent = action._last_send_mesg_response
@@ -107,8 +118,10 @@ def test_what_is_published_names_the_rule(sns):
     assert MessageAction("R", "sms", "+15555550100")._last_subscription_response is None
 
 
-def test_several_actions_and_one_that_fails(jobs, said, monkeypatch):
-    def refuse(service):
+def test_several_actions_and_one_that_fails(
+    jobs: Jobs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(service: str) -> None:
         raise RuntimeError("no SNS today")
 
     monkeypatch.setattr(message_module, "build_client", refuse)
@@ -119,10 +132,12 @@ def test_several_actions_and_one_that_fails(jobs, said, monkeypatch):
     assert any("no SNS today" in record.message for record in said.records)
 
 
-def test_an_error_of_sagemaker_is_logged(jobs, said, monkeypatch):
+def test_an_error_of_sagemaker_is_logged(
+    jobs: Jobs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     jobs.names = ["job-1"]
 
-    def refuse(**_):
+    def refuse(**_: Any) -> None:
         raise RuntimeError("throttled")
 
     monkeypatch.setattr(jobs, "stop_training_job", refuse)
@@ -131,7 +146,7 @@ def test_an_error_of_sagemaker_is_logged(jobs, said, monkeypatch):
 
 
 @pytest.mark.parametrize("text", [None, "", "   ", "[]"])
-def test_no_action(text, jobs, sns, said):
+def test_no_action(text: str | None, jobs: Jobs, sns: Any, said: pytest.LogCaptureFixture) -> None:
     jobs.names = ["job-1"]
     Actions(text, "R").invoke()
     assert (jobs.stopped, sns.list_topics()["Topics"], said.records) == ([], [], [])
@@ -146,22 +161,22 @@ def test_no_action(text, jobs, sns, said):
         ('{"name": "stoptraining"}', "needs training_job_prefix"),
     ],
 )
-def test_what_is_no_action_is_said_and_left_out(text, said_of_it, said):
+def test_what_is_no_action_is_said_and_left_out(text: str, said_of_it: str, said: pytest.LogCaptureFixture) -> None:
     Actions(text, "R").invoke()
     assert any(said_of_it in record.message for record in said.records)
 
 
-def test_text_that_is_no_json():
+def test_text_that_is_no_json() -> None:
     with pytest.raises(json.JSONDecodeError):
         Actions("{", "R")
 
 
 class Fires(Rule):
-    def invoke_at_step(self, step):
+    def invoke_at_step(self, step: int) -> bool:
         return step == 1
 
 
-def test_a_rule_carries_out_its_actions_when_its_condition_is_met(jobs, tmp_path):
+def test_a_rule_carries_out_its_actions_when_its_condition_is_met(jobs: Jobs, tmp_path: Path) -> None:
     run = RunMaker(tmp_path)
     run.write_steps("w", {0: 1.0, 1: 2.0})
     run.end()
@@ -174,7 +189,7 @@ def test_a_rule_carries_out_its_actions_when_its_condition_is_met(jobs, tmp_path
     assert jobs.stopped == ["job-1"]
 
 
-def test_actions_as_the_sdk_writes_them(jobs, sns):
+def test_actions_as_the_sdk_writes_them(jobs: Jobs, sns: Any) -> None:
     from smdebug_rulesconfig.actions.actions import SMS, ActionList, Email, StopTraining
 
     jobs.names = ["resnet-1"]
@@ -188,13 +203,13 @@ def test_actions_as_the_sdk_writes_them(jobs, sns):
     assert [(each["Protocol"], each["Endpoint"]) for each in subscribed] == [("email", "a@b.com"), ("sms", "+15550100")]
 
 
-def test_parameters_in_an_object_of_their_own(jobs):
+def test_parameters_in_an_object_of_their_own(jobs: Jobs) -> None:
     jobs.names = ["resnet-1"]
     Actions('[{"name": "stoptraining", "parameters": {"training_job_prefix": "resnet"}}]', "R").invoke()
     assert jobs.stopped == ["resnet-1"]
 
 
-def test_text_that_is_no_json_in_either_form():
+def test_text_that_is_no_json_in_either_form() -> None:
     for text in ("{", '[{\\"name\\": }]'):
         with pytest.raises(SMDebugValueError, match="are no JSON"):
             check_actions(text)
