@@ -15,7 +15,7 @@ import pytest
 from container_runtime.docker.image_build import plan_builds
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.wheelhouse import fetch_wheels
-from examples.frameworks.pytorch.job import BUCKET, build_request, stage_sources
+from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from tests.end_to_end.conftest import read_log, wait_until_ended
 from tests.end_to_end.test_pytorch import Job
 from tests.waiting import wait_until
@@ -64,9 +64,9 @@ def custom_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.docker
 def test_an_image_of_ones_own_is_captured(docker_emulator: RunningEmulator, custom_image: str, tmp_path: Path) -> None:
-    stage_sources(docker_emulator.client("s3"))
+    stage_scripts(docker_emulator.client("s3"), "pytorch")
     name = f"custom-{uuid.uuid4().hex[:8]}"
-    request = build_request(name, "")
+    request = build_request("pytorch", name, "")
     request["AlgorithmSpecification"]["TrainingImage"] = custom_image
     request["HyperParameters"] = {"steps": "101", "learning-rate": "0.02"}
     request["DebugHookConfig"]["HookParameters"] = {"save_interval": "20"}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from examples.frameworks.mxnet.job import BUCKET, build_request, stage_sources
+from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from smdebug import modes
 from smdebug.trials import create_trial
 from tests.end_to_end.conftest import download_model, download_run, read_log
@@ -29,7 +29,7 @@ NETWORK = {f"dense{layer}_{kind}" for layer in range(3) for kind in ("weight", "
 
 @pytest.fixture(scope="session")
 def with_script(emulator: RunningEmulator) -> RunningEmulator:
-    stage_sources(emulator.client("s3"))
+    stage_scripts(emulator.client("s3"), "mxnet")
     return emulator
 
 
@@ -41,7 +41,8 @@ def train(
 
     def run(script: str, **hyperparameters: Any) -> tuple[Trial, dict[str, Any], dict[str, bytes]]:
         name = f"mxnet-{uuid.uuid4().hex[:8]}"
-        with_script.client("sagemaker").create_training_job(**build_request(name, script, **hyperparameters))
+        request = build_request("mxnet", name, script, **hyperparameters)
+        with_script.client("sagemaker").create_training_job(**request)
         description = wait_for_job(name)
         assert description["TrainingJobStatus"] == "Completed", description
         run = download_run(with_script, BUCKET, name, tmp_path)

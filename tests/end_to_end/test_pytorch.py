@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from examples.frameworks.pytorch.job import BUCKET, TRAINING_IMAGE, build_request, stage_sources
+from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from smdebug.pytorch import modes
 from smdebug.trials import create_trial
 from tests.end_to_end.conftest import download_model, download_run, read_log
@@ -57,10 +57,11 @@ class Job:
 @pytest.fixture(scope="module")
 def names(emulator: RunningEmulator) -> dict[str, str]:
     """Names of the jobs by kind; they run at once while the first test waits."""
-    stage_sources(emulator.client("s3"))
+    stage_scripts(emulator.client("s3"), "pytorch")
     names = {kind: f"pytorch-{kind}-{uuid.uuid4().hex[:8]}" for kind in (*SCRIPTS, "off")}
-    requests = {kind: build_request(names[kind], SCRIPTS.get(kind, "train.py")) for kind in SCRIPTS}
-    requests["off"] = {**build_request(names["off"], "train.py", epochs=1), "Environment": {"USE_SMDEBUG": "0"}}
+    requests = {kind: build_request("pytorch", names[kind], SCRIPTS.get(kind, "train.py")) for kind in SCRIPTS}
+    requests["off"] = build_request("pytorch", names["off"], "train.py", epochs=1)
+    requests["off"]["Environment"] = {"USE_SMDEBUG": "0"}
     for request in requests.values():
         emulator.client("sagemaker").create_training_job(**request)
     return names
@@ -135,7 +136,7 @@ for added in ("", ", smdebug"):
 def test_python_starts_without_a_framework(emulator: RunningEmulator, wait_for_job: Any) -> None:
     """In the image, within a job that asks for capture: where the loader of zero script change is at work."""
     s3 = emulator.client("s3")
-    stage_sources(s3)
+    stage_scripts(s3, "pytorch")
     bundle = io.BytesIO()
     with tarfile.open(fileobj=bundle, mode="w:gz") as tar:
         info = tarfile.TarInfo("train.py")
@@ -143,9 +144,9 @@ def test_python_starts_without_a_framework(emulator: RunningEmulator, wait_for_j
         tar.addfile(info, io.BytesIO(LOOK.encode()))
     s3.put_object(Bucket=BUCKET, Key="source/look.tar.gz", Body=bundle.getvalue())
     name = f"pytorch-look-{uuid.uuid4().hex[:8]}"
-    request = build_request(name, "train.py")
+    request = build_request("pytorch", name, "train.py")
     request["HyperParameters"]["sagemaker_submit_directory"] = f'"s3://{BUCKET}/source/look.tar.gz"'
-    assert request["AlgorithmSpecification"]["TrainingImage"] == TRAINING_IMAGE
+    assert request["AlgorithmSpecification"]["TrainingImage"] == "pytorch-training:2.13.0-cpu-py311"
     emulator.client("sagemaker").create_training_job(**request)
     assert wait_for_job(name)["TrainingJobStatus"] == "Completed", read_log(emulator, name)
     wait_until(lambda: read_log(emulator, name).count("found") == 2, "the log")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from examples.frameworks.tensorflow.job import BUCKET, build_request, stage_inputs
+from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from smdebug import modes
 from smdebug.trials import create_trial
 from tests.end_to_end.conftest import download_model, download_run
@@ -27,10 +27,10 @@ EPOCHS = 6
 @pytest.fixture(scope="module")
 def jobs(emulator: RunningEmulator) -> dict[str, str]:
     """Names of the jobs by kind; both run at once while the first test waits."""
-    stage_inputs(emulator.client("s3"))
+    stage_scripts(emulator.client("s3"), "tensorflow")
     names = {kind: f"tf-{kind}-{uuid.uuid4().hex[:8]}" for kind in SCRIPTS}
     for kind, script in SCRIPTS.items():
-        request = build_request(names[kind], script, {"epochs": EPOCHS})
+        request = build_request("tensorflow", names[kind], script, epochs=EPOCHS)
         emulator.client("sagemaker").create_training_job(**request)
     return names
 

@@ -17,7 +17,7 @@ import pytest
 from container_runtime.docker.image_build import build_images
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.wheelhouse import fetch_wheels
-from examples.frameworks.xgboost.job import ALGORITHM, build_algorithm_request, stage_inputs
+from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
 from sdk_compat.demo.training_job import build_rule
 from tests.waiting import wait_until
 from tests.wheel import CHECKOUT, build_wheel
@@ -128,7 +128,7 @@ def test_a_job_of_local_processes(installed: Installed) -> None:
     parameters = {"collection_names": "losses", "num_steps": "10", "diff_percent": "0.1"}
     request["DebugRuleConfigurations"] = [build_rule("LossNotDecreasing", **parameters)]
     with started(installed, "process") as client:
-        stage_inputs(client("s3"))
+        stage_cancer(client("s3"))
         sagemaker = client("sagemaker")
         sagemaker.create_training_job(**request)
 

@@ -16,13 +16,8 @@ import numpy as np
 import pytest
 import xgboost
 
-from examples.frameworks.xgboost.job import (
-    ALGORITHM,
-    BUCKET,
-    build_algorithm_request,
-    build_script_request,
-    stage_inputs,
-)
+from examples.frameworks.job import BUCKET, build_request, stage_scripts
+from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
 from sdk_compat.environment import prepare_environment
 from smdebug.trials import create_trial
 from tests.end_to_end.conftest import download_model, download_run, wait_until_ended
@@ -44,10 +39,11 @@ def make_name(kind: str) -> str:
 @pytest.fixture(scope="module")
 def jobs(emulator: RunningEmulator) -> dict[str, str]:
     """Names of the jobs by kind; all of them run at once while the first test waits."""
-    stage_inputs(emulator.client("s3"))
+    stage_scripts(emulator.client("s3"), "xgboost")
+    stage_cancer(emulator.client("s3"))
     requests = {
-        "untouched": lambda name: build_script_request(name, "train.py", {"num-round": 21}),
-        "hook": lambda name: build_script_request(name, "train_with_hook.py", {"num-round": 11}),
+        "untouched": lambda name: build_request("xgboost", name, "train.py", num_round=21),
+        "hook": lambda name: build_request("xgboost", name, "train_with_hook.py", num_round=11),
         "algorithm": lambda name: build_algorithm_request(name, ALGORITHM),
         "refused": lambda name: build_algorithm_request(name, {**ALGORITHM, "max_depth": "deep", "typo": "1"}),
     }
@@ -146,7 +142,7 @@ def test_wrong_hyperparameters_fail_the_job(jobs: dict[str, str], wait_for_job: 
 
 
 def test_the_sdk_trains_the_algorithm_under_rules(alone: RunningEmulator, tmp_path: Path) -> None:
-    stage_inputs(alone.client("s3"))
+    stage_cancer(alone.client("s3"))
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     environment |= prepare_environment(alone.endpoint_url, environment, folder=tmp_path / "clients")
     name = make_name("sdk")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from examples.frameworks.pytorch.job import build_request, stage_sources
+from examples.frameworks.job import build_request, stage_scripts
 from tests.end_to_end.conftest import wait_for_job  # noqa: F401 - a fixture
 from tests.end_to_end.test_pytorch import SCRIPTS, Job
 from tests.interop.test_original_reads_ours import read_ours, read_with_original
@@ -26,9 +26,10 @@ def test_original_reads_the_same(
     tmp_path: Path,
     original_smdebug_python: Path,
 ) -> None:
-    stage_sources(emulator.client("s3"))
+    stage_scripts(emulator.client("s3"), "pytorch")
     name = f"pytorch-{kind}-{uuid.uuid4().hex[:8]}"
-    emulator.client("sagemaker").create_training_job(**build_request(name, SCRIPTS[kind], epochs=3))
+    request = build_request("pytorch", name, SCRIPTS[kind], epochs=3)
+    emulator.client("sagemaker").create_training_job(**request)
     job = Job(emulator, wait_for_job(name), tmp_path)
     original, ours = read_with_original(original_smdebug_python, str(job.run)), read_ours(job.trial)
     assert ours["steps"]["TRAIN"] == [0, 30]

@@ -9,21 +9,16 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--batch-size", type=int, default=96)
-    parser.add_argument("--learning-rate", type=float, default=0.01)
-    args = parser.parse_args()
-
+def load_data() -> tuple[torch.Tensor, torch.Tensor]:
+    """1,797 images of 8 x 8 pixels as rows of 64, and the digits that they show."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    digits = load_digits()  # 1,797 images of 8 x 8 pixels
-    images, labels = torch.tensor(digits.data / 16, dtype=torch.float32), torch.tensor(digits.target)
-    order = torch.randperm(len(images))
-    test, training = order[:360], order[360:]
+    digits = load_digits()
+    return torch.tensor(digits.data / 16, dtype=torch.float32), torch.tensor(digits.target)
 
-    network = nn.Sequential(
+
+def build_network() -> nn.Sequential:
+    return nn.Sequential(
         nn.Unflatten(1, (1, 8, 8)),
         nn.Conv2d(1, 8, 3, padding=1),
         nn.BatchNorm2d(8),
@@ -32,6 +27,22 @@ def main() -> None:
         nn.Flatten(),
         nn.Linear(128, 10),
     )
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--batch-size", type=int, default=96)
+    parser.add_argument("--learning-rate", type=float, default=0.01)
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_arguments()
+    images, labels = load_data()
+    order = torch.randperm(len(images))
+    test, training = order[:360], order[360:]
+    network = build_network()
     loss_function = nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(network.parameters(), lr=args.learning_rate)
     step = 0

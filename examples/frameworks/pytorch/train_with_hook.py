@@ -1,39 +1,21 @@
 """Trains a classifier of handwritten digits and says itself what is to be captured: `train.py` with a hook."""
 
-import argparse
 import os
 from pathlib import Path
 
 import torch
-from sklearn.datasets import load_digits
 from torch import nn
+from train import build_network, load_data, parse_arguments
 
 import smdebug.pytorch as smd
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--batch-size", type=int, default=96)
-    parser.add_argument("--learning-rate", type=float, default=0.01)
-    args = parser.parse_args()
-
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    digits = load_digits()  # 1,797 images of 8 x 8 pixels
-    images, labels = torch.tensor(digits.data / 16, dtype=torch.float32), torch.tensor(digits.target)
+    args = parse_arguments()
+    images, labels = load_data()
     order = torch.randperm(len(images))
     test, training = order[:360], order[360:]
-
-    network = nn.Sequential(
-        nn.Unflatten(1, (1, 8, 8)),
-        nn.Conv2d(1, 8, 3, padding=1),
-        nn.BatchNorm2d(8),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(128, 10),
-    )
+    network = build_network()
     loss_function = nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(network.parameters(), lr=args.learning_rate)
     # The job's configuration, which the DebugHookConfig of its request became.

@@ -20,26 +20,33 @@ class History(keras.callbacks.Callback):
         self.batches.append({name: float(value) for name, value in (logs or {}).items()})
 
 
-def main() -> None:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--learning-rate", type=float, default=0.01)
-    args = parser.parse_args()
+    return parser.parse_args()
 
+
+def build_model(width: int) -> keras.Sequential:
     keras.utils.set_random_seed(0)
-    digits = np.load(Path(os.environ["SM_CHANNEL_TRAINING"]) / "digits.npz")
-    images, labels = digits["images"], digits["labels"]
-    held_out = len(images) // 5
-
-    model = keras.Sequential(
+    return keras.Sequential(
         [
             keras.Input((64,)),  # 8 x 8 pixels
-            keras.layers.Dense(args.width, activation="relu", name="hidden"),
+            keras.layers.Dense(width, activation="relu", name="hidden"),
             keras.layers.Dense(10, name="scores"),
         ],
         name="digits",
     )
+
+
+def main() -> None:
+    args = parse_arguments()
+    digits = np.load(Path(os.environ["SM_CHANNEL_TRAINING"]) / "digits.npz")
+    images, labels = digits["images"], digits["labels"]
+    held_out = len(images) // 5
+
+    model = build_model(args.width)
     model.compile(
         optimizer=keras.optimizers.Adam(args.learning_rate),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),

@@ -1,6 +1,5 @@
 """Trains a classifier of handwritten digits in a loop of its own, and shows each step of it to a hook."""
 
-import argparse
 import json
 import os
 from pathlib import Path
@@ -8,30 +7,18 @@ from pathlib import Path
 import keras
 import numpy as np
 import tensorflow as tf
+from train import build_model, parse_arguments
 
 import smdebug.tensorflow as smd
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--width", type=int, default=64)
-    parser.add_argument("--learning-rate", type=float, default=0.01)
-    args = parser.parse_args()
-
-    keras.utils.set_random_seed(0)
+    args = parse_arguments()
     digits = np.load(Path(os.environ["SM_CHANNEL_TRAINING"]) / "digits.npz")
     images, labels = digits["images"], digits["labels"]
     held_out = len(images) // 5
 
-    model = keras.Sequential(
-        [
-            keras.Input((64,)),  # 8 x 8 pixels
-            keras.layers.Dense(args.width, activation="relu", name="hidden"),
-            keras.layers.Dense(10, name="scores"),
-        ],
-        name="digits",
-    )
+    model = build_model(args.width)
     # Configured by the training job's DebugHookConfig.
     hook = smd.KerasHook.create_from_json_file()
     hook.register_model(model)
