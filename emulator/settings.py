@@ -6,16 +6,24 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from emulator.exceptions import StartupError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _REGION = re.compile(r"[a-z]{2,3}(-[a-z]+)+-\d")
 RuntimeChoice = Literal["auto", "docker", "process"]
 RUNTIME_CHOICES: tuple[RuntimeChoice, ...] = ("auto", "docker", "process")
+# By the setting that a variable is for: what reads its text, whether the value fits, and what would.
+_VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str]] = {
+    "port": (int, range(65536).__contains__, "give a whole number from 0 to 65535"),
+    "runtime": (str, RUNTIME_CHOICES.__contains__, f"use one of {', '.join(RUNTIME_CHOICES)}"),
+    "region": (str, _REGION.fullmatch, "give a region of AWS, such as eu-west-1"),
+    "stop_grace_seconds": (float, lambda seconds: 0 <= seconds <= 86_400, "give a number from 0 to 86400"),
+    "moto_api": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
+}
 
 
 def default_state_dir(environment: Mapping[str, str]) -> Path:
@@ -70,49 +78,14 @@ def settings_from_environment(environment: Mapping[str, str] | None = None) -> S
         StartupError: a value that cannot be used; the text names the variable, the value and what fits.
     """
     env = os.environ if environment is None else environment
-    runtime = env.get("SMDEBUG_EMULATOR_RUNTIME", "auto")
-    if runtime not in RUNTIME_CHOICES:
-        raise StartupError(f"SMDEBUG_EMULATOR_RUNTIME is {runtime!r}: use one of {', '.join(RUNTIME_CHOICES)}.")
-    state_dir = env.get("SMDEBUG_EMULATOR_STATE_DIR")
-    return Settings(
-        port=_read_port(env),
-        runtime=runtime,
-        state_dir=Path(state_dir) if state_dir else default_state_dir(env),
-        region=_read_region(env),
-        stop_grace_seconds=_read_number(env, "SMDEBUG_EMULATOR_STOP_GRACE_SECONDS", 120.0),
-        moto_api=_read_switch(env, "SMDEBUG_EMULATOR_MOTO_API"),
-    )
-
-
-def _read_port(env: Mapping[str, str]) -> int:
-    number = _read_number(env, "SMDEBUG_EMULATOR_PORT", 4580.0, upper=65535)
-    if not number.is_integer():
-        raise StartupError(f"SMDEBUG_EMULATOR_PORT is '{number:g}': give a whole number from 0 to 65535.")
-    return int(number)
-
-
-def _read_region(env: Mapping[str, str]) -> str:
-    region = env.get("SMDEBUG_EMULATOR_REGION", "us-east-1")
-    if not _REGION.fullmatch(region):
-        raise StartupError(f"SMDEBUG_EMULATOR_REGION is {region!r}: give a region of AWS, such as eu-west-1.")
-    return region
-
-
-def _read_switch(env: Mapping[str, str], name: str) -> bool:
-    text = env.get(name, "0")
-    if text not in ("0", "1"):
-        raise StartupError(f"{name} is {text!r}: use 0 or 1.")
-    return text == "1"
-
-
-def _read_number(env: Mapping[str, str], name: str, default: float, *, upper: float = 86_400) -> float:
-    text = env.get(name)
-    if text is None:
-        return default
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= upper:
-        raise StartupError(f"{name} is {text!r}: give a number from 0 to {upper:g}.")
-    return number
+    given: dict[str, Any] = {"state_dir": env.get("SMDEBUG_EMULATOR_STATE_DIR") or default_state_dir(env)}
+    for member, (parse, fits, wanted) in _VARIABLES.items():
+        name = f"SMDEBUG_EMULATOR_{member.upper()}"
+        if (text := env.get(name)) is not None:
+            try:
+                given[member] = parse(text)
+            except ValueError:
+                given[member] = None
+            if given[member] is None or not fits(given[member]):
+                raise StartupError(f"{name} is {text!r}: {wanted}.")
+    return Settings(**given)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 import boto3
-from botocore.exceptions import ClientError
+from botocore.loaders import Loader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,21 +49,7 @@ def build_variables(endpoint_url: str, region: str, models: Path, environment: M
 
 
 def build_sts_rule_set(endpoint_url: str) -> dict[str, Any]:
-    """Endpoint rules for STS, in the format of botocore's own ``endpoint-rule-set-1.json``."""
-    parameters = {
-        "Region": {"builtIn": "AWS::Region", "required": False, "type": "String"},
-        "Endpoint": {"builtIn": "SDK::Endpoint", "required": False, "type": "String"},
-        "UseDualStack": {"builtIn": "AWS::UseDualStack", "required": True, "default": False, "type": "Boolean"},
-        "UseFIPS": {"builtIn": "AWS::UseFIPS", "required": True, "default": False, "type": "Boolean"},
-        "UseGlobalEndpoint": {
-            "builtIn": "AWS::STS::UseGlobalEndpoint",
-            "required": True,
-            "default": False,
-            "type": "Boolean",
-        },
-    }
-    for parameter in parameters.values():
-        parameter["documentation"] = "See botocore's own rule set for this service."
+    """Endpoint rules for STS: botocore's own rule set with other rules, which read the same parameters."""
     endpoint_is_set = {"fn": "isSet", "argv": [{"ref": "Endpoint"}]}
     emulator = {"url": endpoint_url, "properties": {}, "headers": {}}
     aws_addresses = (
@@ -87,7 +73,7 @@ def build_sts_rule_set(endpoint_url: str) -> dict[str, Any]:
     as_named = {"url": {"ref": "Endpoint"}, "properties": {}, "headers": {}}
     rules.append({"conditions": [endpoint_is_set], "endpoint": as_named, "type": "endpoint"})
     rules.append({"conditions": [], "endpoint": emulator, "type": "endpoint"})
-    return {"version": "1.0", "parameters": parameters, "rules": rules}
+    return {**Loader().load_service_model("sts", "endpoint-rule-set-1"), "rules": rules}
 
 
 def write_sts_rule_set(models: Path, endpoint_url: str) -> None:
@@ -144,9 +130,7 @@ def assume_role(endpoint_url: str, region: str, role_name: str) -> dict[str, str
     }
     try:
         role = iam.create_role(RoleName=role_name, AssumeRolePolicyDocument=json.dumps(trust))["Role"]
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "EntityAlreadyExists":
-            raise
+    except iam.exceptions.EntityAlreadyExistsException:
         role = iam.get_role(RoleName=role_name)["Role"]
     given = session.client("sts").assume_role(RoleArn=role["Arn"], RoleSessionName="SageMaker")["Credentials"]
     return {

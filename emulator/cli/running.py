@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -47,18 +48,9 @@ def build_client_factory(endpoint_url: str, region: str) -> ClientFactory:
     """Return a function that makes a boto3 client of the emulator for a service's name."""
     import boto3
 
-    credentials = Settings().container_credentials
-    session = boto3.Session(
-        aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
-        region_name=region,
-    )
-    make: Any = session.client
-
-    def client(service_name: str) -> Any:
-        return make(service_name, endpoint_url=endpoint_url)
-
-    return client
+    key = Settings().container_credentials
+    session: Any = boto3.Session(key["AWS_ACCESS_KEY_ID"], key["AWS_SECRET_ACCESS_KEY"], region_name=region)
+    return partial(session.client, endpoint_url=endpoint_url)
 
 
 def fail(text: str) -> NoReturn:

@@ -10,7 +10,7 @@ import sys
 import threading
 from dataclasses import replace
 from http.client import HTTPConnection, HTTPException
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -23,8 +23,6 @@ from emulator.state_folder import RunningEmulator, wait_until_free
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from emulator.settings import RuntimeChoice
-    from emulator.stop_handler.deployment import ClientFactory
 
 _STOP_SECONDS = 180.0
 
@@ -51,13 +49,9 @@ def start(port: int | None, runtime: str | None, state_dir: Path | None, *, moto
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for package in ("emulator", "container_runtime"):
         logging.getLogger(package).setLevel(logging.INFO)
-    settings = read_settings(state_dir)
-    if port is not None:
-        settings = replace(settings, port=port)
-    if runtime is not None:
-        settings = replace(settings, runtime=cast("RuntimeChoice", runtime))
-    if moto_api:
-        settings = replace(settings, moto_api=True)
+    options: dict[str, Any] = {"port": port, "runtime": runtime, "moto_api": moto_api or None}
+    given = {name: option for name, option in options.items() if option is not None}
+    settings = replace(read_settings(state_dir), **given)
     _warn_of_original()
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -116,7 +110,9 @@ def status(state_dir: Path | None, *, as_json: bool) -> None:
     settings = read_settings(state_dir)
     record = find_running(settings)
     emulator = _ask_health(record)
-    jobs = _list_jobs(build_client_factory(record.endpoint_url, record.region))
+    sagemaker = build_client_factory(record.endpoint_url, record.region)("sagemaker")
+    latest = sagemaker.list_training_jobs(SortBy="CreationTime", SortOrder="Descending", MaxResults=20)
+    jobs = latest["TrainingJobSummaries"]
     if as_json:
         click.echo(json.dumps({"emulator": emulator, "trainingJobs": jobs}, default=str))
     else:
@@ -134,12 +130,6 @@ def _ask_health(record: RunningEmulator) -> dict[str, Any]:
     finally:
         connection.close()
     return health
-
-
-def _list_jobs(client: ClientFactory) -> list[dict[str, Any]]:
-    answer = client("sagemaker").list_training_jobs(SortBy="CreationTime", SortOrder="Descending", MaxResults=20)
-    summaries: list[dict[str, Any]] = answer["TrainingJobSummaries"]
-    return summaries
 
 
 def _print_status(emulator: dict[str, Any], jobs: list[dict[str, Any]]) -> None:

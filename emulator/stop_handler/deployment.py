@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
-
-from botocore.exceptions import ClientError
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,11 +37,8 @@ _PERMISSIONS = {
 }
 
 
-class ClientFactory(Protocol):
-    """Makes clients of one account and region; ``boto3.Session(...).client`` with an endpoint is one."""
-
-    def __call__(self, service_name: str) -> Any:
-        """Make a client of ``iam``, ``lambda`` or ``events``."""
+ClientFactory = Callable[[str], Any]
+"""Makes a client of ``iam``, ``lambda`` or ``events``; ``boto3.Session(...).client`` with an endpoint is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +93,7 @@ def _put_role(iam: Any, name: str) -> str:
     arn: str
     try:
         arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(_TRUST))["Role"]["Arn"]
-    except ClientError as error:
-        if _code(error) != "EntityAlreadyExists":
-            raise
+    except iam.exceptions.EntityAlreadyExistsException:
         arn = iam.get_role(RoleName=name)["Role"]["Arn"]
     iam.put_role_policy(RoleName=name, PolicyName="stop-training", PolicyDocument=json.dumps(_PERMISSIONS))
     return arn
@@ -118,9 +112,8 @@ def _put_function(functions: Any, name: str, role_arn: str, environment: dict[st
     try:
         created = functions.create_function(FunctionName=name, Code={"ZipFile": code}, **configuration)
         return str(created["FunctionArn"])
-    except ClientError as error:
-        if _code(error) != "ResourceConflictException":
-            raise
+    except functions.exceptions.ResourceConflictException:
+        pass
     functions.update_function_code(FunctionName=name, ZipFile=code)
     functions.get_waiter("function_updated_v2").wait(FunctionName=name)
     return str(functions.update_function_configuration(FunctionName=name, **configuration)["FunctionArn"])
@@ -143,27 +136,16 @@ def _put_rule(events: Any, name: str, function_arn: str, job_name_prefix: str) -
 
 
 def _put_permission(functions: Any, name: str, rule_arn: str) -> None:
-    if _has_permission(functions, name):
-        return
-    functions.add_permission(
-        FunctionName=name,
-        StatementId=_STATEMENT_ID,
-        Action="lambda:InvokeFunction",
-        Principal="events.amazonaws.com",
-        SourceArn=rule_arn,
-    )
-
-
-def _has_permission(functions: Any, name: str) -> bool:
-    """Whether an earlier deployment gave it. Asked first because not every Lambda refuses a second statement."""
+    # Asked first whether an earlier deployment gave it, because not every Lambda refuses a second statement.
     try:
         policy = json.loads(functions.get_policy(FunctionName=name)["Policy"])
-    except ClientError as error:
-        if _code(error) != "ResourceNotFoundException":
-            raise
-        return False
-    return any(statement.get("Sid") == _STATEMENT_ID for statement in policy["Statement"])
-
-
-def _code(error: ClientError) -> str:
-    return str(error.response["Error"]["Code"])
+    except functions.exceptions.ResourceNotFoundException:
+        policy = {"Statement": []}
+    if not any(statement.get("Sid") == _STATEMENT_ID for statement in policy["Statement"]):
+        functions.add_permission(
+            FunctionName=name,
+            StatementId=_STATEMENT_ID,
+            Action="lambda:InvokeFunction",
+            Principal="events.amazonaws.com",
+            SourceArn=rule_arn,
+        )

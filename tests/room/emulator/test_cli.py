@@ -216,7 +216,7 @@ def test_a_variable_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("SMDEBUG_EMULATOR_PORT", "many")
     result = CliRunner().invoke(main, ["env"])
     assert result.exit_code == 1
-    assert result.output == "SMDEBUG_EMULATOR_PORT is 'many': give a number from 0 to 65535.\n"
+    assert result.output == "SMDEBUG_EMULATOR_PORT is 'many': give a whole number from 0 to 65535.\n"
 
 
 def test_help_teaches() -> None:
