@@ -105,6 +105,19 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What a container has taken of the machine.
+
+    Attributes:
+        cpu_seconds: processor time of all its processes since its start.
+        memory_bytes: what they hold now, pages that several of them share counted once, files' cache left out.
+    """
+
+    cpu_seconds: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LogLine:
     """One line a container printed.
 
@@ -188,6 +201,13 @@ class ContainerRuntime(Protocol):
 
     def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
         """Wait until it has ended; None when ``timeout`` seconds passed first. May be asked again and again.
+
+        Raises:
+            ContainerNotFoundError, EngineUnavailableError.
+        """
+
+    def read_usage(self, container_id: str) -> Usage | None:
+        """Measure it now; None when it has ended.
 
         Raises:
             ContainerNotFoundError, EngineUnavailableError.

@@ -68,6 +68,9 @@ class Emulator:
             from emulator.moto_services.s3_backend import open_s3
 
             closers.callback(open_s3(settings.state_dir / "s3").close)
+            from emulator.moto_services.sagemaker_metrics import count_missing_steps
+
+            closers.enter_context(count_missing_steps())
             moto = MotoApplication()
             moto.preload()
             rooms.moto.set_result(moto)
@@ -114,6 +117,7 @@ class Emulator:
             # Jobs run, those of the last run included.
             from emulator.gateway.sagemaker import SageMaker
             from emulator.jobs import Jobs
+            from emulator.moto_services.cloudwatch import Metrics
             from emulator.moto_services.logs import LogGroups
             from emulator.moto_services.s3 import ObjectStore
 
@@ -123,6 +127,7 @@ class Emulator:
                 publisher,
                 partial(ObjectStore, settings.account_id),
                 partial(LogGroups, settings.account_id),
+                partial(Metrics, settings.account_id),
                 settings,
                 endpoint_url,
             )

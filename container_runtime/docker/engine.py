@@ -36,6 +36,7 @@ from container_runtime.runtime import (
     ContainerStartError,
     EngineUnavailableError,
     Exit,
+    Usage,
 )
 
 if TYPE_CHECKING:
@@ -133,6 +134,17 @@ class DockerEngine:
             state = self._api.inspect_container(container_id)["State"]
         code = int(state["ExitCode"])
         return Exit(code=code, out_of_memory=bool(state["OOMKilled"]) and code != 0)
+
+    def read_usage(self, container_id: str) -> Usage | None:
+        """See ``ContainerRuntime``."""
+        with translated(f"measure container {container_id}"):
+            stats = self._api.stats(container_id, stream=False, one_shot=True)
+        memory = stats["memory_stats"]
+        if "usage" not in memory:
+            return None  # the engine has no numbers of a container that does not run
+        # By the version of the kernel's control groups.
+        cache = memory["stats"].get("inactive_file", memory["stats"].get("total_inactive_file", 0))
+        return Usage(stats["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9, memory["usage"] - cache)
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
         """See ``ContainerRuntime``."""

@@ -32,6 +32,7 @@ from container_runtime.process.supervised import (
     has_started,
     is_running,
     kill_leftovers,
+    measure_usage,
     parse_log_record,
     read_exit,
     read_json,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from container_runtime.images.catalogue import ImageDefinition
-    from container_runtime.runtime import FoundNetwork, Network
+    from container_runtime.runtime import FoundNetwork, Network, Usage
     from container_runtime.spec import ContainerSpec, Mount
 
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -165,6 +166,10 @@ class LocalProcesses:
                 return None
         kill_leftovers(folder)
         return read_exit(folder)
+
+    def read_usage(self, container_id: str) -> Usage | None:
+        """See ``ContainerRuntime``."""
+        return measure_usage(self._folder_of(container_id))
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
         """See ``ContainerRuntime``."""

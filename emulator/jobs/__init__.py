@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from container_runtime.runtime import ContainerRuntime
     from emulator.events.publisher import Publisher
     from emulator.jobs.records.store import JobStore
+    from emulator.moto_services.cloudwatch import Metrics
     from emulator.moto_services.logs import LogGroups
     from emulator.moto_services.s3 import ObjectStore
     from emulator.settings import Settings
@@ -58,6 +59,7 @@ class Jobs:
         publisher: Publisher,
         object_store_for: Callable[[str], ObjectStore],
         log_groups_for: Callable[[str], LogGroups],
+        metrics_for: Callable[[str], Metrics],
         settings: Settings,
         endpoint_url: str,
         rule_stop_grace_seconds: float = STOP_GRACE_SECONDS,
@@ -70,6 +72,7 @@ class Jobs:
             publisher: gets every event.
             object_store_for: S3 by region.
             log_groups_for: CloudWatch Logs by region.
+            metrics_for: CloudWatch's metrics by region.
             settings: account, folders, times.
             endpoint_url: where containers reach the emulator.
             rule_stop_grace_seconds: what rules get to judge the steps saved by a training that was stopped.
@@ -85,6 +88,7 @@ class Jobs:
             runtime,
             object_store_for,
             self._log_writer,
+            metrics_for,
             settings,
             endpoint_url,
             rule_stop_grace_seconds,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # The services that this process touches beside HTTP. The others stay as concurrent as moto has them: a long poll of
 # SQS must not hold up the next SendMessage.
-_LOCKED_SERVICES = frozenset({"logs", "events", "awslambda"})
+_LOCKED_SERVICES = frozenset({"cloudwatch", "logs", "events", "awslambda"})
 
 
 class MotoApplication:

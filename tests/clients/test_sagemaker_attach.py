@@ -23,8 +23,10 @@ CLASSES = ("Estimator", "PyTorch")
 
 SCRIPT = """
 import json, sys
+from sagemaker.analytics import TrainingJobAnalytics
 from sagemaker.debugger import DebuggerHookConfig, ProfilerRule, Rule, rule_configs
 from sagemaker.estimator import Estimator
+from sagemaker.experiments.run import Run
 from sagemaker.pytorch import PyTorch
 from sagemaker.session import Session
 
@@ -47,6 +49,7 @@ def fit(name, hyperparameters):
             Rule.sagemaker(rule_configs.loss_not_decreasing(), rule_parameters={"collection_names": "losses"}),
             ProfilerRule.sagemaker(rule_configs.ProfilerReport(), name="Report"),
         ],
+        metric_definitions=[{"Name": "train:loss", "Regex": "train_loss=(.*?);"}],
         tags=[{"Key": "team", "Value": "digits"}],
     ).fit({"training": f"s3://{bucket}/data/"}, job_name=name, wait=False)
     return name
@@ -99,6 +102,21 @@ for kind in (Estimator, PyTorch):
 wait_until_ended(Session(), ended)
 for kind in (Estimator, PyTorch):
     attach(kind, ended, stop=False)
+
+analytics = TrainingJobAnalytics(ended).dataframe()
+with Run(experiment_name=prefix, run_name="run", sagemaker_session=Session()) as run:
+    run.log_metric("f1", 0.5, step=3)
+    run.log_metric("f1", 0.75)
+sagemaker = Session().sagemaker_client
+component = sagemaker.describe_trial_component(TrialComponentName=run._trial_component.trial_component_name)
+metrics = {
+    "columns": list(analytics.columns),
+    "names": sorted(set(analytics["metric_name"])),
+    "values": list(analytics["value"]),
+    "final": [each["MetricName"] for each in Session().describe_training_job(ended)["FinalMetricDataList"]],
+    "run": [[each["MetricName"], each["Last"], each["Count"]] for each in component["Metrics"]],
+}
+print("METRICS", json.dumps(metrics))
 """
 
 
@@ -118,7 +136,10 @@ def attached(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory
     assert done.returncode == 0, done.stdout + done.stderr + emulator.log_text()
     lines = [line.removeprefix("FOUND ") for line in done.stdout.splitlines() if line.startswith("FOUND ")]
     found = [json.loads(line) for line in lines]
-    return {(each["class"], "ended" if each["job"].endswith("-ended") else "running"): each for each in found}
+    metrics = next(line.removeprefix("METRICS ") for line in done.stdout.splitlines() if line.startswith("METRICS "))
+    return {("metrics", ""): json.loads(metrics)} | {
+        (each["class"], "ended" if each["job"].endswith("-ended") else "running"): each for each in found
+    }
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -142,3 +163,12 @@ def test_an_attached_estimator_is_the_job(
     if state == "ended":
         prefix = f"tensors/{found['job']}/debug-output/"
         assert emulator.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=prefix)["KeyCount"] > 0
+
+
+def test_metrics_of_the_log_and_of_a_run_are_read_by_the_sdk(attached: dict[tuple[str, str], Any]) -> None:
+    metrics = attached["metrics", ""]
+    assert metrics["columns"] == ["timestamp", "metric_name", "value"]
+    assert metrics["names"] == ["train:loss"]
+    assert all(0 < value < 10 for value in metrics["values"])
+    assert metrics["final"] == ["train:loss"]
+    assert metrics["run"] == [["f1", 0.75, 2]], "the second has no step of its own and counts on"

@@ -166,6 +166,32 @@ for worker in workers:
     assert run(runtime, python(source, memory_bytes=400 * MEBIBYTE))[0] == Exit(0)
 
 
+def test_usage_of_a_running_container(runtime: ContainerRuntime, shared: Mount) -> None:
+    source = f"""
+import os, pathlib, time
+block = bytearray(b"x") * (100 << 20)
+pid = os.fork()
+if pid == 0:
+    while time.process_time() < 1:
+        pass
+    os._exit(0)
+os.waitpid(pid, 0)
+pathlib.Path({in_container(runtime, shared, "worked")}).touch()
+time.sleep(600)
+"""
+    container = runtime.start(python(source, mounts=(shared,)))
+    wait_until((shared.source / "worked").exists)
+    usage = runtime.read_usage(container)
+    assert usage is not None
+    assert 1 <= usage.cpu_seconds < 60, "the processes that have ended count"
+    assert 100 * MEBIBYTE <= usage.memory_bytes < 180 * MEBIBYTE
+    runtime.stop(container, 0.0)
+    assert runtime.read_usage(container) is None
+    runtime.remove(container)
+    with pytest.raises(ContainerNotFoundError):
+        runtime.read_usage(container)
+
+
 # Logs
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from emulator.jobs.records.ledger import Ledger
     from emulator.jobs.runs.logs import LogWriter
     from emulator.jobs.runs.threads import RunThreads
+    from emulator.moto_services.cloudwatch import Metrics
     from emulator.moto_services.s3 import ObjectStore
     from emulator.settings import Settings
 
@@ -26,6 +27,7 @@ class Collaborators:
         runtime: the container back end.
         object_store_for: S3 of a region.
         log_writer: CloudWatch Logs.
+        metrics_for: CloudWatch's metrics of a region.
         settings: the emulator's.
         endpoint_url: where a container reaches the emulator.
         rule_stop_grace_seconds: what rules get to judge the steps saved by a training that was stopped.
@@ -36,6 +38,7 @@ class Collaborators:
     runtime: ContainerRuntime
     object_store_for: Callable[[str], ObjectStore]
     log_writer: LogWriter
+    metrics_for: Callable[[str], Metrics]
     settings: Settings
     endpoint_url: str
     rule_stop_grace_seconds: float

@@ -1,4 +1,4 @@
-"""One container of a job: its log, its end, and the ways to bring that about."""
+"""One container of a job: its log, its measures, its end, and the ways to bring that about."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from container_runtime.runtime import ContainerRuntime, Exit, LogLine
+    from emulator.jobs.runs.host_agent import HostAgent
 
 logger = logging.getLogger(__name__)
 
@@ -33,12 +34,14 @@ class JobContainer:
         job_name: str,
         on_line: Callable[[LogLine], None],
         on_exit: Callable[[], None] = lambda: None,
+        agent: HostAgent | None = None,
     ) -> None:
         self._runtime = runtime
         self._id = container_id
         self._job_name = job_name
         self._follower = LogFollower(runtime, container_id, on_line, f"log-{job_name}")
         self._on_exit = on_exit
+        self._agent = agent
         self._exited = Event()
         self._exit: Exit | None = None
         self._error: Exception | None = None
@@ -47,8 +50,10 @@ class JobContainer:
         self._threads = [Thread(target=self._wait_for_exit, name=f"wait-{job_name}")]
 
     def follow(self) -> None:
-        """Begin to read its log and to wait for its end."""
+        """Begin to read its log, to measure it and to wait for its end."""
         self._follower.start()
+        if self._agent is not None:
+            self._agent.start(self._runtime, self._id)
         self._threads[0].start()
 
     @property
@@ -69,8 +74,10 @@ class JobContainer:
         return self._exit
 
     def read_to_end(self) -> list[str]:
-        """Wait until its whole log was read; returns the last lines. Only after its end."""
+        """Wait until its whole log and its metrics were read; returns the last lines. Only after its end."""
         self._follower.join()
+        if self._agent is not None:
+            self._agent.finish()
         return self._follower.last_lines
 
     def ask_stop(self, grace_seconds: float) -> None:
@@ -91,7 +98,7 @@ class JobContainer:
         for thread in threads:
             if thread.ident is not None:
                 thread.join()
-        self._follower.join()
+        self.read_to_end()
         remove_container(self._runtime, self._id)
 
     def _wait_for_exit(self) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import ContainerRuntime, Exit, LogLine
     from container_runtime.spec import ContainerSpec
+    from emulator.jobs.runs.host_agent import HostAgent
     from emulator.jobs.staging.hosts import Host
 
 # What the others get between SIGTERM and SIGKILL once one host has failed: enough to flush files.
@@ -62,8 +63,13 @@ class HostContainers:
         """Start the container of ``host``; see ``ContainerRuntime.start`` for what it raises."""
         self._ids[host.name] = self._runtime.start(spec)
 
-    def follow(self, hosts: Sequence[Host], on_line: Callable[[Host, LogLine], None]) -> None:
-        """Begin to read the logs and to wait for the ends of all containers, each started before."""
+    def follow(
+        self,
+        hosts: Sequence[Host],
+        on_line: Callable[[Host, LogLine], None],
+        build_agent: Callable[[Host], HostAgent] | None = None,
+    ) -> None:
+        """Begin to read the logs, to measure and to wait for the ends of all containers, each started before."""
         for host in hosts:
             self._containers[host] = JobContainer(
                 self._runtime,
@@ -71,6 +77,7 @@ class HostContainers:
                 f"{self._job_name}-{host.name}",
                 partial(on_line, host),
                 on_exit=partial(self._ended.put, host),
+                agent=build_agent and build_agent(host),
             )
         for container in self._containers.values():
             container.follow()

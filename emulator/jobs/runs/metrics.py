@@ -1,4 +1,4 @@
-"""MetricDefinitions: regular expressions over a job's log, the last value of each."""
+"""A job's metrics: those that MetricDefinitions find in its log, and the last value of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.records.training_job import FinalMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from container_runtime.runtime import LogLine
 
@@ -24,16 +24,19 @@ _TIMEOUT_SECONDS = 0.05
 
 
 class MetricReader:
-    """Finds metrics in lines of text. Thread safe."""
+    """Finds metrics in lines of text, and keeps the last values. Thread safe."""
 
-    def __init__(self, definitions: Sequence[Mapping[str, Any]]) -> None:
-        """Compile ``AlgorithmSpecification.MetricDefinitions``.
+    def __init__(
+        self, definitions: Sequence[Mapping[str, Any]], publish: Callable[[FinalMetric], None] | None = None
+    ) -> None:
+        """Compile ``AlgorithmSpecification.MetricDefinitions``; ``publish`` gets every value that is found.
 
         Raises:
             RequestFailure: a regular expression that is none.
         """
         self._patterns: dict[str, Any] = {each["Name"]: _compile(each["Name"], each["Regex"]) for each in definitions}
         self._found: dict[str, FinalMetric] = {}
+        self._publish = publish
         self._lock = Lock()
 
     def read(self, line: LogLine) -> None:
@@ -47,8 +50,11 @@ class MetricReader:
                 continue
             value = _read_number(found)
             if value is not None:
+                metric = FinalMetric(name, value, line.timestamp_ms)
                 with self._lock:
-                    self._found[name] = FinalMetric(name, value, line.timestamp_ms)
+                    self._found[name] = metric
+                if self._publish is not None:
+                    self._publish(metric)
 
     @property
     def final_metrics(self) -> tuple[FinalMetric, ...]:

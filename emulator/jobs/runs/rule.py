@@ -7,6 +7,7 @@ import logging
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, cast
 
@@ -16,6 +17,7 @@ from emulator.exceptions import ObjectStoreError
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.records.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
 from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL, JobContainer, remove_container
+from emulator.jobs.runs.host_agent import HostAgent, MeasuredHost
 from emulator.jobs.runs.logs import PROCESSING_GROUP, build_stream_name
 from emulator.jobs.staging.instance_types import find_memory_bytes
 from emulator.jobs.staging.job_files import JobFolder, describe_refused
@@ -175,7 +177,13 @@ class RuleRun:
         assert self._container_id is not None
         if self._evaluation.start_ms is None:
             self._change(RuleEvaluation.start)
-        container = JobContainer(self._with.runtime, self._container_id, self.name, self._write_line)
+        configuration = self._evaluation.configuration
+        measured = MeasuredHost(
+            f"{self.name}/{_HOST}", self._files, configuration.get("InstanceType"), configuration.get("VolumeSizeInGB")
+        )
+        publish = partial(self._with.metrics_for(self._evaluation.region).put, PROCESSING_GROUP)
+        agent = HostAgent(measured, publish)
+        container = JobContainer(self._with.runtime, self._container_id, self.name, self._write_line, agent=agent)
         with self._lock:
             self._container = container
             container.follow()

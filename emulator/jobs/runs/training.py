@@ -22,6 +22,7 @@ from emulator.jobs.records.failures import ContainerFailure, RequestFailure, Sto
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import TrainingJob
 from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
+from emulator.jobs.runs.host_agent import HostAgent, MeasuredHost
 from emulator.jobs.runs.host_containers import HostContainers
 from emulator.jobs.runs.logs import TRAINING_GROUP, build_stream_name
 from emulator.jobs.runs.metrics import MetricReader
@@ -31,6 +32,7 @@ from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_memory_bytes
 from emulator.jobs.staging.job_files import RefusedError, describe_refused
 from emulator.jobs.staging.opt_ml import (
+    METRICS,
     OptMl,
     build_environment,
     find_work_folder,
@@ -43,11 +45,12 @@ from emulator.jobs.uploads.artifacts import read_failure, upload_model, upload_o
 from emulator.jobs.uploads.checkpoints import restore_checkpoints
 from emulator.jobs.uploads.folder import UploadError
 from emulator.jobs.uploads.live import LiveUploads
+from emulator.moto_services.cloudwatch import Datum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from emulator.jobs.records.training_job import SecondaryStatus
+    from emulator.jobs.records.training_job import FinalMetric, SecondaryStatus
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.host_containers import HostExit
     from emulator.jobs.staging.hosts import Host
@@ -166,7 +169,8 @@ class TrainingRun:
 
     def _locate(self) -> None:
         self._opt_mls = {host: locate_opt_ml(self._folder / host.name, self._job.request) for host in self._hosts}
-        self._metrics = MetricReader(self._job.request["AlgorithmSpecification"].get("MetricDefinitions") or ())
+        definitions = self._job.request["AlgorithmSpecification"].get("MetricDefinitions") or ()
+        self._metrics = MetricReader(definitions, self._publish_metric)
 
     def _connect_hosts(self) -> None:
         """One host needs no network of its own, and an engine has address ranges for some thirty networks only."""
@@ -234,13 +238,23 @@ class TrainingRun:
         if self._taken_up:
             self._locate()
         with self._lock:
-            self._containers.follow(self._hosts, self._read_line)
+            self._containers.follow(self._hosts, self._read_line, self._build_agent)
             self._following = True
             if self._stop_grace is not None:
                 self._containers.ask_stop(self._stop_grace)
         if self._uploads is None:
             self._uploads = self._build_uploads()
         self._uploads.start()
+
+    def _build_agent(self, host: Host) -> HostAgent:
+        volume_gb = self._job.request["ResourceConfig"].get("VolumeSizeInGB")
+        measured = MeasuredHost(f"{self.name}/{host.name}", self._opt_mls[host].files, host.instance_type, volume_gb)
+        publish = partial(self._with.metrics_for(self._job.region).put, TRAINING_GROUP)
+        return HostAgent(measured, publish, self._publish_metric, METRICS)
+
+    def _publish_metric(self, metric: FinalMetric) -> None:
+        datum = Datum(metric.name, metric.value, metric.timestamp_ms, {"TrainingJobName": self.name})
+        self._with.metrics_for(self._job.region).put(TRAINING_GROUP, [datum])
 
     def _build_uploads(self) -> LiveUploads:
         poll_seconds = self._with.settings.tensor_poll_seconds
@@ -320,7 +334,8 @@ class TrainingRun:
             logger.warning("Tensors of the failed training job %s: %s", self.name, error)
             self._keep_folder = True
         self._log_refusals()
-        self._change(lambda job, now_ms: job.fail(now_ms, failure_reason))
+        metrics = self._metrics.final_metrics
+        self._change(lambda job, now_ms: replace(job.fail(now_ms, failure_reason), final_metrics=metrics))
 
     def _log_refusals(self) -> None:
         """Say what was not read, before a client sees that the job has ended."""

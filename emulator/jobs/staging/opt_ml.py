@@ -29,6 +29,7 @@ TARGET = "/opt/ml"
 TENSORS = "output/tensors"
 TENSORBOARD = "output/tensorboard"
 CHECKPOINTS = "checkpoints"
+METRICS = "output/metrics/sagemaker"
 _CONFIGURATION = "input/config"
 _FOLDERS = (
     _CONFIGURATION,
@@ -37,7 +38,7 @@ _FOLDERS = (
     "output/data",
     TENSORS,
     TENSORBOARD,
-    "output/metrics/sagemaker",
+    METRICS,
     CHECKPOINTS,
     "code",
 )
@@ -205,6 +206,7 @@ def build_environment(
         "TRAINING_JOB_NAME": job.name,
         "TRAINING_JOB_ARN": job.arn,
         **build_aws_environment(job.region, settings, endpoint_url, job.request.get("Environment")),
+        "SAGEMAKER_METRICS_DIRECTORY": path_in_container(opt_ml.mount, METRICS),
         "SMDEBUG_CONFIG_FILE_PATH": configuration("debughookconfig.json"),
         "TENSORBOARD_CONFIG_FILE_PATH": configuration("tensorboardoutputconfig.json"),
         "CHECKPOINT_CONFIG_FILE_PATH": configuration("checkpointconfig.json"),

@@ -8,6 +8,7 @@ import threading
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
 from emulator.jobs import Jobs
 from emulator.jobs.records.store import JobStore
+from emulator.moto_services.cloudwatch import Metrics
 from emulator.moto_services.logs import LogGroups
 from emulator.moto_services.s3 import ObjectStore
 from emulator.settings import Settings
@@ -132,6 +134,19 @@ class Room:
         streams = logs_backends[ACCOUNT][REGION].groups[group].streams
         return [event.message for name, stream in streams.items() if name.startswith(job) for event in stream.events]
 
+    def metric(
+        self, name: str, dimensions: dict[str, str], namespace: str = "/aws/sagemaker/TrainingJobs"
+    ) -> list[float]:
+        """The values of a metric, in the order in which they came."""
+        from moto.cloudwatch.models import cloudwatch_backends
+
+        return [
+            datum.value
+            for datum in list(cloudwatch_backends[ACCOUNT][REGION].metric_data)
+            if (datum.namespace, datum.name) == (namespace, name)
+            and {each.name: each.value for each in datum.dimensions} == dimensions
+        ]
+
 
 _PRELUDE = "import os, pathlib, signal, sys, time, json\nml = pathlib.Path(os.environ['SAGEMAKER_BASE_DIR'])\n"
 
@@ -161,6 +176,7 @@ def open_room(
         publisher,
         lambda _region: s3,
         lambda _region: logs,
+        partial(Metrics, ACCOUNT),
         chosen,
         "http://127.0.0.1:1",
         rule_stop_grace_seconds=0.3,
@@ -175,9 +191,11 @@ def open_room(
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[Room]:
+    from moto.cloudwatch.models import cloudwatch_backends
     from moto.logs.models import logs_backends
 
     logs_backends[ACCOUNT][REGION].groups.clear()
+    cloudwatch_backends[ACCOUNT][REGION].reset()
     before = set(threading.enumerate())
     with open_room(tmp_path) as opened:
         yield opened

@@ -261,7 +261,8 @@ def test_stopping_a_processing_job_leaves_the_training_alone(room: Room) -> None
     request = room.request(script=script, DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("R", "wait")])
     room.jobs.create_training_job(REGION, request)
     (job,), _ = room.jobs.list_processing_jobs(REGION, {})
-    wait_until(lambda: room.jobs.get_processing_job(REGION, job.name).start_ms is not None)
+    host = {"Host": f"{job.name}/algo-1"}
+    wait_until(lambda: room.metric("MemoryUtilization", host, "/aws/sagemaker/ProcessingJobs"))
     assert room.jobs.stop_processing_job(REGION, job.name).status == "Stopping"
     wait_until(lambda: room.jobs.get_processing_job(REGION, job.name).ended)
     assert room.describe()["SecondaryStatus"] == "Training"

@@ -451,3 +451,32 @@ def test_close_stops_running_jobs_and_their_rules(room: Room) -> None:
     assert (done["TrainingJobStatus"], done["SecondaryStatus"]) == ("Stopped", "Stopped")
     assert [each["RuleEvaluationStatus"] for each in done["DebugRuleEvaluationStatuses"]] == ["Stopped"]
     assert room.runtime.find({}) == []
+
+
+def test_metrics_of_the_log_of_files_and_of_the_machine(room: Room) -> None:
+    script = """
+print("loss=3;", flush=True)
+block = bytearray(b"x") * (64 << 20)
+metrics = pathlib.Path(os.environ["SAGEMAKER_METRICS_DIRECTORY"], "7.json")
+with metrics.open("w") as file:
+    for value in ("0.25", "1e999", '"text"', "0.75"):
+        file.write('{"MetricName": "accuracy", "Value": %s, "Timestamp": %f}\\n' % (value, time.time()))
+    file.write("no record\\n[]\\n")
+while not (ml / "model/measured").exists():
+    sum(range(100_000))
+print("loss=0.5;", flush=True)
+with metrics.open("a") as file:
+    file.write('{"MetricName": "last", "Value": 1, "Timestamp": %f}\\n{"MetricName": "half' % time.time())
+"""
+    request = room.request(script=script)
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=(.*?);"}]
+    room.jobs.create_training_job(REGION, request)
+    host, job = {"Host": "job/algo-1"}, {"TrainingJobName": "job"}
+    wait_until(lambda: len(room.metric("DiskUtilization", host)) >= 2 and len(room.metric("accuracy", job)) == 2)
+    next((room.settings.state_dir / "jobs").glob("job-*/algo-1/model")).joinpath("measured").touch()
+    found = {each["MetricName"]: each["Value"] for each in room.wait()["FinalMetricDataList"]}
+    assert found == {"loss": 0.5}, "those of the request's definitions"
+    assert [room.metric(name, job) for name in ("loss", "accuracy", "last")] == [[3.0, 0.5], [0.25, 0.75], [1.0]]
+    assert 0 < max(room.metric("CPUUtilization", host)) <= 110, "one process that never waits"
+    assert 100 * 64 / 8192 <= max(room.metric("MemoryUtilization", host)) < 5, "of the 8 GiB of an ml.m5.large"
+    assert 0 < max(room.metric("DiskUtilization", host)) < 1

@@ -128,6 +128,7 @@ def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -
         "AWS_ENDPOINT_URL": "http://10.0.0.1:4580",
         "AWS_RETRY_MODE": "standard",
         "AWS_MAX_ATTEMPTS": "10",
+        "SAGEMAKER_METRICS_DIRECTORY": "/opt/ml/output/metrics/sagemaker",
         "SMDEBUG_CONFIG_FILE_PATH": "/opt/ml/input/config/debughookconfig.json",
         "TENSORBOARD_CONFIG_FILE_PATH": "/opt/ml/input/config/tensorboardoutputconfig.json",
         "CHECKPOINT_CONFIG_FILE_PATH": "/opt/ml/input/config/checkpointconfig.json",

@@ -1,0 +1,58 @@
+"""CloudWatch's metrics, written straight into moto's backend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from emulator.moto_services.locks import service_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Datum:
+    """One value of a metric.
+
+    Attributes:
+        timestamp_ms: epoch milliseconds.
+        dimensions: by name.
+        unit: one of CloudWatch's, e.g. ``Percent``.
+    """
+
+    name: str
+    value: float
+    timestamp_ms: int
+    dimensions: Mapping[str, str]
+    unit: str = "None"
+
+
+class Metrics:
+    """The metrics of one account and region. Thread safe."""
+
+    def __init__(self, account_id: str, region: str) -> None:
+        self._account_id = account_id
+        self._region = region
+
+    def put(self, namespace: str, data: Sequence[Datum]) -> None:
+        """Append ``data``, as PutMetricData does."""
+        members = [
+            {
+                "MetricName": datum.name,
+                "Value": datum.value,
+                "Timestamp": datetime.fromtimestamp(datum.timestamp_ms / 1000, UTC).replace(tzinfo=None),
+                "Dimensions": [{"Name": name, "Value": value} for name, value in datum.dimensions.items()],
+                "Unit": datum.unit,
+            }
+            for datum in data
+        ]
+        with service_lock("cloudwatch"):
+            _backend(self._account_id, self._region).put_metric_data(namespace, members)
+
+
+def _backend(account_id: str, region: str) -> Any:
+    from moto.cloudwatch.models import cloudwatch_backends
+
+    return cloudwatch_backends[account_id][region]

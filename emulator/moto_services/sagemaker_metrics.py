@@ -1,0 +1,33 @@
+"""SageMaker Metrics: BatchPutMetrics, as the SDK's ``Run.log_metric`` sends it."""
+
+from __future__ import annotations
+
+import functools
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from emulator.moto_services.replacement import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def count_missing_steps() -> Iterator[None]:
+    """Let BatchPutMetrics take values without a Step, which moto would answer with 500: they count on from the last."""
+    from moto.sagemakermetrics.models import SageMakerMetricsBackend
+
+    put = SageMakerMetricsBackend.batch_put_metrics
+
+    @functools.wraps(put)
+    def batch_put_metrics(backend: Any, trial_component_name: str, metric_data: list[dict[str, Any]]) -> Any:
+        component = backend.sagemaker_backend.trial_components.get(trial_component_name)
+        if component is None:
+            return put(backend, trial_component_name, metric_data)
+        for datum in metric_data:  # one after the other: the next step depends on what is there
+            known: dict[int, Any] = component.metrics.get(datum["MetricName"], {}).get("Values", {})
+            put(backend, trial_component_name, [{"Step": max(known, default=-1) + 1, **datum}])
+        return {"Errors": []}
+
+    with replaced(SageMakerMetricsBackend, "batch_put_metrics", batch_put_metrics):
+        yield
