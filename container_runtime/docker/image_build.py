@@ -100,7 +100,8 @@ def build_images(
         EngineUnavailableError: no engine answers.
     """
     catalogue = ImageCatalogue(root / "rules_images")
-    builds = _select(plan_builds(catalogue, root), names)
+    chosen = catalogue.select(names)
+    builds = [build for build in plan_builds(catalogue, root) if build.definition in chosen]
     api = connect()
     try:
         stale = find_stale(api, builds)
@@ -118,16 +119,6 @@ def build_images(
     finally:
         api.close()
     return [build.definition.name for build in stale]
-
-
-def _select(builds: list[Build], names: Iterable[str]) -> list[Build]:
-    wanted = set(names)
-    known = {build.definition.name for build in builds}
-    if unknown := wanted - known:
-        raise ContainerRuntimeError(
-            f"No image named {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}."
-        )
-    return [build for build in builds if not wanted or build.definition.name in wanted]
 
 
 def _build_bases(

@@ -15,7 +15,7 @@ from container_runtime.images.installation import DEFINITIONS_FOLDER
 from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, ResolvedImage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 NAMESPACE = "smdebug-emulator"
@@ -28,6 +28,13 @@ IMAGE_LABEL = "smdebug-emulator.image"
 """On our images: its name."""
 
 _VERSION_TAG = re.compile(r"\d")
+# What an image.toml may say: attributes of ImageDefinition.
+_KEYS = {
+    **dict.fromkeys(("name", "python", "version"), str),
+    **dict.fromkeys(("repositories", "requirements", "entrypoint", "absent"), list),
+    **dict.fromkeys(("environment", "links"), dict),
+    "with_smdebug": bool,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +158,19 @@ class ImageCatalogue:
         """Every repository name that is answered, sorted."""
         return tuple(sorted(self._by_repository))
 
+    def select(self, names: Iterable[str]) -> list[ImageDefinition]:
+        """Return the images of these names, or all when none is given.
+
+        Raises:
+            ContainerRuntimeError: there is no such image.
+        """
+        known = {definition.name: definition for definition in self}
+        wanted = set(names)
+        if unknown := wanted - known.keys():
+            text = f"No image named {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}."
+            raise ContainerRuntimeError(text)
+        return [definition for name, definition in known.items() if not wanted or name in wanted]
+
     def find(self, image: str) -> tuple[ImageDefinition, str | None] | None:
         """Return the definition that answers to ``image`` and a note on what differs, or None.
 
@@ -184,39 +204,16 @@ def _read_definition(path: Path, root: Path) -> ImageDefinition:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as exc:
         raise ContainerRuntimeError(f"{path} cannot be read: {exc}") from exc
-    known = {
-        "name": str,
-        "repositories": list,
-        "python": str,
-        "version": str,
-        "requirements": list,
-        "with_smdebug": bool,
-        "entrypoint": list,
-        "environment": dict,
-        "links": dict,
-        "absent": list,
-    }
     for key, value in table.items():
-        if key not in known:
-            raise ContainerRuntimeError(f"{path}: unknown key {key!r}; known are {', '.join(known)}.")
-        if not isinstance(value, known[key]) or not _holds_text(value):
+        if key not in _KEYS:
+            raise ContainerRuntimeError(f"{path}: unknown key {key!r}; known are {', '.join(_KEYS)}.")
+        if not isinstance(value, _KEYS[key]) or not _holds_text(value):
             raise ContainerRuntimeError(f"{path}: {key} is {value!r}; give text, or a list or table of text.")
     if "name" not in table:
         raise ContainerRuntimeError(f"{path}: name is missing.")
-    return ImageDefinition(
-        name=table["name"],
-        folder=path.parent,
-        repositories=tuple(dict.fromkeys((table["name"], *table.get("repositories", ())))),
-        place=f"{root.name}/{path.parent.relative_to(root)}",
-        python=table.get("python"),
-        version=table.get("version"),
-        requirements=tuple(table.get("requirements", ())),
-        with_smdebug=table.get("with_smdebug", False),
-        entrypoint=tuple(table.get("entrypoint", ())),
-        environment=table.get("environment", {}),
-        links=table.get("links", {}),
-        absent=tuple(table.get("absent", ())),
-    )
+    members: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    members["repositories"] = tuple(dict.fromkeys((table["name"], *table.get("repositories", ()))))
+    return ImageDefinition(**members, folder=path.parent, place=f"{root.name}/{path.parent.relative_to(root)}")
 
 
 def _holds_text(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -82,15 +83,11 @@ def build_for(back_end: str, names: Collection[str]) -> None:
 def _build_environments(names: Collection[str], report: Callable[[str, str], None]) -> list[str]:
     from container_runtime.process.environments import build_environment, locate_environment, needs_environment
 
-    definitions = {definition.name: definition for definition in ImageCatalogue()}
-    if unknown := set(names) - definitions.keys():
-        known = ", ".join(sorted(definitions))
-        raise ContainerRuntimeError(f"No image named {', '.join(sorted(unknown))}; there are {known}.")
     built = []
-    for name in names or definitions:
-        if needs_environment(definitions[name]) and not locate_environment(definitions[name]).is_complete:
-            build_environment(definitions[name], say=lambda text, name=name: report(name, text))  # type: ignore[misc]
-            built.append(name)
+    for definition in ImageCatalogue().select(names):
+        if needs_environment(definition) and not locate_environment(definition).is_complete:
+            build_environment(definition, say=partial(report, definition.name))
+            built.append(definition.name)
     return built
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
 _STEP = re.compile(r"""\.([A-Za-z0-9_@\-]+)|\[(\d+)\]|\[['"]([^'"]+)['"]\]""")
 _PLACEHOLDER = re.compile(r"<([A-Za-z0-9_.\-]+)>")
+_STRING_OR_PLACEHOLDER = re.compile(rf'"(?:\\.|[^"\\])*"?|{_PLACEHOLDER.pattern}', re.DOTALL)
 
 
 def build_target_input(target: Target, event: Mapping[str, Any]) -> str:
@@ -71,35 +71,22 @@ def _fill_template(target: Target, transformer: Mapping[str, Any], event: Mappin
     }
     for name, path in (transformer.get("InputPathsMap") or {}).items():
         values[name] = read_path(event, path)
-    filled: list[str] = []
-    for piece, quoted in _split_by_quotes(template):
-        filled.append(_PLACEHOLDER.sub(functools.partial(_render, values, quoted), piece))
-    return "".join(filled)
+
+    def fill(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return _PLACEHOLDER.sub(lambda within: _render(values, within, quoted=True), found[0])
+        return _render(values, found, quoted=False)
+
+    return _STRING_OR_PLACEHOLDER.sub(fill, template)
 
 
-def _render(values: Mapping[str, Any], quoted: bool, found: re.Match[str]) -> str:
+def _render(values: Mapping[str, Any], placeholder: re.Match[str], *, quoted: bool) -> str:
     """Write a value as JSON; within a JSON string without quotes of its own."""
-    if found[1] not in values:
-        return found[0]
-    value = values[found[1]]
+    if placeholder[1] not in values:
+        return placeholder[0]
+    value = values[placeholder[1]]
     if not quoted:
         return json.dumps(value)
     if value is None:
         return ""
     return json.dumps(value if isinstance(value, str) else json.dumps(value))[1:-1]
-
-
-def _split_by_quotes(template: str) -> list[tuple[str, bool]]:
-    """Cut ``template`` into pieces, and say of each whether it lies within a JSON string."""
-    pieces: list[tuple[str, bool]] = []
-    start, quoted, position = 0, False, 0
-    while position < len(template):
-        if template[position] == "\\" and quoted:
-            position += 1
-        elif template[position] == '"':
-            end = position if quoted else position + 1
-            pieces.append((template[start:end], quoted))
-            start, quoted = end, not quoted
-        position += 1
-    pieces.append((template[start:], quoted))
-    return pieces

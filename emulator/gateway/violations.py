@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, cast
 
 from emulator.exceptions import SerializationException, ValidationException
@@ -100,15 +101,11 @@ def _describe_type(error: ValidationError) -> str:
             return f"Start of structure or map found where not expected.{where}"
         case list():
             return f"Start of list found where not expected.{where}"
-        case bool() as flag:
-            token = f"{str(flag).upper()}_VALUE"
-        case str():
-            token = "STRING_VALUE"  # noqa: S105 - the parser's word for a kind of token
-        case None:
-            token = "NULL_VALUE"  # noqa: S105
-        case _:
-            token = "NUMBER_VALUE"  # noqa: S105
-    return f"{token} can not be converted to {_WANTED[str(error.validator_value)]}{where}"
+        case bool() | None as literal:
+            kind = json.dumps(literal).upper()
+        case literal:
+            kind = "STRING" if isinstance(literal, str) else "NUMBER"
+    return f"{kind}_VALUE can not be converted to {_WANTED[str(error.validator_value)]}{where}"
 
 
 def _spell_constraint(keyword: str, bound: Any) -> str:
