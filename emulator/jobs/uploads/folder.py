@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
@@ -160,15 +161,23 @@ def join_key(prefix: str, path: str) -> str:
     return f"{prefix.rstrip('/')}/{path}" if prefix.rstrip("/") else path
 
 
-class FolderSync:
-    """A thread that sweeps a folder while a container writes it."""
+class LiveUpload(ABC):
+    """Uploads what a container writes while it runs, in a thread of its own."""
 
-    def __init__(self, upload: FolderUpload, thread_name: str, interval_seconds: float = SYNC_SECONDS) -> None:
-        self._upload = upload
+    def __init__(self, what: str, thread_name: str, interval_seconds: float) -> None:
+        self._what = what
         self._interval_seconds = interval_seconds
         self._failed = False
         self._ended = Event()
         self._thread = Thread(target=self._run, name=thread_name)
+
+    @abstractmethod
+    def upload_some(self) -> object:
+        """Upload what is there by now; what fails is tried again the next time."""
+
+    @abstractmethod
+    def upload_rest(self) -> object:
+        """Upload everything that is left; raises where something could not be stored."""
 
     def start(self) -> None:
         """Begin."""
@@ -181,7 +190,7 @@ class FolderSync:
             UploadError: something could not be stored.
         """
         self.stop()
-        self._upload.sweep()
+        self.upload_rest()
 
     def stop(self) -> None:
         """End the thread and leave the rest where it is."""
@@ -191,14 +200,27 @@ class FolderSync:
 
     def _run(self) -> None:
         while not self._ended.wait(self._interval_seconds):
-            self._sweep()
+            try:
+                self.upload_some()
+                self._failed = False
+            except Exception as error:
+                # The thread lives as long as the training: the next time tries again, and the last one raises.
+                if not self._failed:
+                    logger.warning("%s, tried again: %s", self._what, error, exc_info=True)
+                self._failed = True
 
-    def _sweep(self) -> None:
-        try:
-            self._upload.sweep(settled_only=True)
-            self._failed = False
-        except (UploadError, OSError) as error:
-            # The next sweep tries again, and the last one raises.
-            if not self._failed:
-                logger.warning("Sync of %s: %s", self._upload.folder, error)
-            self._failed = True
+
+class FolderSync(LiveUpload):
+    """Sweeps a folder while a container writes it."""
+
+    def __init__(self, upload: FolderUpload, thread_name: str, interval_seconds: float = SYNC_SECONDS) -> None:
+        super().__init__(f"Files of {upload.folder}", thread_name, interval_seconds)
+        self._upload = upload
+
+    def upload_some(self) -> None:
+        """Upload the files that have not changed since the last sweep."""
+        self._upload.sweep(settled_only=True)
+
+    def upload_rest(self) -> None:
+        """Upload every file."""
+        self._upload.sweep()

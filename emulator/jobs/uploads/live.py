@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from emulator.jobs.staging.s3_paths import build_tensorboard_uri, build_tensors_uri, require_bucket
 from emulator.jobs.uploads.checkpoints import build_checkpoint_upload
-from emulator.jobs.uploads.folder import FolderSync, FolderUpload
+from emulator.jobs.uploads.folder import FolderSync, FolderUpload, LiveUpload
 from emulator.jobs.uploads.tensors import TensorUpload, announce_end
 
 if TYPE_CHECKING:
@@ -94,5 +94,5 @@ class LiveUploads:
             upload.stop()
 
     @property
-    def _all(self) -> Sequence[TensorUpload | FolderSync]:
+    def _all(self) -> Sequence[LiveUpload]:
         return [*self._syncs, *self._tensors]

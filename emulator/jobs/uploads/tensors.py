@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from emulator.jobs.staging.job_files import RefusedError
-from emulator.jobs.uploads.folder import FileState, UploadError, join_key, put_file, put_object, read_state
+from emulator.jobs.uploads.folder import FileState, LiveUpload, join_key, put_file, put_object, read_state
 
 if TYPE_CHECKING:
     from emulator.jobs.staging.job_files import JobFolder
     from emulator.moto_services.s3 import ObjectStore, S3Uri
-
-logger = logging.getLogger(__name__)
 
 END_OF_JOB = "training_job_end.ts"
 _INDEX = "index"
@@ -57,7 +53,7 @@ def announce_end(object_store: ObjectStore, destination: S3Uri) -> None:
     put_object(object_store, b"", destination._replace(key=join_key(destination.key, END_OF_JOB)))
 
 
-class TensorUpload:
+class TensorUpload(LiveUpload):
     """Uploads the tensors that one host saves.
 
     A pass lists ``index`` before everything else and uploads it after everything else. Writers put an event file in
@@ -67,48 +63,24 @@ class TensorUpload:
     def __init__(
         self, folder: JobFolder, object_store: ObjectStore, destination: S3Uri, job_name: str, poll_seconds: float
     ) -> None:
+        super().__init__(f"Tensors of {job_name}", f"tensor-upload-{job_name}", poll_seconds)
         self._folder = folder
         # Descriptor of the folder, during a pass.
         self._top = -1
         self.destination = destination
         self._object_store = object_store
-        self._job_name = job_name
-        self._poll_seconds = poll_seconds
         self._folders: dict[str, _Folder] = {}
         self._uploaded: dict[str, FileState] = {}
         self._pending: dict[str, FileState] = {}
         self._next_deep_pass = 0.0
-        self._pool: ThreadPoolExecutor | None = None
-        self._failed = False
-        self._ended = Event()
-        self._thread = Thread(target=self._watch, name=f"tensor-upload-{job_name}")
 
-    def start(self) -> None:
-        """Watch the folder in a thread of its own."""
-        self._thread.start()
+    def upload_some(self) -> int:
+        """One pass over what seems to have changed."""
+        return self.upload_new_files()
 
-    def finish(self) -> None:
-        """Upload what is left once the container has ended. May be called again after it raised.
-
-        Raises:
-            UploadError: a tensor could not be stored.
-        """
-        self.stop()
-        try:
-            self.upload_new_files(everything=True)
-        finally:
-            if self._pool is not None:
-                self._pool.shutdown()
-                self._pool = None
-
-    def stop(self) -> None:
-        """End the thread and leave the rest where it is."""
-        self._ended.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+    def upload_rest(self) -> int:
+        """One pass over everything."""
+        return self.upload_new_files(everything=True)
 
     def upload_new_files(self, *, everything: bool = False) -> int:
         """One pass; returns how many files it uploaded.
@@ -136,20 +108,6 @@ class TensorUpload:
             self._look_at("", top, deep=deep)
             return self._upload_pending()
         return 0
-
-    def _watch(self) -> None:
-        while not self._ended.wait(self._poll_seconds):
-            self._try_pass()
-
-    def _try_pass(self) -> None:
-        try:
-            self.upload_new_files()
-            self._failed = False
-        except Exception as error:
-            # The thread lives as long as the training: the next pass tries again, and the last one raises.
-            if not self._failed:
-                logger.warning("Tensors of %s, tried again: %s", self._job_name, error, exc_info=True)
-            self._failed = True
 
     def _look_at(self, relative: str, parent: int, *, deep: bool) -> None:
         """List a folder and those below it, where they may have changed; ``parent``: descriptor of what it is in."""
@@ -211,36 +169,15 @@ class TensorUpload:
 
     def _upload_group(self, names: list[str]) -> int:
         large = [name for name in names if self._pending[name].size >= _LARGE_BYTES]
-        if len(large) > 1:
-            if self._pool is None:
-                prefix = f"tensor-upload-{self._job_name}-large"
-                self._pool = ThreadPoolExecutor(_LARGE_UPLOADS, thread_name_prefix=prefix)
-            futures = [(name, self._pool.submit(self._upload, name, None)) for name in large]
-        else:
-            futures = []
-        in_pool = {name for name, _ in futures}
-        error: UploadError | None = None
-        done = 0
-        for name in names:
-            if name in in_pool:
-                continue
-            try:
-                self._upload(name, self._top)
-                done += 1
-            except UploadError as failure:
-                error = failure
-                break
-        for _, future in futures:
-            failure_in_pool = future.exception()
-            if failure_in_pool is None:
-                done += 1
-            elif isinstance(failure_in_pool, UploadError):
-                error = failure_in_pool
-            else:
-                raise failure_in_pool
-        if error is not None:
-            raise error
-        return done
+        beside = set(large) if len(large) > 1 else set()
+        with ThreadPoolExecutor(_LARGE_UPLOADS, thread_name_prefix=f"{self._thread.name}-large") as pool:
+            futures = [pool.submit(self._upload, name, None) for name in large if name in beside]
+            for name in names:
+                if name not in beside:
+                    self._upload(name, self._top)
+        for future in futures:
+            future.result()
+        return len(names)
 
     def _upload(self, name: str, within: int | None) -> None:
         state = self._pending[name]
