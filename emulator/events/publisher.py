@@ -36,38 +36,21 @@ _MAX_BUSES = 5
 _ATTEMPTS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class _Published:
-    """An event in the queue. ``targets`` is None for one that still has to be matched against the rules."""
+@dataclass(eq=False, slots=True)
+class _Journey:
+    """An event on its way to its targets.
+
+    Attributes:
+        targets: None for one that still has to be matched against the rules.
+        open: how many deliveries it still has before it, its own walk through the rules included.
+    """
 
     event_id: str
     region: str
     event: dict[str, Any]
     on_delivered: Callable[[str], None]
     targets: list[Target] | None
-
-
-class _Journey:
-    """Counts the deliveries that one event still has before it, its own walk through the rules included."""
-
-    def __init__(self, published: _Published, finish: Callable[[_Published], None]) -> None:
-        self._published = published
-        self._finish = finish
-        self._open = 1
-        self._lock = threading.Lock()
-
-    def join(self) -> None:
-        """One delivery more."""
-        with self._lock:
-            self._open += 1
-
-    def leave(self) -> None:
-        """One delivery less; the last one finishes the journey."""
-        with self._lock:
-            self._open -= 1
-            last = self._open == 0
-        if last:
-            self._finish(self._published)
+    open: int = 1
 
 
 class Publisher:
@@ -89,7 +72,7 @@ class Publisher:
         self._account_id = account_id
         self._invoker = invoker
         self._retry_seconds = retry_seconds
-        self._events: queue.SimpleQueue[_Published | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[_Journey | None] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._open = 0
         self._closing = threading.Event()
@@ -110,9 +93,7 @@ class Publisher:
             on_delivered: called with ``event_id``, from another thread, when every target has got the event or all
                 attempts are used up; for a function, when it has ended. Never called for what a shutdown cut off.
         """
-        with self._changed:
-            self._open += 1
-        self._events.put(_Published(event_id, region, event, on_delivered, None))
+        self._begin(_Journey(event_id, region, event, on_delivered, None))
 
     def drain(self, timeout: float) -> bool:
         """Wait until everything published so far is delivered; False if ``timeout`` seconds passed first."""
@@ -132,34 +113,36 @@ class Publisher:
     def _take_from_moto(self, targets: list[Target], event: dict[str, Any]) -> None:
         """Publish what moto dispatched to a rule's targets; its HTTP request does not wait for the delivery."""
         if targets and not self._closing.is_set():
-            with self._changed:
-                self._open += 1
-            self._events.put(_Published(str(event.get("id")), targets[0].region, event, _ignore, targets))
+            self._begin(_Journey(str(event.get("id")), targets[0].region, event, _ignore, targets))
+
+    def _begin(self, journey: _Journey) -> None:
+        with self._changed:
+            self._open += 1
+        self._events.put(journey)
 
     def _invoke_for_moto(self, function: functions.Function, payload: bytes) -> None:
         self._invoker.invoke_async(function, payload)
 
     def _deliver_all(self) -> None:
-        while (published := self._events.get()) is not None:
+        while (journey := self._events.get()) is not None:
             if self._closing.is_set():
                 continue
-            journey = _Journey(published, self._finish)
             try:
-                if published.targets is None:
-                    self._warm_up(published)
-                    self._put_on_bus(journey, (self._account_id, published.region, "default"), published.event, 1)
+                if journey.targets is None:
+                    bus = (self._account_id, journey.region, "default")
+                    self._warm_up(bus, journey.event)
+                    self._put_on_bus(journey, bus, journey.event, 1)
                 else:
-                    for target in published.targets:
-                        self._hand_over(journey, target, published.event, 1)
+                    for target in journey.targets:
+                        self._hand_over(journey, target, journey.event, 1)
             except Exception:
                 # Whatever is wrong with this event, the next one must still be delivered.
-                logger.exception("The event %s could not be delivered.", published.event_id)
-            journey.leave()
+                logger.exception("The event %s could not be delivered.", journey.event_id)
+            self._leave(journey)
 
-    def _warm_up(self, published: _Published) -> None:
+    def _warm_up(self, bus: tuple[str, str, str], event: Mapping[str, Any]) -> None:
         """Start workers for the functions that a later event of this kind may call, e.g. once a rule has fired."""
-        bus = (self._account_id, published.region, "default")
-        for target in eventbridge.possible_targets(*bus, published.event):
+        for target in eventbridge.possible_targets(*bus, event):
             if target.service == "lambda":
                 try:
                     self._invoker.warm(functions.get_function(target.account, target.region, target.arn))
@@ -178,7 +161,8 @@ class Publisher:
                 logger.warning("The event %s was forwarded by %d buses and goes no further.", event.get("id"), depth)
 
         delivery = Delivery(target, event, self._invoker, publish)
-        journey.join()
+        with self._changed:
+            journey.open += 1
         try:
             kind = find_kind(target)
             if not kind.slow:
@@ -195,7 +179,7 @@ class Publisher:
     def _attempt(self, journey: _Journey, delivery: Delivery) -> None:
         future = find_kind(delivery.target).deliver(delivery)
         if future is None:
-            journey.leave()
+            self._leave(journey)
         else:
             future.add_done_callback(lambda done: self._function_ended(journey, delivery, done))
 
@@ -223,7 +207,7 @@ class Publisher:
             error,
             exc_info=None if isinstance(error, (TargetError, TargetGoneError)) else error,
         )
-        journey.leave()
+        self._leave(journey)
 
     def _function_ended(self, journey: _Journey, delivery: Delivery, future: Future[InvocationResult]) -> None:
         if future.cancelled():
@@ -233,14 +217,19 @@ class Publisher:
             return
         if error is not None:
             logger.error("The function %s could not be invoked: %s", delivery.target.arn, error)
-        journey.leave()
+        self._leave(journey)
 
-    def _finish(self, published: _Published) -> None:
+    def _leave(self, journey: _Journey) -> None:
+        """One delivery less; after the last one the event is delivered."""
+        with self._changed:
+            journey.open -= 1
+            if journey.open:
+                return
         try:
-            published.on_delivered(published.event_id)
+            journey.on_delivered(journey.event_id)
         except Exception:
             # The outbox still has the event, and delivers it again after a restart.
-            logger.exception("The delivery of the event %s could not be recorded.", published.event_id)
+            logger.exception("The delivery of the event %s could not be recorded.", journey.event_id)
         with self._changed:
             self._open -= 1
             self._changed.notify_all()
