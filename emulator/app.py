@@ -159,6 +159,7 @@ class Emulator:
             description |= {
                 "runtime": self.chosen.runtime.name,
                 "runtimeReason": self.chosen.reason,
+                "jobRegions": self._store.list_regions(),
                 "runningTrainingJobs": len(self._store.list_running_training_jobs()),
                 "runningRuleEvaluations": len(self._store.list_running_rule_evaluations()),
                 "undeliveredEvents": len(self._store.list_outbox()),

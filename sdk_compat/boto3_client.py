@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import boto3
 from botocore.loaders import Loader
+from botocore.session import Session as BotocoreSession
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 # Good for nothing but the emulator, which reads signatures and does not check them.
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "smdebug-emulator", "AWS_SECRET_ACCESS_KEY": "smdebug-emulator"}
 _STS_RULE_SET = ("sts", "2011-06-15", "endpoint-rule-set-1.json")
+# AWS_PROFILE may name a profile that is not here; its credentials and region would not be used anyway.
+_NO_PROFILE: Any = {"profile": (None, None, None, None)}
 _AWS_HOST = re.compile(r"(^|\.)amazonaws\.com(\.cn)?$")
 
 
@@ -94,6 +97,7 @@ class EmulatorSession(boto3.Session):
             aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
             region_name=region,
+            botocore_session=BotocoreSession(session_vars=_NO_PROFILE),
         )
         self._endpoint_url = endpoint_url
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -20,7 +21,7 @@ class EmulatorStartError(Exception):
 
 
 class EmulatorProcess:
-    """An emulator that runs until ``stop`` or the end of a with statement.
+    """An emulator that runs until ``stop``, the end of a with statement, or the end of this process in any way.
 
     Attributes:
         endpoint_url: what ``AWS_ENDPOINT_URL`` has to be for clients.
@@ -44,9 +45,11 @@ class EmulatorProcess:
         self.state_dir = state_dir
         self.log_path = state_dir.with_name(f"{state_dir.name}.log")
         command = [sys.executable, "-P", "-m", "emulator", "start", "--port", str(port)]
-        command += ["--runtime", runtime, "--state-dir", str(state_dir)]
+        command += ["--runtime", runtime, "--state-dir", str(state_dir), "--until-stdin-ends"]
         with self.log_path.open("w") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(
+                command, env=_build_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+            )
         assert self.process.stdout is not None
         self.first_line = self.process.stdout.readline().strip()
         found = re.search(r"http://[\d.]+:\d+", self.first_line)
@@ -77,8 +80,9 @@ class EmulatorProcess:
         """End it with SIGKILL, as a crash would."""
         self.process.kill()
         self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
 
     def __enter__(self) -> Self:
         return self
@@ -87,3 +91,14 @@ class EmulatorProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def _build_environment() -> dict[str, str]:
+    """Return this process's environment without the folders of PYTHONPATH, where a package may be called `emulator`.
+
+    ``-P`` keeps the current folder off the emulator's path, and this the others of the user's project.
+    """
+    ours = str(Path(__file__).parents[1])
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return environment | ({"PYTHONPATH": ours} if ours in named else {})

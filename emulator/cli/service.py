@@ -40,7 +40,10 @@ _STOP_SECONDS = 180.0
     is_flag=True,
     help="Open moto's own controls below /moto-api/: reset, seed, recorder. They ask for no signature.",
 )
-def start(port: int | None, runtime: str | None, state_dir: Path | None, *, moto_api: bool) -> None:
+@click.option("--until-stdin-ends", is_flag=True, hidden=True)  # as it does when the program that holds it ends
+def start(
+    port: int | None, runtime: str | None, state_dir: Path | None, *, moto_api: bool, until_stdin_ends: bool
+) -> None:
     """Serve in the foreground until Ctrl-C, SIGTERM, or SIGHUP (unless that is ignored, as under nohup).
 
     Prints one line when it answers; its log goes to standard error. On the way out every job is stopped and no
@@ -57,7 +60,16 @@ def start(port: int | None, runtime: str | None, state_dir: Path | None, *, moto
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda *_: stopping.set())
+    if until_stdin_ends:
+        threading.Thread(target=_wait_for_stdin, args=(stopping,), name="stdin", daemon=True).start()
     _serve(settings, stopping)
+
+
+def _wait_for_stdin(stopping: threading.Event) -> None:
+    """Ask for the end when standard input ends; read without Python's lock on it, which would hold up that end."""
+    while os.read(0, 1):
+        pass
+    stopping.set()
 
 
 def _warn_of_original() -> None:
@@ -76,6 +88,11 @@ def _warn_of_original() -> None:
 
 
 def _serve(settings: Settings, stopping: threading.Event) -> None:
+    # Nothing here is the user's account: moto would fail where these name a profile or a file that is not there.
+    os.environ |= {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+        os.environ.pop(name, None)
+
     from emulator.app import Emulator
 
     try:

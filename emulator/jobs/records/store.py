@@ -134,6 +134,12 @@ class JobStore:
             rows, next_token = select_page(connection, table, table.c.processing_job_status, region, query)
             return [load_rule_evaluation(row) for row in rows], next_token
 
+    def list_regions(self) -> list[str]:
+        """Every region that has training jobs, by name."""
+        column = tables.training_jobs.c.region
+        with self._engine.connect() as connection:
+            return list(connection.scalars(select(column).distinct().order_by(column)))
+
     def list_running_training_jobs(self) -> list[TrainingJob]:
         """Every job that has not ended, in all regions, oldest first."""
         table = tables.training_jobs

@@ -1,0 +1,150 @@
+"""The pytest plugin: an emulator for the tests that ask for one, and what became of their training jobs.
+
+pytest loads it wherever the distribution is installed. It imports nothing and does nothing until a test asks for one of
+its fixtures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from sdk_compat.pytest_plugin.emulator import SageMakerEmulator
+
+# Where an xdist worker's jobs are in what it sends to the process that prints.
+_OUTPUT = "sagemaker_jobs"
+_jobs = pytest.StashKey[list[dict[str, Any]]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    group = parser.getgroup("sagemaker", "SageMaker emulator")
+    group.addoption(
+        "--sagemaker-runtime",
+        choices=("auto", "docker", "process"),
+        default="auto",
+        help="What training jobs run in: docker, local processes, or docker where an engine answers (default: auto).",
+    )
+    group.addoption(
+        "--sagemaker-keep",
+        action="store_true",
+        help="Keep the emulator's state folder, with jobs and S3's objects, and say where it is.",
+    )
+    group.addoption(
+        "--sagemaker-report",
+        metavar="FILE",
+        help="Write the table of jobs and verdicts there, with plots: Markdown, or HTML where FILE ends in .html.",
+    )
+
+
+@pytest.fixture(scope="session")
+def sagemaker_emulator(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SageMakerEmulator]:
+    """Start the emulator of this run, or of this worker of pytest-xdist; its methods wait for jobs and verdicts.
+
+    While a test that uses it runs, the environment leads every AWS client there, those of subprocesses too.
+    """
+    from sdk_compat.emulator_process import EmulatorStartError
+    from sdk_compat.pytest_plugin.around_tests import AroundTests
+    from sdk_compat.pytest_plugin.emulator import SageMakerEmulator
+
+    config = request.config
+    folder = tmp_path_factory.mktemp("sagemaker-emulator")
+    try:
+        emulator = SageMakerEmulator(folder, config.getoption("--sagemaker-runtime"))
+    except EmulatorStartError as error:
+        pytest.fail(f"The SageMaker emulator did not start: {error}", pytrace=False)
+    hooks = AroundTests(emulator)
+    try:
+        hooks.lead_clients()
+        config.pluginmanager.register(hooks, "sagemaker-around-tests")
+        yield emulator
+        found = emulator.collect_jobs(with_plots=config.getoption("--sagemaker-report") is not None)
+        _keep_jobs(config, found)
+    finally:
+        hooks.restore_environment()
+        config.pluginmanager.unregister(hooks)
+        emulator.stop(keep=config.getoption("--sagemaker-keep"))
+
+
+@pytest.fixture(scope="session")
+def boto3_session(sagemaker_emulator: SageMakerEmulator) -> Any:
+    """Give a ``boto3.Session`` whose clients all go to the emulator."""
+    return sagemaker_emulator.boto3_session
+
+
+@pytest.fixture(scope="session")
+def sagemaker_session(sagemaker_emulator: SageMakerEmulator) -> Any:
+    """Open a ``sagemaker.Session`` of the SDK's version 2, for ``sagemaker_session=`` of estimators and processors."""
+    return sagemaker_emulator.open_sagemaker_session()
+
+
+@pytest.fixture(scope="session")
+def s3_bucket(sagemaker_emulator: SageMakerEmulator) -> str:
+    """Make a bucket and give its name."""
+    return sagemaker_emulator.make_bucket("sagemaker-tests")
+
+
+@pytest.fixture(scope="session")
+def wait_for_training_job(sagemaker_emulator: SageMakerEmulator) -> Callable[..., dict[str, Any]]:
+    """``wait_for_training_job(job, status=None, timeout=600)``: wait for its end, return what Describe says."""
+    return sagemaker_emulator.wait_for_training_job
+
+
+@pytest.fixture(scope="session")
+def wait_for_rules(sagemaker_emulator: SageMakerEmulator) -> Callable[..., dict[str, str]]:
+    """``wait_for_rules(job, timeout=600)``: wait for every verdict, return them by the rules' configuration names."""
+    return sagemaker_emulator.wait_for_rules
+
+
+@pytest.fixture(scope="session")
+def assert_rule(sagemaker_emulator: SageMakerEmulator) -> Callable[..., None]:
+    """``assert_rule(job, rule, status, timeout=600)``: wait for a rule's verdict; a failure shows why it is another."""
+    return sagemaker_emulator.assert_rule
+
+
+@pytest.fixture(scope="session")
+def open_trial(sagemaker_emulator: SageMakerEmulator) -> Callable[..., Any]:
+    """``open_trial(job)``: the tensors that a job saved, as a trial of ``smdebug``."""
+    return sagemaker_emulator.open_trial
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001 - pytest matches hooks' arguments by name
+    """Take the jobs of a worker of pytest-xdist that ended."""
+    _keep_jobs(node.config, getattr(node, "workeroutput", {}).get(_OUTPUT, []))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print what became of the jobs, and write the report that was asked for."""
+    jobs = config.stash.get(_jobs, [])
+    path: str | None = config.getoption("--sagemaker-report")
+    if not jobs and path is None:
+        return
+    from sdk_compat.pytest_plugin.report import format_table, write_report
+
+    if jobs:
+        terminalreporter.section("SageMaker training jobs")
+        for line in format_table(jobs, terminalreporter._tw.fullwidth):  # noqa: SLF001 - as pytest's own plugins do
+            terminalreporter.write_line(line)
+    if path is not None:
+        target: Path = config.invocation_params.dir / path
+        write_report(target, jobs)
+        terminalreporter.write_line(f"SageMaker report: {target}")
+    for kept in sorted({job["state_dir"] for job in jobs} if config.getoption("--sagemaker-keep") else ()):
+        terminalreporter.write_line(f"Kept: smdebug-emulator start --state-dir {kept}")
+
+
+def _keep_jobs(config: pytest.Config, jobs: list[dict[str, Any]]) -> None:
+    """Keep jobs for the summary; a worker of pytest-xdist sends them to the process that prints it."""
+    output: dict[str, Any] | None = getattr(config, "workeroutput", None)
+    if output is None:
+        config.stash.setdefault(_jobs, []).extend(jobs)
+    else:
+        output[_OUTPUT] = jobs

@@ -1,0 +1,284 @@
+"""The emulator as tests use it: clients of it, waiting for jobs and verdicts, and what became of all its jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+import pytest
+
+from sdk_compat.boto3_client import EmulatorSession
+from sdk_compat.emulator_process import EmulatorProcess
+from sdk_compat.environment import DEFAULT_ACCOUNT_ID, DEFAULT_REGION, prepare_environment
+from sdk_compat.sagemaker_v2 import local_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+ROLE_NAME = "sagemaker-tests"
+_WAIT_SECONDS = 600.0
+_POLL_SECONDS = 0.1
+# A rule's files come to S3 after its verdict.
+_PLOT_SECONDS = 20.0
+_LOG_LINES, _LINE_WIDTH = 15, 300
+_UNFINISHED = ("InProgress", "Stopping")
+_LOG_GROUPS = {"training job": "/aws/sagemaker/TrainingJobs", "rule": "/aws/sagemaker/ProcessingJobs"}
+
+
+class SageMakerEmulator:
+    """A running emulator.
+
+    Attributes:
+        endpoint_url: where it answers.
+        region: of its clients, and of those that the environment makes.
+        account_id: the account of everything in it.
+        role_arn: a role that is there, ``sagemaker.get_execution_role()``'s answer.
+        variables: the environment that leads AWS clients to it.
+        boto3_session: a ``boto3.Session`` of clients of it.
+    """
+
+    def __init__(self, folder: Path, runtime: str) -> None:
+        """Start it, with its state and its clients' files in a folder of its own.
+
+        Raises:
+            EmulatorStartError: it did not start; the message says why.
+        """
+        self.region, self.account_id = DEFAULT_REGION, DEFAULT_ACCOUNT_ID
+        self.role_arn = f"arn:aws:iam::{self.account_id}:role/{ROLE_NAME}"
+        self._folder = folder
+        self._process = EmulatorProcess(folder / "state", runtime=runtime)
+        self.endpoint_url = self._process.endpoint_url
+        self.boto3_session = EmulatorSession(self.endpoint_url, self.region)
+        try:
+            self.variables = self._prepare_environment()
+        except BaseException:
+            self._process.stop()
+            raise
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """Make a boto3 client of the emulator."""
+        return self.boto3_session.client(service, region_name=region or self.region)
+
+    def open_sagemaker_session(self) -> Any:
+        """Return a session of the SageMaker SDK, version 2."""
+        return local_session(self.endpoint_url, self.region)
+
+    def make_bucket(self, name: str) -> str:
+        """Make a bucket; returns its name."""
+        self.client("s3").create_bucket(Bucket=name)
+        return name
+
+    def log_text(self) -> str:
+        """Return what the emulator has logged so far."""
+        return self._process.log_text()
+
+    def wait_for_training_job(
+        self, job: Any, status: str | None = None, timeout: float = _WAIT_SECONDS
+    ) -> dict[str, Any]:
+        """Wait for the end of a training job, return DescribeTrainingJob's answer.
+
+        Args:
+            job: its name, an estimator, or whatever has the name.
+            status: the test fails if it ends with another.
+            timeout: seconds, after which the test fails.
+        """
+        __tracebackhide__ = True
+        name = read_job_name(job)
+        described = self._wait(
+            name, lambda found: found["TrainingJobStatus"] not in _UNFINISHED, "did not end", timeout
+        )
+        if status is not None and described["TrainingJobStatus"] != status:
+            pytest.fail(f"{name} is {described['TrainingJobStatus']}, not {status}.\n{self._explain(described)}")
+        return described
+
+    def wait_for_rules(self, job: Any, timeout: float = _WAIT_SECONDS) -> dict[str, str]:
+        """Wait until no rule of a training job is being evaluated; returns their statuses by configuration name."""
+        __tracebackhide__ = True
+        described = self._wait(
+            read_job_name(job),
+            lambda found: all(rule["RuleEvaluationStatus"] not in _UNFINISHED for rule in _list_rules(found)),
+            "has rules that are still evaluated",
+            timeout,
+        )
+        return {rule["RuleConfigurationName"]: rule["RuleEvaluationStatus"] for rule in _list_rules(described)}
+
+    def assert_rule(self, job: Any, rule: str, status: str, timeout: float = _WAIT_SECONDS) -> None:
+        """Wait for the verdict of one rule and compare it.
+
+        The failure shows the rule's explanation, the job's reason and the last lines of both logs.
+
+        Args:
+            job: name of the training job, an estimator, or whatever has the name.
+            rule: its RuleConfigurationName.
+            status: the RuleEvaluationStatus that it has to have.
+            timeout: seconds, after which the test fails.
+        """
+        __tracebackhide__ = True
+        name = read_job_name(job)
+
+        def is_judged(found: dict[str, Any]) -> bool:
+            return _get_rule(found, rule).get("RuleEvaluationStatus") not in _UNFINISHED
+
+        described = self._wait(name, is_judged, f"has no verdict of {rule}", timeout)
+        judged = _get_rule(described, rule)
+        if not judged:
+            known = ", ".join(each["RuleConfigurationName"] for each in _list_rules(described))
+            pytest.fail(f"{name} has no rule {rule!r}; its rules are: {known or 'none'}.")
+        if judged["RuleEvaluationStatus"] != status:
+            verdict = f"{rule} of {name} is {judged['RuleEvaluationStatus']}, not {status}."
+            pytest.fail(f"{verdict}\n{self._explain(described, judged)}")
+
+    def open_trial(self, job: Any) -> Any:
+        """Open the tensors that a training job saved, as a trial of smdebug."""
+        described = self.client("sagemaker").describe_training_job(TrainingJobName=read_job_name(job))
+        if "DebugHookConfig" not in described:
+            pytest.fail(f"{read_job_name(job)} saves no tensors: it was created without a DebugHookConfig.")
+        # The test's own library, whichever smdebug it has installed: what is here knows none.
+        trials = import_module("smdebug.trials")
+        base = described["DebugHookConfig"]["S3OutputPath"].rstrip("/")
+        return trials.create_trial(f"{base}/{described['TrainingJobName']}/debug-output")
+
+    def collect_jobs(self, *, with_plots: bool) -> list[dict[str, Any]]:
+        """Describe every training job, as the report shows it."""
+        with urlopen(f"{self.endpoint_url}/_emulator/health", timeout=_WAIT_SECONDS) as answer:  # noqa: S310
+            regions = json.load(answer)["jobRegions"]
+        jobs = [job for region in regions for job in self._describe_jobs_of(region, with_plots=with_plots)]
+        return sorted(jobs, key=lambda job: float(job["created"]))
+
+    def stop(self, *, keep: bool) -> None:
+        """Stop it with all its jobs; its folder goes unless it is to be kept."""
+        self._process.stop()
+        if not keep:
+            shutil.rmtree(self._folder)
+
+    def _prepare_environment(self) -> dict[str, str]:
+        return prepare_environment(
+            self.endpoint_url,
+            os.environ,
+            region=self.region,
+            account_id=self.account_id,
+            folder=self._folder / "clients",
+            role_name=ROLE_NAME,
+        )
+
+    def _wait(
+        self, name: str, is_over: Callable[[dict[str, Any]], bool], otherwise: str, timeout: float
+    ) -> dict[str, Any]:
+        __tracebackhide__ = True
+        sagemaker = self.client("sagemaker")
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                described: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
+            except sagemaker.exceptions.ClientError as error:
+                pytest.fail(f"The training job {name!r} cannot be described: {error}")
+            if is_over(described):
+                return described
+            if time.monotonic() > deadline:
+                pytest.fail(f"{name} {otherwise} after {timeout:g} s.\n{self._explain(described)}")
+            time.sleep(_POLL_SECONDS)
+
+    def _explain(self, described: dict[str, Any], rule: dict[str, Any] | None = None) -> str:
+        """Say what is known of a job, and of a rule of it, last lines of their logs included."""
+        name = described["TrainingJobName"]
+        lines = [f"{name}: {described['TrainingJobStatus']}, {described['SecondaryStatus']}"]
+        if "FailureReason" in described:
+            lines.append(f"  {described['FailureReason']}")
+        for each in _list_rules(described) if rule is None else [rule]:
+            lines.append(f"{each['RuleConfigurationName']}: {each['RuleEvaluationStatus']}")
+            lines += [f"  {line}" for line in each.get("StatusDetails", "").splitlines()]
+        lines += self._read_log("training job", name)
+        if rule is not None:
+            lines += self._read_log("rule", rule["RuleEvaluationJobArn"].rpartition("/")[2])
+        return "\n".join(lines)
+
+    def _read_log(self, kind: str, name: str) -> list[str]:
+        logs, group = self.client("logs"), _LOG_GROUPS[kind]
+        try:
+            streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")["logStreams"]
+        except logs.exceptions.ResourceNotFoundException:
+            streams = []
+        lines: list[str] = []
+        for stream in streams:
+            found = logs.get_log_events(
+                logGroupName=group, logStreamName=stream["logStreamName"], limit=_LOG_LINES, startFromHead=False
+            )
+            lines += [f"  {event['message'][:_LINE_WIDTH]}" for event in found["events"]]
+        return [f"Last lines of the {kind}'s log:", *(lines or ["  (none)"])]
+
+    def _describe_jobs_of(self, region: str, *, with_plots: bool) -> Iterator[dict[str, Any]]:
+        sagemaker = self.client("sagemaker", region)
+        for page in sagemaker.get_paginator("list_training_jobs").paginate():
+            for summary in page["TrainingJobSummaries"]:
+                described = sagemaker.describe_training_job(TrainingJobName=summary["TrainingJobName"])
+                yield {
+                    "name": described["TrainingJobName"],
+                    "region": region,
+                    "created": described["CreationTime"].timestamp(),
+                    "status": described["TrainingJobStatus"],
+                    "secondary": described["SecondaryStatus"],
+                    "reason": described.get("FailureReason", ""),
+                    "seconds": described.get("TrainingTimeInSeconds"),
+                    "state_dir": str(self._process.state_dir),
+                    "rules": [
+                        {
+                            "name": rule["RuleConfigurationName"],
+                            "status": rule["RuleEvaluationStatus"],
+                            "details": rule.get("StatusDetails", ""),
+                            "plot": self._read_plot(region, described, rule) if with_plots else None,
+                        }
+                        for rule in _list_rules(described)
+                    ],
+                }
+
+    def _read_plot(self, region: str, described: dict[str, Any], rule: dict[str, Any]) -> str | None:
+        """Return the plot that a rule drew, an SVG; a rule that measured nothing drew none."""
+        if rule["RuleEvaluationStatus"] not in ("IssuesFound", "NoIssuesFound"):
+            return None
+        name = rule["RuleConfigurationName"]
+        configured = next(
+            each for each in described["DebugRuleConfigurations"] if each["RuleConfigurationName"] == name
+        )
+        base = configured.get("S3OutputPath") or described["OutputDataConfig"]["S3OutputPath"]
+        bucket, _, prefix = base.removeprefix("s3://").rstrip("/").partition("/")
+        folder = "/".join(filter(None, (prefix, described["TrainingJobName"], "rule-output", name)))
+        s3 = self.client("s3", region)
+        deadline = time.monotonic() + _PLOT_SECONDS
+        while time.monotonic() < deadline:
+            keys = {
+                found["Key"] for found in s3.list_objects_v2(Bucket=bucket, Prefix=f"{folder}/").get("Contents", ())
+            }
+            if f"{folder}/plot.svg" in keys:
+                return str(s3.get_object(Bucket=bucket, Key=f"{folder}/plot.svg")["Body"].read().decode())
+            if f"{folder}/report.json" in keys:
+                return None
+            time.sleep(_POLL_SECONDS)
+        return None
+
+
+def read_job_name(job: Any) -> str:
+    """Return the name of a training job: of a string, a Describe answer, an estimator or a job of the SDKs."""
+    if isinstance(job, dict):
+        job = job.get("TrainingJobName")
+    for attribute in ("latest_training_job", "_latest_training_job"):
+        job = getattr(job, attribute, None) or job
+    name = job if isinstance(job, str) else getattr(job, "training_job_name", None) or getattr(job, "name", None)
+    if not isinstance(name, str):
+        raise TypeError(f"{job!r} names no training job: give its name, or an estimator whose fit() was called.")
+    return name
+
+
+def _list_rules(described: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = described.get("DebugRuleEvaluationStatuses", [])
+    return found
+
+
+def _get_rule(described: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return what a job's description says of a rule; nothing where the job has no such rule."""
+    return next((rule for rule in _list_rules(described) if rule["RuleConfigurationName"] == name), {})

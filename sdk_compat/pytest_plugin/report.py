@@ -1,0 +1,101 @@
+"""What became of the training jobs of a test run: a table for the terminal, Markdown or HTML for a CI's summary."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+_STYLE = (
+    "body{font:15px system-ui,sans-serif;margin:2em;max-width:70em}"
+    "table{border-collapse:collapse}td,th{border-bottom:1px solid #ccc;padding:.3em .8em;text-align:left}"
+)
+_COLUMNS = ("Training job", "Status", "Rule", "Verdict")
+_MIN_NAME_WIDTH = 12
+
+
+def format_table(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
+    """Return the lines of the table; names of jobs that do not fit are cut in their middle."""
+    rows = [_COLUMNS, *_list_rows(jobs)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    widths[0] = max(_MIN_NAME_WIDTH, min(widths[0], width - 1 - sum(widths[1:]) - 2 * (len(widths) - 1)))
+    return [
+        "  ".join(shorten(cell, size).ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut the middle out of a text that is too wide: names of jobs are told apart by their ends."""
+    if len(text) <= width:
+        return text
+    end = (width - 1) * 2 // 3
+    return f"{text[: width - 1 - end]}…{text[-end:]}"
+
+
+def write_report(path: Path, jobs: Sequence[dict[str, Any]]) -> None:
+    """Write the report: HTML where the file's name says so, else Markdown, whose plots are files beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix in (".html", ".htm"):
+        path.write_text(_build_html(jobs), encoding="utf-8")
+        return
+    plots = path.with_name(f"{path.stem}-plots")
+    lines = ["## SageMaker training jobs", ""]
+    if not jobs:
+        lines.append("No training job was created.")
+    else:
+        lines += [f"| {' | '.join(row)} |" for row in (_COLUMNS, ["---"] * len(_COLUMNS))]
+        lines += [f"| {' | '.join(map(_escape_markdown, row))} |" for row in _list_rows(jobs)]
+    for job in jobs:
+        texts = [job["reason"], *(f"{rule['name']}: {rule['details']}" for rule in job["rules"] if rule["details"])]
+        drawn = [rule for rule in job["rules"] if rule["plot"]]
+        if not (any(texts) or drawn):
+            continue
+        lines += ["", f"### {_escape_markdown(job['name'])}", ""]
+        lines += [f"- {_escape_markdown(' '.join(text.split()))}" for text in texts if text]
+        for rule in drawn:
+            plots.mkdir(exist_ok=True)
+            plot = plots / re.sub(r"[^\w.-]", "_", f"{job['region']}-{job['name']}-{rule['name']}.svg")
+            plot.write_text(rule["plot"], encoding="utf-8")
+            lines += ["", f"![{_escape_markdown(rule['name'])}]({plots.name}/{plot.name})"]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _list_rows(jobs: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield a row for each rule of each job; the job itself stands in its first."""
+    for job in jobs:
+        first = (job["name"], job["status"])
+        for rule in job["rules"] or [{"name": "-", "status": "-"}]:
+            yield (*first, rule["name"], rule["status"])
+            first = ("", "")
+
+
+def _build_html(jobs: Sequence[dict[str, Any]]) -> str:
+    def row(cells: Sequence[str], kind: str) -> str:
+        return "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in cells) + "</tr>"
+
+    parts = [
+        f'<!doctype html><meta charset="utf-8"><title>SageMaker training jobs</title><style>{_STYLE}</style>',
+        "<h1>SageMaker training jobs</h1><table>",
+        row(_COLUMNS, "th"),
+        *(row(cells, "td") for cells in _list_rows(jobs)),
+        "</table>",
+    ]
+    for job in jobs:
+        parts.append(f"<h2>{html.escape(job['name'])}</h2><p>{html.escape(job['reason'])}</p>")
+        for rule in job["rules"]:
+            parts.append(f"<h3>{html.escape(rule['name'])}: {html.escape(rule['status'])}</h3>")
+            parts.append(f"<p>{html.escape(rule['details'])}</p>")
+            if rule["plot"]:
+                content = base64.b64encode(rule["plot"].encode()).decode()
+                parts.append(f'<img alt="plot" src="data:image/svg+xml;base64,{content}">')
+    return "\n".join(parts) + "\n"
+
+
+def _escape_markdown(text: str) -> str:
+    return re.sub(r"([|<>*_`\[\]\\])", r"\\\1", text)

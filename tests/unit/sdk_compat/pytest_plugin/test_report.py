@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sdk_compat.pytest_plugin.emulator import read_job_name
+from sdk_compat.pytest_plugin.report import format_table, shorten, write_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JOB: dict[str, Any] = {
+    "name": "digits-2026-11-22-02-20-37-001",
+    "region": "eu-west-1",
+    "status": "Failed",
+    "reason": "AlgorithmError: it | broke",
+    "rules": [
+        {"name": "Overfit", "status": "IssuesFound", "details": "at <step> 3", "plot": "<svg/>"},
+        {"name": "AllZero", "status": "NoIssuesFound", "details": "", "plot": None},
+    ],
+}
+BARE: dict[str, Any] = {"name": "b", "region": "us-east-1", "status": "Completed", "reason": "", "rules": []}
+
+
+def test_table_is_as_wide_as_it_may_be() -> None:
+    lines = format_table([JOB, BARE], 60)
+    assert [line.split() for line in lines[1:]] == [
+        ["digits-2…22-02-20-37-001", "Failed", "Overfit", "IssuesFound"],
+        ["AllZero", "NoIssuesFound"],
+        ["b", "Completed", "-", "-"],
+    ]
+    assert max(map(len, lines)) == 59
+
+
+@pytest.mark.parametrize(("width", "expected"), [(30, "digits-2026-11-22-02-20-37-001"), (12, "digi…-37-001")])
+def test_names_are_cut_in_the_middle(width: int, expected: str) -> None:
+    assert shorten("digits-2026-11-22-02-20-37-001", width) == expected
+
+
+def test_markdown_has_the_plots_beside_it(tmp_path: Path) -> None:
+    write_report(tmp_path / "new" / "report.md", [JOB, BARE])
+    text = (tmp_path / "new" / "report.md").read_text()
+    assert (
+        "| digits-2026-11-22-02-20-37-001 | Failed | Overfit | IssuesFound |\n|  |  | AllZero | NoIssuesFound |" in text
+    )
+    assert "- AlgorithmError: it \\| broke\n- Overfit: at \\<step\\> 3\n" in text
+    plot = "report-plots/eu-west-1-digits-2026-11-22-02-20-37-001-Overfit.svg"
+    assert text.endswith(f"![Overfit]({plot})\n")
+    assert (tmp_path / "new" / plot).read_text() == "<svg/>"
+
+
+def test_html_is_one_file(tmp_path: Path) -> None:
+    write_report(tmp_path / "report.html", [JOB])
+    text = (tmp_path / "report.html").read_text()
+    assert "<td>Overfit</td><td>IssuesFound</td>" in text
+    assert "<p>at &lt;step&gt; 3</p>" in text
+    assert text.count("data:image/svg+xml;base64,PHN2Zy8+") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_run_without_jobs_is_said(tmp_path: Path) -> None:
+    write_report(tmp_path / "report.md", [])
+    assert (tmp_path / "report.md").read_text().endswith("No training job was created.\n")
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        "name",
+        {"TrainingJobName": "name"},
+        SimpleNamespace(latest_training_job=SimpleNamespace(name="name")),
+        SimpleNamespace(_latest_training_job=SimpleNamespace(training_job_name="name")),
+        SimpleNamespace(training_job_name="name"),
+    ],
+)
+def test_a_job_is_whatever_has_its_name(job: Any) -> None:
+    assert read_job_name(job) == "name"
+
+
+def test_an_estimator_that_was_not_fitted_is_said() -> None:
+    with pytest.raises(TypeError, match=r"whose fit\(\) was called"):
+        read_job_name(SimpleNamespace(latest_training_job=None))
