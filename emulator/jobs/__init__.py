@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.exceptions import (
     InternalFailure,
@@ -21,10 +21,12 @@ from emulator.exceptions import (
 from emulator.jobs.records.descriptions import describe_processing_job, describe_training_job
 from emulator.jobs.records.ledger import NOT_FOUND, Ledger
 from emulator.jobs.records.listing import parse_list_query
+from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.records.training_job import TrainingJob, new_training_job
 from emulator.jobs.runs.collaborators import Collaborators
 from emulator.jobs.runs.logs import LogWriter
+from emulator.jobs.runs.processing import ProcessingRun
 from emulator.jobs.runs.recovery import recover
 from emulator.jobs.runs.rule import STOP_GRACE_SECONDS
 from emulator.jobs.runs.threads import RunThreads
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from emulator.moto_services.logs import LogGroups
     from emulator.moto_services.s3 import ObjectStore
     from emulator.settings import Settings
+
+J = TypeVar("J", ProcessingJob, RuleEvaluation)
 
 MAX_TAGS = 50
 # Who ends the emulator waits: jobs get this long between SIGTERM and SIGKILL then, not StopTrainingJob's grace.
@@ -104,7 +108,7 @@ class Jobs:
         Raises:
             ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
         """
-        _check_name(request["TrainingJobName"])
+        _check_name("trainingJobName", request["TrainingJobName"])
         check_objects(request, region, self._with.object_store_for(region))
         job = new_training_job(self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._ledger.now_ms())
         evaluations = [
@@ -205,49 +209,94 @@ class Jobs:
         if not self._store.delete_training_job(job):
             raise ResourceNotFound(NOT_FOUND)
 
-    def get_processing_job(self, region: str, name: str) -> RuleEvaluation:
-        """Find the rule evaluation that is the processing job ``name``.
+    def create_processing_job(self, region: str, request: Mapping[str, Any]) -> ProcessingJob:
+        """Store a processing job and start it.
+
+        Args:
+            region: of the request.
+            request: CreateProcessingJob's members, validated.
+
+        Raises:
+            ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
+        """
+        name, now_ms = request["ProcessingJobName"], self._ledger.now_ms()
+        _check_name("processingJobName", name)
+        job = ProcessingJob(self._settings.account_id, region, name, uuid.uuid4().hex[:12], request, now_ms, now_ms)
+        with self._threads.lock:
+            if self._threads.closing:
+                raise InternalFailure("The emulator is shutting down and starts no more jobs.")
+            self._ledger.create_processing_job(job, request.get("Tags") or ())
+            self._threads.start(ProcessingRun(job, self._with))
+        return job
+
+    def get_processing_job(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:
+        """Find the processing job ``name``, which may be the evaluation of a rule.
 
         Raises:
             ValidationException: unknown.
         """
-        evaluation = self._store.find_rule_evaluation(region, name)
-        if evaluation is None:
+        found = self._store.find_processing_job(region, name) or self._store.find_rule_evaluation(region, name)
+        if found is None:
             raise ValidationException(NOT_FOUND)
-        return evaluation
+        return found
 
     def list_processing_jobs(
         self, region: str, request: Mapping[str, Any]
-    ) -> tuple[Sequence[RuleEvaluation], str | None]:
+    ) -> tuple[Sequence[ProcessingJob | RuleEvaluation], str | None]:
         """One page of processing jobs and the token of the next; see ``list_training_jobs``."""
         return self._store.list_processing_jobs(region, parse_list_query(request))
 
-    def describe_processing_job(self, evaluation: RuleEvaluation) -> dict[str, Any]:
+    def describe_processing_job(self, job: ProcessingJob | RuleEvaluation) -> dict[str, Any]:
         """DescribeProcessingJob's answer, times in epoch seconds."""
-        job = self.get_training_job(evaluation.region, evaluation.training_job_name)
-        return describe_processing_job(evaluation, job)
+        if isinstance(job, ProcessingJob):
+            return describe_processing_job(job)
+        return describe_processing_job(job, self.get_training_job(job.region, job.training_job_name))
 
-    def stop_processing_job(self, region: str, name: str) -> RuleEvaluation:
-        """Ask a rule evaluation to stop; one that waits for its training has stopped when this returns.
+    def stop_processing_job(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:
+        """Ask a processing job to stop; a rule's that waits for its training has stopped when this returns.
 
         Raises:
             ValidationException: unknown or ended.
         """
 
-        def begin_stop(evaluation: RuleEvaluation, now_ms: int) -> RuleEvaluation:
-            if evaluation.ended:
-                raise ValidationException(
-                    "The request was rejected because the processing job is in status "
-                    f"{evaluation.processing_job_status}."
-                )
-            return evaluation.begin_stop(now_ms)
+        def begin_stop(job: J, now_ms: int) -> J:
+            if job.ended:
+                raise ValidationException(_describe_processing_refusal(job))
+            return job.begin_stop(now_ms)
 
-        evaluation = self._ledger.change_rule_evaluation(region, name, begin_stop)
+        job: ProcessingJob | RuleEvaluation
+        if isinstance(self.get_processing_job(region, name), ProcessingJob):
+            job = self._ledger.change_processing_job(region, name, begin_stop)
+        else:
+            job = self._ledger.change_rule_evaluation(region, name, begin_stop)
         with self._threads.lock:
-            if (run := self._threads.find(evaluation.arn)) is None:
+            if (run := self._threads.find(job.arn)) is not None:
+                run.ask_stop(self._settings.stop_grace_seconds)
+            elif isinstance(job, RuleEvaluation):
                 return self._ledger.change_rule_evaluation(region, name, RuleEvaluation.end_unstarted)
-            run.ask_stop(self._settings.stop_grace_seconds)
-        return evaluation
+        return job
+
+    def delete_processing_job(self, region: str, name: str) -> None:
+        """Forget a processing job that has ended, with its tags; the name is free again.
+
+        Raises:
+            ResourceNotFound: unknown.
+            ResourceInUse: it has not ended, or evaluates a rule: it is deleted with its training job.
+        """
+        job = self._store.find_processing_job(region, name)
+        if job is None:
+            evaluation = self._store.find_rule_evaluation(region, name)
+            if evaluation is None:
+                raise ResourceNotFound(NOT_FOUND)
+            raise ResourceInUse(
+                f"The processing job {name} evaluates a rule of the training job {evaluation.training_job_name}: "
+                "delete that."
+            )
+        if not job.ended:
+            raise ResourceInUse(_describe_processing_refusal(job))
+        self._threads.wait_for_end(job.arn)
+        if not self._store.delete_processing_job(job):
+            raise ResourceNotFound(NOT_FOUND)
 
     def add_tags(self, arn: str, tags: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
         """Set tags and return all of the resource's.
@@ -310,10 +359,14 @@ def _describe_refusal(job: TrainingJob) -> str:
     return f"The request was rejected because the training job is in status {job.status}."
 
 
-def _check_name(name: str) -> None:
+def _describe_processing_refusal(job: ProcessingJob | RuleEvaluation) -> str:
+    return f"The request was rejected because the processing job is in status {job.processing_job_status}."
+
+
+def _check_name(member: str, name: str) -> None:
     """Check the name here too, whoever calls: it becomes part of a folder's and a container's."""
     if not _JOB_NAME.fullmatch(name):
         raise ValidationException(
-            f"1 validation error detected: Value '{name}' at 'trainingJobName' failed to satisfy constraint: Member "
+            f"1 validation error detected: Value '{name}' at '{member}' failed to satisfy constraint: Member "
             f"must satisfy regular expression pattern: {_JOB_NAME.pattern}"
         )

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def describe_processing_job(request: Request, context: Context) -> Response:
-    """Describe the processing job of a rule.
+    """Describe a processing job: its request, and where it stands.
 
     Raises:
         ValidationException: there is no such job.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def stop_processing_job(request: Request, context: Context) -> Response:
-    """Ask the evaluation of a rule to stop.
+    """Ask a processing job to stop.
 
     Raises:
         ValidationException: there is no such job, or it has ended.

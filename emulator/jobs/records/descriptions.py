@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from emulator.jobs.records.processing_job import ProcessingJob
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -24,6 +26,8 @@ _OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
 _CHANNEL_DEFAULTS = {"CompressionType": "None", "RecordWrapperType": "None"}
 _RULE_DEFAULTS = {"VolumeSizeInGB": 0}
 _PROFILER_DEFAULTS = {"ProfilingIntervalInMilliseconds": 500}
+
+_INPUT_DEFAULTS = {"S3DataDistributionType": "FullyReplicated", "S3CompressionType": "None"}
 
 _RULE_INSTANCE_TYPE = "ml.t3.medium"
 _RULE_VOLUME_GB = 30
@@ -71,13 +75,53 @@ def describe_training_job(job: TrainingJob, evaluations: Sequence[RuleEvaluation
     return description
 
 
-def describe_processing_job(evaluation: RuleEvaluation, job: TrainingJob) -> dict[str, Any]:
-    """DescribeProcessingJob's members that have a value."""
+def describe_processing_job(
+    job: ProcessingJob | RuleEvaluation, training_job: TrainingJob | None = None
+) -> dict[str, Any]:
+    """DescribeProcessingJob's members that have a value; of a rule evaluation, with the training job it judges."""
+    if isinstance(job, ProcessingJob):
+        description, exit_message, failure_reason = _describe_processing(job), job.exit_message, job.failure_reason
+    else:
+        assert training_job is not None
+        description, failed = _describe_rule(job, training_job), job.status == "Error"
+        exit_message = None if failed else job.status_details
+        failure_reason = job.status_details if failed else None
+    description |= {
+        "ProcessingJobName": job.name,
+        "ProcessingJobArn": job.arn,
+        "ProcessingJobStatus": job.processing_job_status,
+        "CreationTime": to_seconds(job.creation_ms),
+        "LastModifiedTime": to_seconds(job.last_modified_ms),
+    }
+    for member, time_ms in (("ProcessingStartTime", job.start_ms), ("ProcessingEndTime", job.end_ms)):
+        if time_ms is not None:
+            description[member] = to_seconds(time_ms)
+    for member, text in (("ExitMessage", exit_message), ("FailureReason", failure_reason)):
+        if text is not None:
+            description[member] = text
+    return description
+
+
+def _describe_processing(job: ProcessingJob) -> dict[str, Any]:
+    """Describe what was asked for, with AWS's defaults for what was not."""
+    request = {key: value for key, value in job.request.items() if key not in _NOT_DESCRIBED}
+    described = {"StoppingCondition": {"MaxRuntimeInSeconds": job.max_runtime_seconds}} | request
+    if inputs := request.get("ProcessingInputs"):
+        described["ProcessingInputs"] = [
+            {"AppManaged": False, **each}
+            | ({"S3Input": _INPUT_DEFAULTS | each["S3Input"]} if "S3Input" in each else {})
+            for each in inputs
+        ]
+    if output := request.get("ProcessingOutputConfig"):
+        described["ProcessingOutputConfig"] = output | {
+            "Outputs": [{"AppManaged": False, **each} for each in output["Outputs"]]
+        }
+    return described
+
+
+def _describe_rule(evaluation: RuleEvaluation, training_job: TrainingJob) -> dict[str, Any]:
     configuration = evaluation.configuration
     description: dict[str, Any] = {
-        "ProcessingJobName": evaluation.name,
-        "ProcessingJobArn": evaluation.arn,
-        "ProcessingJobStatus": evaluation.processing_job_status,
         "ProcessingResources": {
             "ClusterConfig": {
                 "InstanceCount": 1,
@@ -87,19 +131,10 @@ def describe_processing_job(evaluation: RuleEvaluation, job: TrainingJob) -> dic
         },
         "AppSpecification": {"ImageUri": configuration["RuleEvaluatorImage"]},
         "Environment": dict(configuration.get("RuleParameters") or {}),
-        "TrainingJobArn": job.arn,
-        "CreationTime": to_seconds(evaluation.creation_ms),
-        "LastModifiedTime": to_seconds(evaluation.last_modified_ms),
+        "TrainingJobArn": training_job.arn,
     }
-    if role := job.request.get("RoleArn"):
+    if role := training_job.request.get("RoleArn"):
         description["RoleArn"] = role
-    if evaluation.start_ms is not None:
-        description["ProcessingStartTime"] = to_seconds(evaluation.start_ms)
-    if evaluation.end_ms is not None:
-        description["ProcessingEndTime"] = to_seconds(evaluation.end_ms)
-    if evaluation.status_details is not None:
-        member = "FailureReason" if evaluation.status == "Error" else "ExitMessage"
-        description[member] = evaluation.status_details
     return description
 
 

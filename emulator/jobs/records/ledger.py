@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from emulator.events.publisher import Publisher
+    from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.store import JobStore, StoreTransaction
     from emulator.jobs.records.training_job import TrainingJob
@@ -98,6 +99,34 @@ class Ledger:
             self._publish(region, events)
             return after
 
+    def create_processing_job(self, job: ProcessingJob, tags: Sequence[Mapping[str, str]]) -> None:
+        """Store a new processing job and announce it.
+
+        Raises:
+            ResourceInUse: its name is taken.
+        """
+        with self._lock:
+            with self.store.transaction() as transaction:
+                transaction.create_processing_job(job, tags)
+                events = [self._add_processing_job_event(transaction, job)]
+            self._publish(job.region, events)
+
+    def change_processing_job(
+        self, region: str, name: str, change: Callable[[ProcessingJob, int], ProcessingJob]
+    ) -> ProcessingJob:
+        """Apply ``change(job, now_ms)`` to the stored processing job; see ``change_training_job``."""
+        with self._lock:
+            events = []
+            with self.store.transaction() as transaction:
+                before = _require(transaction.find_processing_job(region, name))
+                after = change(before, self.now_ms())
+                if after is not before:
+                    transaction.save_processing_job(after)
+                if after.status != before.status:
+                    events = [self._add_processing_job_event(transaction, after)]
+            self._publish(region, events)
+            return after
+
     def publish_undelivered(self) -> int:
         """Publish again what the last process did not deliver; returns how many events."""
         with self._lock:
@@ -120,13 +149,16 @@ class Ledger:
         return event
 
     def _add_processing_job_event(
-        self, transaction: StoreTransaction, evaluation: RuleEvaluation, job: TrainingJob
+        self,
+        transaction: StoreTransaction,
+        job: ProcessingJob | RuleEvaluation,
+        training_job: TrainingJob | None = None,
     ) -> dict[str, Any]:
         event_id = str(uuid.uuid4())
-        tags = transaction.list_tags(evaluation.arn)
-        event = build_processing_job_event(evaluation, job, tags, event_id=event_id, now_ms=self.now_ms())
-        transaction.add_event(event_id, evaluation.region, event)
-        transaction.add_sent(EVENT_BRIDGE, evaluation.region, event, self.now_ms())
+        tags = transaction.list_tags(job.arn)
+        event = build_processing_job_event(job, training_job, tags, event_id=event_id, now_ms=self.now_ms())
+        transaction.add_event(event_id, job.region, event)
+        transaction.add_sent(EVENT_BRIDGE, job.region, event, self.now_ms())
         return event
 
     def _publish(self, region: str, events: Sequence[dict[str, Any]]) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from sqlalchemy import ColumnElement, Connection, Row, Table
+    from sqlalchemy import ColumnElement, Connection, FromClause, Row
 
 SortBy = Literal["Name", "CreationTime", "Status"]
 DEFAULT_MAX_RESULTS = 10
@@ -85,7 +85,7 @@ def parse_list_query(request: Mapping[str, Any]) -> ListQuery:
 
 
 def select_page(
-    connection: Connection, table: Table, status: ColumnElement[str], region: str, query: ListQuery
+    connection: Connection, table: FromClause, status: ColumnElement[str], region: str, query: ListQuery
 ) -> tuple[Sequence[Row[Any]], str | None]:
     """One page of ``table`` and the token of the next one; ``status`` is the column that a list filters by."""
     columns: Mapping[SortBy, ColumnElement[Any]] = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import select, tuple_
 
 from emulator.jobs.records import tables
+from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import FinalMetric, SecondaryStatusTransition, TrainingJob
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _CHUNK = 500
 
 
-def build_row(table: Table, record: TrainingJob | RuleEvaluation) -> dict[str, Any]:
+def build_row(table: Table, record: TrainingJob | RuleEvaluation | ProcessingJob) -> dict[str, Any]:
     """Build the columns of a record."""
     return {column.name: getattr(record, column.name) for column in table.columns}
 
@@ -56,3 +57,8 @@ def load_training_jobs(connection: Connection, rows: Sequence[Row[Any]]) -> list
 def load_rule_evaluation(row: Row[Any]) -> RuleEvaluation:
     """Load the evaluation of one row."""
     return RuleEvaluation(**{field.name: getattr(row, field.name) for field in fields(RuleEvaluation)})
+
+
+def load_processing_job(row: Row[Any]) -> ProcessingJob:
+    """Load the processing job of one row."""
+    return ProcessingJob(**{field.name: getattr(row, field.name) for field in fields(ProcessingJob)})

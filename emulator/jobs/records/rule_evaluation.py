@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from emulator.jobs.records.processing_job import build_processing_job_arn
 from emulator.jobs.records.training_job import UndeclaredTransitionError
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ class RuleEvaluation:
 
     @property
     def arn(self) -> str:
-        """The processing job's ARN, in lower case as AWS writes it."""
-        return f"arn:aws:sagemaker:{self.region}:{self.account_id}:processing-job/{self.name.lower()}"
+        """The processing job's ARN."""
+        return build_processing_job_arn(self.account_id, self.region, self.name)
 
     @property
     def rule_configuration_name(self) -> str:

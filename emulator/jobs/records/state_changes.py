@@ -10,6 +10,7 @@ from emulator.jobs.records.descriptions import describe_processing_job, describe
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
 
@@ -58,24 +59,18 @@ def build_training_job_event(
 
 
 def build_processing_job_event(
-    evaluation: RuleEvaluation,
-    job: TrainingJob,
+    job: ProcessingJob | RuleEvaluation,
+    training_job: TrainingJob | None,
     tags: Sequence[Mapping[str, str]],
     *,
     event_id: str,
     now_ms: int,
 ) -> dict[str, Any]:
-    """Build the event of a change to the processing job that evaluates a rule of ``job``."""
-    detail = _with_millisecond_times(describe_processing_job(evaluation, job))
+    """Build the event of a change to a processing job; ``training_job`` is the one that it judges, if it does."""
+    detail = _with_millisecond_times(describe_processing_job(job, training_job))
     detail["Tags"] = {tag["Key"]: tag["Value"] for tag in tags}
     return _build_envelope(
-        PROCESSING_JOB_STATE_CHANGE,
-        evaluation.account_id,
-        evaluation.region,
-        evaluation.arn,
-        detail,
-        event_id=event_id,
-        now_ms=now_ms,
+        PROCESSING_JOB_STATE_CHANGE, job.account_id, job.region, job.arn, detail, event_id=event_id, now_ms=now_ms
     )
 
 

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import create_engine, delete, event, func, insert, select, update
+from sqlalchemy import create_engine, delete, event, func, insert, select, tuple_, union_all, update
 from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from emulator.exceptions import ResourceInUse, StartupError
 from emulator.jobs.records import tables
 from emulator.jobs.records.listing import select_page
-from emulator.jobs.records.rows import build_row, load_rule_evaluation, load_training_jobs
+from emulator.jobs.records.rows import build_row, load_processing_job, load_rule_evaluation, load_training_jobs
 from emulator.jobs.records.training_job import ENDED_STATUSES
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from emulator.jobs.records.listing import ListQuery
+    from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
 
@@ -115,6 +116,11 @@ class JobStore:
         with self._reading() as transaction:
             return transaction.find_rule_evaluation(region, name)
 
+    def find_processing_job(self, region: str, name: str) -> ProcessingJob | None:
+        """Find the processing job that CreateProcessingJob made, or None."""
+        with self._reading() as transaction:
+            return transaction.find_processing_job(region, name)
+
     def list_rule_evaluations_of(self, job: TrainingJob) -> list[RuleEvaluation]:
         """List a job's rule evaluations in the order of its request."""
         with self._reading() as transaction:
@@ -127,12 +133,27 @@ class JobStore:
             rows, next_token = select_page(connection, table, table.c.status, region, query)
             return load_training_jobs(connection, rows), next_token
 
-    def list_processing_jobs(self, region: str, query: ListQuery) -> tuple[list[RuleEvaluation], str | None]:
-        """One page of rule evaluations, and the token of the next one."""
-        table = tables.rule_evaluations
+    def list_processing_jobs(
+        self, region: str, query: ListQuery
+    ) -> tuple[list[ProcessingJob | RuleEvaluation], str | None]:
+        """One page of processing jobs, those that evaluate rules among them, and the token of the next one."""
+        jobs, rules = tables.processing_jobs, tables.rule_evaluations
+        every = union_all(
+            select(jobs.c.region, jobs.c.name, jobs.c.status, jobs.c.creation_ms, jobs.c.last_modified_ms),
+            select(
+                *(rules.c.region, rules.c.name, rules.c.processing_job_status),
+                *(rules.c.creation_ms, rules.c.last_modified_ms),
+            ),
+        ).subquery()
+        found: dict[str, ProcessingJob | RuleEvaluation] = {}
         with self._engine.connect() as connection:
-            rows, next_token = select_page(connection, table, table.c.processing_job_status, region, query)
-            return [load_rule_evaluation(row) for row in rows], next_token
+            rows, next_token = select_page(connection, every, every.c.status, region, query)
+            names = [(row.region, row.name) for row in rows]
+            for row in connection.execute(select(jobs).where(tuple_(jobs.c.region, jobs.c.name).in_(names))):
+                found[row.name] = load_processing_job(row)
+            for row in connection.execute(select(rules).where(tuple_(rules.c.region, rules.c.name).in_(names))):
+                found[row.name] = load_rule_evaluation(row)
+        return [found[name] for _, name in names], next_token
 
     def list_regions(self) -> list[str]:
         """Every region that has training jobs, by name."""
@@ -158,12 +179,19 @@ class JobStore:
         with self._engine.connect() as connection:
             return [load_rule_evaluation(row) for row in connection.execute(statement)]
 
+    def list_running_processing_jobs(self) -> list[ProcessingJob]:
+        """Every processing job that has not ended and evaluates no rule, in all regions, oldest first."""
+        table = tables.processing_jobs
+        statement = select(table).where(table.c.status.not_in(ENDED_STATUSES)).order_by(table.c.creation_ms)
+        with self._engine.connect() as connection:
+            return [load_processing_job(row) for row in connection.execute(statement)]
+
     def has_arn(self, arn: str) -> bool:
         """Whether a job of this store has that ARN."""
         with self._engine.connect() as connection:
             return any(
                 connection.execute(select(table.c.arn).where(table.c.arn == arn)).first()
-                for table in (tables.training_jobs, tables.rule_evaluations)
+                for table in (tables.training_jobs, tables.rule_evaluations, tables.processing_jobs)
             )
 
     def list_tags(self, arn: str) -> list[dict[str, str]]:
@@ -190,6 +218,15 @@ class JobStore:
             if found is None or found.id != job.id:
                 return False
             transaction.delete_training_job(found)
+            return True
+
+    def delete_processing_job(self, job: ProcessingJob) -> bool:
+        """Forget a processing job, with its tags; False when it is not there any more."""
+        with self.transaction() as transaction:
+            found = transaction.find_processing_job(job.region, job.name)
+            if found is None or found.id != job.id:
+                return False
+            transaction.delete_processing_job(found)
             return True
 
     def delete_from_outbox(self, event_id: str) -> None:
@@ -304,6 +341,43 @@ class StoreTransaction:
             .where(table.c.region == evaluation.region, table.c.name == evaluation.name)
             .values(build_row(table, evaluation))
         )
+
+    def find_processing_job(self, region: str, name: str) -> ProcessingJob | None:
+        """Find the processing job, or None."""
+        table = tables.processing_jobs
+        row = self._connection.execute(select(table).where(table.c.region == region, table.c.name == name)).first()
+        return None if row is None else load_processing_job(row)
+
+    def create_processing_job(self, job: ProcessingJob, tags: Sequence[Mapping[str, str]]) -> None:
+        """Store a new processing job.
+
+        Raises:
+            ResourceInUse: its name is taken.
+        """
+        taken = ResourceInUse(
+            "Job name must be unique within an AWS account and region, and a job with this name already exists "
+            f"({job.arn})"
+        )
+        if self.find_rule_evaluation(job.region, job.name) is not None:
+            raise taken
+        try:
+            self._connection.execute(insert(tables.processing_jobs), build_row(tables.processing_jobs, job))
+        except IntegrityError:
+            raise taken from None
+        self.set_tags(job.arn, tags)
+
+    def save_processing_job(self, job: ProcessingJob) -> None:
+        """Store a processing job's new state."""
+        table = tables.processing_jobs
+        self._connection.execute(
+            update(table).where(table.c.region == job.region, table.c.name == job.name).values(build_row(table, job))
+        )
+
+    def delete_processing_job(self, job: ProcessingJob) -> None:
+        """Delete all rows of a processing job."""
+        table = tables.processing_jobs
+        self._connection.execute(delete(tables.tags).where(tables.tags.c.arn == job.arn))
+        self._connection.execute(delete(table).where(table.c.region == job.region, table.c.name == job.name))
 
     def add_event(self, event_id: str, region: str, event: Mapping[str, Any]) -> None:
         """Keep an event until it is delivered."""

@@ -72,6 +72,25 @@ rule_evaluations = Table(
     ForeignKeyConstraint(["region", "training_job_name"], ["training_jobs.region", "training_jobs.name"]),
 )
 
+# Those that CreateProcessingJob made; a rule evaluation is a row of the table above.
+processing_jobs = Table(
+    "processing_jobs",
+    metadata,
+    Column("region", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("account_id", Text, nullable=False),
+    Column("id", Text, nullable=False, unique=True),
+    Column("arn", Text, nullable=False, unique=True),
+    Column("request", JSON, nullable=False),
+    Column("status", Text, nullable=False, index=True),
+    Column("creation_ms", BigInteger, nullable=False),
+    Column("last_modified_ms", BigInteger, nullable=False),
+    Column("exit_message", Text),
+    Column("failure_reason", Text),
+    Column("start_ms", BigInteger),
+    Column("end_ms", BigInteger),
+)
+
 tags = Table(
     "tags",
     metadata,

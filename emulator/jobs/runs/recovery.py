@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_container, remove_network
+from emulator.jobs.runs.processing import ProcessingRun, list_processing_hosts
 from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.runs.training import TrainingRun
 from emulator.jobs.staging.hosts import list_hosts
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from container_runtime.runtime import Container, ContainerRuntime
+    from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.store import JobStore
     from emulator.jobs.records.training_job import TrainingJob
@@ -48,13 +50,17 @@ def recover(collaborators: Collaborators) -> None:
         _lose_job(job, collaborators)
     for evaluation in left.lost_evaluations:
         _lose_evaluation(evaluation, collaborators)
-    for evaluation, container_id in left.evaluations:
+    for processing_job in left.lost_processing_jobs:
+        _lose_processing_job(processing_job, collaborators)
+    for evaluation, hosts in left.evaluations:
         training_job = ledger.store.find_training_job(evaluation.region, evaluation.training_job_name)
         assert training_job is not None
-        run = RuleRun(evaluation, training_job, collaborators, container_id)
+        run = RuleRun(evaluation, training_job, collaborators, hosts)
         if training_job.ended:
             run.limit(training_job, complete=training_job.status == "Completed")
         threads.start(run)
+    for processing_job, hosts in left.processing_jobs:
+        threads.start(ProcessingRun(processing_job, collaborators, hosts))
     # After the rules that run: a job taken up again starts those that do not.
     for job, container_ids in left.jobs:
         threads.start(TrainingRun(job, collaborators, container_ids))
@@ -65,16 +71,17 @@ class LeftOver:
     """What the last process left.
 
     Attributes:
-        jobs: those to take up again, each with its containers' ids by host.
-        evaluations: those to take up again, each with its container's id.
-        lost_jobs, lost_evaluations: those of which a container was never started or is gone. An evaluation that waits
-            for a training that is taken up again is not lost.
+        jobs, evaluations, processing_jobs: those to take up again, each with its containers' ids by host.
+        lost_jobs, lost_evaluations, lost_processing_jobs: those of which a container was never started or is gone. An
+            evaluation that waits for a training that is taken up again is not lost.
     """
 
     jobs: Sequence[tuple[TrainingJob, Mapping[str, str]]]
     lost_jobs: Sequence[TrainingJob]
-    evaluations: Sequence[tuple[RuleEvaluation, str]]
+    evaluations: Sequence[tuple[RuleEvaluation, Mapping[str, str]]]
     lost_evaluations: Sequence[RuleEvaluation]
+    processing_jobs: Sequence[tuple[ProcessingJob, Mapping[str, str]]]
+    lost_processing_jobs: Sequence[ProcessingJob]
 
 
 def find_left_over(store: JobStore, runtime: ContainerRuntime) -> LeftOver:
@@ -86,12 +93,14 @@ def find_left_over(store: JobStore, runtime: ContainerRuntime) -> LeftOver:
         ContainerRuntimeError: the engine does not answer.
     """
     found = runtime.find({STORE_LABEL: store.id})
-    jobs = [(job, _find_hosts(job, found)) for job in store.list_running_training_jobs()]
+    jobs = [(job, _find_hosts(job.arn, found)) for job in store.list_running_training_jobs()]
     taken_up = [(job, hosts) for job, hosts in jobs if len(hosts) == len(list_hosts(job.request))]
     names = {(job.region, job.name) for job, _ in taken_up}
-    containers = {container.labels[JOB_LABEL]: container for container in found}
-    evaluations = store.list_running_rule_evaluations()
-    wanted = {job.arn for job, _ in taken_up} | {evaluation.arn for evaluation in evaluations}
+    evaluations = [(each, _find_hosts(each.arn, found)) for each in store.list_running_rule_evaluations()]
+    processing = [(each, _find_hosts(each.arn, found)) for each in store.list_running_processing_jobs()]
+    processing_on = [(job, hosts) for job, hosts in processing if len(hosts) == len(list_processing_hosts(job))]
+    wanted = {job.arn for job, _ in taken_up} | {each.arn for each, _ in evaluations}
+    wanted |= {job.arn for job, _ in processing_on}
     for container in found:
         if container.labels[JOB_LABEL] not in wanted:
             remove_container(runtime, container.id)
@@ -101,8 +110,10 @@ def find_left_over(store: JobStore, runtime: ContainerRuntime) -> LeftOver:
     return LeftOver(
         jobs=taken_up,
         lost_jobs=[job for job, _ in jobs if (job.region, job.name) not in names],
-        evaluations=[(each, containers[each.arn].id) for each in evaluations if each.arn in containers],
-        lost_evaluations=[each for each in evaluations if each.arn not in containers and not _still_waits(each, names)],
+        evaluations=[(each, hosts) for each, hosts in evaluations if hosts],
+        lost_evaluations=[each for each, hosts in evaluations if not hosts and not _still_waits(each, names)],
+        processing_jobs=processing_on,
+        lost_processing_jobs=[job for job, _ in processing if job.arn not in wanted],
     )
 
 
@@ -110,8 +121,8 @@ def _still_waits(evaluation: RuleEvaluation, taken_up: set[tuple[str, str]]) -> 
     return evaluation.start_ms is None and (evaluation.region, evaluation.training_job_name) in taken_up
 
 
-def _find_hosts(job: TrainingJob, containers: Sequence[Container]) -> dict[str, str]:
-    return {each.labels[HOST_LABEL]: each.id for each in containers if each.labels[JOB_LABEL] == job.arn}
+def _find_hosts(arn: str, containers: Sequence[Container]) -> dict[str, str]:
+    return {each.labels[HOST_LABEL]: each.id for each in containers if each.labels[JOB_LABEL] == arn}
 
 
 def _lose_job(job: TrainingJob, collaborators: Collaborators) -> None:
@@ -144,6 +155,17 @@ def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
         if opt_ml.refused:
             logger.warning("The lost training job %s: %s", job.name, describe_refused(opt_ml.refused))
     remove_work_folder(folder)
+
+
+def _lose_processing_job(job: ProcessingJob, collaborators: Collaborators) -> None:
+    """End a processing job of which a container is not there any more."""
+    happened = "before" if job.start_ms is None else "and not all of"
+    reason = (
+        f"InternalServerError: The emulator was ended {happened} its containers "
+        f"{'were started' if job.start_ms is None else 'were there when it came back'}. Send the job again."
+    )
+    remove_work_folder(find_work_folder(collaborators.settings, job.name, job.id))
+    collaborators.ledger.change_processing_job(job.region, job.name, lambda each, now_ms: each.fail(now_ms, reason))
 
 
 def _lose_evaluation(evaluation: RuleEvaluation, collaborators: Collaborators) -> None:

@@ -5,23 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, cast
 
-from container_runtime.runtime import ContainerRuntimeError, ContainerStartError, ImageNotFoundError, LogLine
-from container_runtime.spec import ContainerSpec, Mount
-from emulator.exceptions import ObjectStoreError
+from container_runtime.spec import Mount
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.records.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
-from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL, JobContainer, remove_container
-from emulator.jobs.runs.host_agent import HostAgent, MeasuredHost
-from emulator.jobs.runs.logs import PROCESSING_GROUP, build_stream_name
-from emulator.jobs.staging.instance_types import find_memory_bytes
+from emulator.jobs.runs.processing import ContainersRun
+from emulator.jobs.staging.hosts import INSTANCE_GROUP, Host
 from emulator.jobs.staging.job_files import JobFolder, describe_refused
-from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment, find_work_folder, remove_work_folder
+from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment
 from emulator.jobs.staging.rule_configuration import (
     build_rule_configuration,
     check_local_path,
@@ -34,7 +27,7 @@ from emulator.jobs.staging.s3_paths import build_rule_output_uri, require_bucket
 from emulator.jobs.uploads.folder import FolderUpload, UploadError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping
 
     from container_runtime.runtime import Exit
     from emulator.jobs.records.training_job import TrainingJob
@@ -51,7 +44,6 @@ VERDICT_POLL_SECONDS = 0.02
 _EXIT_SECONDS = 10.0
 _MAX_VERDICT_BYTES = 1 << 16
 
-_HOST = "algo-1"
 _CONFIGURATION = "config/ruleconfig.json"
 _VERDICT = "output/verdict.json"
 
@@ -64,70 +56,35 @@ class Verdict:
     details: str | None
 
 
-class RuleRun:
-    """The run of one rule evaluation. Its own thread calls ``live``; others may ask it to stop or limit its time."""
+class RuleRun(ContainersRun):
+    """The run of one rule evaluation; others may also limit its time."""
+
+    kind = "Rule evaluation"
 
     def __init__(
         self,
         evaluation: RuleEvaluation,
         job: TrainingJob,
         collaborators: Collaborators,
-        container_id: str | None = None,
+        container_ids: Mapping[str, str] | None = None,
     ) -> None:
-        """Prepare a run; ``container_id`` names the container that it had before a restart."""
-        self.arn, self.name = evaluation.arn, evaluation.name
+        """Prepare a run; ``job`` is the training job that is judged, for the rest see ``ContainersRun``."""
+        host = Host("algo-1", INSTANCE_GROUP, evaluation.configuration.get("InstanceType"))
+        super().__init__(evaluation, job.id, (host,), collaborators, container_ids)
         self._evaluation = evaluation
         self._job = job
-        self._with = collaborators
-        self._folder = find_work_folder(collaborators.settings, evaluation.name, job.id)
-        self._object_store = collaborators.object_store_for(evaluation.region)
-        self._taken_up = container_id is not None
-        self._container_id = container_id
-        self._container: JobContainer | None = None
-        self._lock = Lock()
-        self._stop_grace: float | None = None
+        self._host = host
         self._stop_details: str | None = None
         # Monotonic time at which an evaluation that still runs is stopped.
         self._deadline: float | None = None
         self._deadline_details = ""
-        self._keep_folder = False
         self._reached: Verdict | None = None
         self._mount = Mount(self._folder / "ml", TARGET)
         # As the container sees the folder of the rule's files.
         self._output = locate_output(self._mount, self._folder / "rule-output", evaluation)
-        self._files = JobFolder(self._mount.source)
-        self._stream = build_stream_name(evaluation.name, _HOST, evaluation.creation_ms)
-
-    def live(self) -> None:
-        """Drive the evaluation from where it is to its end; the training goes on whatever happens."""
-        with self._failing_alone():
-            if not self._taken_up:
-                self._prepare()
-                self._start_container()
-            self._follow_container()
-            self._record(self._wait_for_verdict())
-            self._upload_output()
-
-    @contextmanager
-    def _failing_alone(self) -> Iterator[None]:
-        """Whatever goes wrong in the stages ends this evaluation as Error and nothing else."""
-        try:
-            try:
-                yield
-            except (ImageNotFoundError, ContainerStartError, RequestFailure) as error:
-                self._record(Verdict("Error", f"ClientError: {error}"))
-            except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
-                logger.warning("Rule evaluation %s failed: %s", self.name, error)
-                self._record(Verdict("Error", f"InternalServerError: {error}"))
-            except Exception as error:
-                logger.exception("Rule evaluation %s failed by a defect of the emulator", self.name)
-                self._record(Verdict("Error", f"InternalServerError: {type(error).__name__}: {error}."))
-            finally:
-                self._clean_up()
-        except Exception as error:  # the store itself failed
-            logger.exception("The state of the rule evaluation %s could not be stored", self.name)
-            lost = Verdict("Error", f"InternalServerError: The evaluation's state could not be stored: {error}")
-            self._with.threads.store_at_last(lambda: self._record_at_last(lost))
+        self._own_files = JobFolder(self._mount.source)
+        self._files = {host: self._own_files}
+        self._volume_gb = evaluation.configuration.get("VolumeSizeInGB")
 
     def _prepare(self) -> None:
         """Write the rule's configuration into its /opt/ml."""
@@ -144,75 +101,47 @@ class RuleRun:
         )
         (self._mount.source / _CONFIGURATION).write_text(json.dumps(content, indent=1))
 
-    def _start_container(self) -> None:
+    def _start_containers(self) -> None:
         """Start the rule's container."""
-        runtime, configuration = self._with.runtime, self._evaluation.configuration
-        image = configuration["RuleEvaluatorImage"]
-        resolved = runtime.resolve_image(image)
-        self._with.log_writer.ensure_stream(self._evaluation.region, PROCESSING_GROUP, self._stream)
-        if resolved.note:
-            self._write_line(LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {resolved.note}"))
-        for note in describe_limits(configuration):
-            self._write_line(LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {note}"))
-        settings = self._with.settings
-        self._container_id = runtime.start(
-            ContainerSpec(
-                name=f"smdebug-{self.name}-{self._job.id}",
-                image=image,
-                environment={
-                    "PROCESSING_JOB_NAME": self.name,
-                    "PROCESSING_JOB_ARN": self._evaluation.arn,
-                    **build_aws_environment(self._evaluation.region, settings, self._with.endpoint_url),
-                    "SMDEBUG_RULE_CONFIG_PATH": runtime.path_in_container(self._mount, _CONFIGURATION),
-                },
-                mounts=(self._mount,) if is_below(self._mount, self._output) else (self._mount, self._output),
-                hostname=_HOST,
-                labels={STORE_LABEL: self._with.ledger.store.id, JOB_LABEL: self._evaluation.arn},
-                memory_bytes=find_memory_bytes(configuration.get("InstanceType")),
-            )
+        image = self._evaluation.configuration["RuleEvaluatorImage"]
+        self._open_log(image, *describe_limits(self._evaluation.configuration))
+        self._start_container(
+            self._host,
+            image=image,
+            environment={
+                **build_aws_environment(self._region, self._with.settings, self._with.endpoint_url),
+                "SMDEBUG_RULE_CONFIG_PATH": self._with.runtime.path_in_container(self._mount, _CONFIGURATION),
+            },
+            mounts=(self._mount,) if is_below(self._mount, self._output) else (self._mount, self._output),
         )
 
-    def _follow_container(self) -> None:
-        """Read its log and wait for its end."""
-        assert self._container_id is not None
+    def _begin(self) -> None:
         if self._evaluation.start_ms is None:
             self._change(RuleEvaluation.start)
-        configuration = self._evaluation.configuration
-        measured = MeasuredHost(
-            f"{self.name}/{_HOST}", self._files, configuration.get("InstanceType"), configuration.get("VolumeSizeInGB")
-        )
-        publish = partial(self._with.metrics_for(self._evaluation.region).put, PROCESSING_GROUP)
-        agent = HostAgent(measured, publish)
-        container = JobContainer(self._with.runtime, self._container_id, self.name, self._write_line, agent=agent)
-        with self._lock:
-            self._container = container
-            container.follow()
-            if self._stop_grace is not None:
-                container.ask_stop(self._stop_grace)
-            elif self._evaluation.status == "Stopping":
-                container.ask_stop(self._with.settings.stop_grace_seconds)
+
+    def _conclude(self) -> None:
+        self._record(self._wait_for_verdict())
+        self._upload_output()
 
     def _wait_for_verdict(self) -> Verdict:
         """Wait for the verdict file, or for a container that ends without one."""
-        container = self._container
-        assert container is not None
         while True:
-            exit_status = container.wait(VERDICT_POLL_SECONDS)
+            exits = self._containers.wait(VERDICT_POLL_SECONDS)
             verdict = self._read_verdict()
             if verdict is not None:
                 return verdict
-            if exit_status is not None:
-                return self._judge_exit(exit_status, container.read_to_end())
+            if exits is not None:
+                return self._judge_exit(exits[0].exit, self._containers.read_to_end(self._host))
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self._deadline = None
                 self._begin_stop(self._with.settings.stop_grace_seconds, self._deadline_details)
 
     def _read_verdict(self) -> Verdict | None:
-        content = self._files.read_small_file(_VERDICT, _MAX_VERDICT_BYTES)
+        content = self._own_files.read_small_file(_VERDICT, _MAX_VERDICT_BYTES)
         return None if content is None else parse_verdict(content)
 
     def _judge_exit(self, exit_status: Exit, last_lines: list[str]) -> Verdict:
-        if self._stop_grace is not None or self._evaluation.status == "Stopping":
+        if self._stop_grace is not None:
             return Verdict("Stopped", self._stop_details)
         return Verdict("Error", describe_exit_without_verdict(exit_status, last_lines))
 
@@ -221,8 +150,15 @@ class RuleRun:
         self._reached = self._reached or verdict
         self._change(lambda evaluation, now_ms: evaluation.end(verdict.status, now_ms, verdict.details))
 
-    def _record_at_last(self, lost: Verdict) -> None:
-        """Store the first final status that there was, which could not be stored; ``lost`` where it never can be."""
+    def _end_unstarted(self) -> None:
+        self._record(Verdict("Stopped", self._stop_details))
+
+    def _fail(self, reason: str) -> None:
+        self._record(Verdict("Error", reason))
+
+    def _fail_at_last(self, reason: str) -> None:
+        """Store the first final status that there was, which could not be stored; an error where it never can be."""
+        lost = Verdict("Error", reason)
         try:
             self._record(self._reached or lost)
         except Exception:  # noqa: BLE001 - why was said when it was tried first
@@ -233,12 +169,10 @@ class RuleRun:
 
         The status is final by then: a failure here is said in the log and changes nothing.
         """
-        container = self._container
-        assert container is not None
-        if container.wait(_EXIT_SECONDS) is None:
-            container.ask_stop(0.0)
-            container.wait()
-        container.read_to_end()
+        if self._containers.wait(_EXIT_SECONDS) is None:
+            self._containers.ask_stop(0.0)
+            self._containers.wait()
+        self._containers.read_to_end(self._host)
         self._with.log_writer.flush()
         uri = build_rule_output_uri(self._job, self._evaluation)
         try:
@@ -247,31 +181,18 @@ class RuleRun:
         except (RequestFailure, UploadError) as error:
             self._keep_folder = True
             logger.warning("The output of the rule evaluation %s is kept in %s: %s", self.name, self._folder, error)
-        if self._files.refused:
-            note = f"smdebug-emulator: {describe_refused(self._files.refused)}"
-            self._write_line(LogLine(self._with.ledger.now_ms(), note))
+        if self._own_files.refused:
+            self._write_note(self._host, describe_refused(self._own_files.refused))
 
     def _find_output(self) -> JobFolder:
         if is_below(self._mount, self._output):
-            return self._files.below(str(self._output.source.relative_to(self._mount.source)))
-        return JobFolder(self._output.source, refused=self._files.refused)
-
-    def _clean_up(self) -> None:
-        """Leave no container, no thread and no file."""
-        if self._container is not None:
-            self._container.close()
-        elif self._container_id is not None:
-            remove_container(self._with.runtime, self._container_id)
-        if not self._keep_folder:
-            remove_work_folder(self._folder)
+            return self._own_files.below(str(self._output.source.relative_to(self._mount.source)))
+        return JobFolder(self._output.source, refused=self._own_files.refused)
 
     def ask_stop(self, grace_seconds: float, details: str | None = None) -> None:
         """Stop the evaluation; returns at once. Any thread may call it, more than once."""
-        with self._lock:
-            self._stop_grace = grace_seconds
-            self._stop_details = details or self._stop_details
-            if self._container is not None:
-                self._container.ask_stop(grace_seconds)
+        self._stop_details = details or self._stop_details
+        super().ask_stop(grace_seconds)
 
     def shut_down(self, grace_seconds: float) -> None:
         """Store that the evaluation is stopping and ask it to, because the emulator ends."""
@@ -291,14 +212,11 @@ class RuleRun:
         self._deadline = time.monotonic() + seconds
 
     def _begin_stop(self, grace_seconds: float, details: str) -> None:
-        self._with.ledger.change_rule_evaluation(self._evaluation.region, self.name, RuleEvaluation.begin_stop)
+        self._with.ledger.change_rule_evaluation(self._region, self.name, RuleEvaluation.begin_stop)
         self.ask_stop(grace_seconds, details)
 
     def _change(self, change: Callable[[RuleEvaluation, int], RuleEvaluation]) -> None:
-        self._evaluation = self._with.ledger.change_rule_evaluation(self._evaluation.region, self.name, change)
-
-    def _write_line(self, line: LogLine) -> None:
-        self._with.log_writer.append(self._evaluation.region, PROCESSING_GROUP, self._stream, line)
+        self._evaluation = self._with.ledger.change_rule_evaluation(self._region, self.name, change)
 
 
 def parse_verdict(content: bytes) -> Verdict:

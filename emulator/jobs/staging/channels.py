@@ -110,21 +110,25 @@ def download_channels(
             receivers = list_receivers(channel, hosts)
             if host not in receivers:
                 continue
-            share = slice(receivers.index(host), None, len(receivers)) if _is_sharded(channel) else slice(None)
-            _download_channel(channel, object_store, folder / name, check_stop, share)
+            share = (
+                slice(receivers.index(host), None, len(receivers))
+                if is_sharded(channel["DataSource"]["S3DataSource"])
+                else slice(None)
+            )
+            download_source(channel["DataSource"]["S3DataSource"], object_store, folder / name, check_stop, share)
     except RequestFailure as error:
         raise RequestFailure(f"Data download of the channel {name!r} failed: {error}") from error
 
 
-def _is_sharded(channel: Mapping[str, Any]) -> bool:
-    source: Mapping[str, Any] = channel["DataSource"]["S3DataSource"]
+def is_sharded(source: Mapping[str, Any]) -> bool:
+    """Whether each host gets its share of what an S3 source holds, and not all of it."""
     return source.get("S3DataDistributionType") == "ShardedByS3Key"
 
 
-def _download_channel(
-    channel: Mapping[str, Any], object_store: ObjectStore, folder: Path, check_stop: Callable[[], None], share: slice
+def download_source(
+    source: Mapping[str, Any], object_store: ObjectStore, folder: Path, check_stop: Callable[[], None], share: slice
 ) -> None:
-    source = channel["DataSource"]["S3DataSource"]
+    """Fill ``folder`` with the ``share`` of what an S3 source holds; see ``download_channels``."""
     uri = source["S3Uri"]
     location = parse_request_uri(uri, "S3Uri")
     folder.mkdir(parents=True, exist_ok=True)

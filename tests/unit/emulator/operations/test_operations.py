@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def test_the_operations_that_there_are() -> None:
     assert sorted(find_operations()) == [
         "AddTags",
+        "CreateProcessingJob",
         "CreateTrainingJob",
+        "DeleteProcessingJob",
         "DeleteTags",
         "DeleteTrainingJob",
         "DescribeProcessingJob",

@@ -12,6 +12,7 @@ import pytest
 
 from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL
 from tests.room.emulator.jobs.conftest import REGION, open_room
+from tests.room.emulator.jobs.runs.test_processing import describe, wait
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -183,3 +184,34 @@ def test_other_emulators_containers_are_left_alone(room: Room) -> None:
     assert [container.id for container in room.runtime.find({})] == [container_id]
     room.runtime.stop(container_id, 0)
     room.runtime.remove(container_id)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_processing_job_is_taken_up_again_or_fails(tmp_path: Path, *, gone: bool) -> None:
+    script = WAIT_FOR_GO + "(ml / 'processing/live/late').touch()"
+    before = (
+        "from tests.room.emulator.jobs.runs.test_processing import build_outputs, build_request, describe; "
+        "room.jobs.create_processing_job(REGION, build_request(room, " + repr(script) + ", "
+        "ProcessingOutputConfig=build_outputs(room, live='Continuous')))"
+    )
+    condition = "'ProcessingStartTime' in describe(room)"
+    bucket = run_and_kill(tmp_path, "", before=before, condition=condition)
+    with recover(tmp_path, bucket) as room:
+        if gone:
+            for container in room.runtime.find({STORE_LABEL: room.store.id}):
+                room.runtime.stop(container.id, 0)
+                room.runtime.remove(container.id)
+        room.jobs.recover()
+        if not gone:
+            assert describe(room)["ProcessingJobStatus"] == "InProgress"
+        let_go(room)
+        done = wait(room)
+        if gone:
+            assert done["ProcessingJobStatus"] == "Failed"
+            assert done["FailureReason"] == (
+                "InternalServerError: The emulator was ended and not all of its containers were there when it came "
+                "back. Send the job again."
+            )
+        else:
+            assert done["ProcessingJobStatus"] == "Completed"
+            assert "out/live/late" in room.stored()

@@ -1,0 +1,404 @@
+"""The life of a processing job, to be read from top to bottom: ``live`` of the run that all kinds of them share."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from container_runtime.runtime import (
+    ContainerRuntimeError,
+    ContainerStartError,
+    ImageNotFoundError,
+    LogLine,
+    NetworkExhaustedError,
+)
+from container_runtime.spec import ContainerSpec, Mount
+from emulator.exceptions import NoSuchBucket, ObjectStoreError
+from emulator.jobs.records.failures import ContainerFailure, RequestFailure, StopAsked, describe_algorithm_error
+from emulator.jobs.records.processing_job import ProcessingJob
+from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
+from emulator.jobs.runs.host_agent import HostAgent, MeasuredHost
+from emulator.jobs.runs.host_containers import HostContainers
+from emulator.jobs.runs.logs import PROCESSING_GROUP, build_stream_name
+from emulator.jobs.staging.hosts import Cluster, list_hosts
+from emulator.jobs.staging.instance_types import GIB, find_memory_bytes
+from emulator.jobs.staging.job_files import JobFolder, RefusedError, describe_refused
+from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment, find_work_folder, remove_work_folder
+from emulator.jobs.staging.processing import (
+    MESSAGE,
+    ProcessingPaths,
+    download_inputs,
+    list_outputs,
+    relative_path,
+    stage_processing,
+)
+from emulator.jobs.staging.s3_paths import require_bucket
+from emulator.jobs.uploads.folder import FolderSync, FolderUpload, UploadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from emulator.jobs.records.processing_job import ProcessingJobStatus
+    from emulator.jobs.records.rule_evaluation import RuleEvaluation
+    from emulator.jobs.runs.collaborators import Collaborators
+    from emulator.jobs.runs.host_containers import HostExit
+    from emulator.jobs.staging.hosts import Host
+
+logger = logging.getLogger(__name__)
+
+_SHM_BYTES = 2 * GIB
+MAX_MESSAGE_CHARACTERS = 1024
+
+
+class ContainersRun(ABC):
+    """The run of one processing job of any kind: one that a client made, or the evaluation of a training job's rule.
+
+    Its own thread calls ``live``; other threads may ask it to stop.
+    """
+
+    kind = "Processing job"
+
+    def __init__(
+        self,
+        job: ProcessingJob | RuleEvaluation,
+        job_id: str,
+        hosts: Sequence[Host],
+        collaborators: Collaborators,
+        container_ids: Mapping[str, str] | None,
+    ) -> None:
+        """Prepare a run.
+
+        Args:
+            job: as stored.
+            job_id: part of its folder's and its containers' names.
+            hosts: that it runs on.
+            collaborators: what it works with.
+            container_ids: of the containers that the job had before a restart, by host.
+        """
+        self.arn, self.name, self._region, self._id = job.arn, job.name, job.region, job_id
+        self._creation_ms = job.creation_ms
+        self._hosts = hosts
+        self._with = collaborators
+        self._folder = find_work_folder(collaborators.settings, job.name, job_id)
+        self._object_store = collaborators.object_store_for(job.region)
+        self._taken_up = container_ids is not None
+        self._containers = HostContainers(collaborators.runtime, job.name, container_ids or {})
+        self._following = False
+        self._lock = Lock()
+        # Taken up again on its way out, a job is stopped again.
+        stopping = job.processing_job_status == "Stopping"
+        self._stop_grace = collaborators.settings.stop_grace_seconds if stopping else None
+        self._keep_folder = False
+        # What the job writes on each host, and how large the volume for it is.
+        self._files: dict[Host, JobFolder] = {}
+        self._volume_gb: int | None = None
+
+    def live(self) -> None:
+        """Drive the job from where it is to its end."""
+        with self._failing_alone():
+            if not self._taken_up:
+                self._prepare()
+                self._start_containers()
+            self._follow_containers()
+            self._conclude()
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Refuse what cannot run; fill the folders that the containers will see."""
+
+    @abstractmethod
+    def _start_containers(self) -> None:
+        """Start the container of each host."""
+
+    @abstractmethod
+    def _conclude(self) -> None:
+        """Wait for the end, store it, upload what is left."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Store that the containers run, unless that is stored."""
+
+    @abstractmethod
+    def _fail(self, reason: str) -> None:
+        """Store that the job failed, unless it has ended."""
+
+    def _fail_at_last(self, reason: str) -> None:
+        """Store that the job failed, whose end could not be stored."""
+        self._fail(reason)
+
+    @abstractmethod
+    def _end_unstarted(self) -> None:
+        """Store the end of a job that was to stop before anything of it ran."""
+
+    @contextmanager
+    def _failing_alone(self) -> Iterator[None]:
+        """Whatever goes wrong in the stages ends this job and nothing else; nothing of it runs afterwards."""
+        try:
+            try:
+                yield
+            except StopAsked:
+                self._end_unstarted()
+            except (ImageNotFoundError, ContainerStartError, RequestFailure) as error:
+                self._fail(f"ClientError: {error}")
+            except NetworkExhaustedError as error:
+                self._fail(f"CapacityError: {error}")
+            except RefusedError as error:
+                self._keep_folder = True
+                self._fail(
+                    f"AlgorithmError: Output is read from plain files and folders of the job's own, and {error}. "
+                    f"What the container left is kept in {self._folder}."
+                )
+            except UploadError as error:
+                kind = "ClientError" if isinstance(error.__cause__, NoSuchBucket) else "InternalServerError"
+                self._keep_folder = True
+                self._fail(f"{kind}: {error} What the container left is kept in {self._folder}.")
+            except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
+                logger.warning("%s %s failed: %s", self.kind, self.name, error)
+                self._fail(f"InternalServerError: {error}")
+            except Exception as error:
+                logger.exception("%s %s failed by a defect of the emulator", self.kind, self.name)
+                self._fail(f"InternalServerError: {type(error).__name__}: {error}.")
+            finally:
+                self._clean_up()
+        except Exception as error:  # the store itself failed
+            logger.exception("The state of the %s %s could not be stored", self.kind.lower(), self.name)
+            reason = f"InternalServerError: The job's state could not be stored: {error}"
+            self._with.threads.store_at_last(lambda: self._fail_at_last(reason))
+
+    def _start_container(
+        self, host: Host, suffix: str = "", *, image: str, environment: Mapping[str, str], **members: Any
+    ) -> None:
+        """Start a host's container with what every processing job's has, and the spec's ``members``."""
+        self._check_stop()
+        spec = ContainerSpec(
+            name=f"smdebug-{self.name}-{self._id}{suffix}",
+            image=image,
+            environment={**environment, "PROCESSING_JOB_NAME": self.name, "PROCESSING_JOB_ARN": self.arn},
+            hostname=host.name,
+            labels=self._build_labels() | {HOST_LABEL: host.name},
+            memory_bytes=find_memory_bytes(host.instance_type),
+            **members,
+        )
+        self._containers.start(host, spec)
+
+    def _open_log(self, image: str, *notes: str | None) -> None:
+        """Create each host's log, and tell what it has to know beforehand: the image's note, and ``notes``."""
+        resolved = self._with.runtime.resolve_image(image)
+        for host in self._hosts:
+            self._with.log_writer.ensure_stream(self._region, PROCESSING_GROUP, self._name_stream(host))
+            for note in filter(None, (resolved.note, *notes)):
+                self._write_note(host, note)
+
+    def _follow_containers(self) -> None:
+        """Read their logs, measure them and wait for their ends."""
+        self._begin()
+        with self._lock:
+            self._containers.follow(self._hosts, self._write_line, self._build_agent)
+            self._following = True
+            if self._stop_grace is not None:
+                self._containers.ask_stop(self._stop_grace)
+
+    def _build_agent(self, host: Host) -> HostAgent:
+        name = f"{self.name}/{host.name}"
+        measured = MeasuredHost(name, self._files[host], host.instance_type, self._volume_gb)
+        return HostAgent(measured, partial(self._with.metrics_for(self._region).put, PROCESSING_GROUP))
+
+    def _clean_up(self) -> None:
+        """Leave no container, no thread and no file that is not needed."""
+        self._containers.close()
+        if not self._keep_folder:
+            remove_work_folder(self._folder)
+
+    def ask_stop(self, grace_seconds: float) -> None:
+        """Stop what runs; returns at once. Any thread may call it, more than once."""
+        with self._lock:
+            self._stop_grace = grace_seconds
+            if self._following:
+                self._containers.ask_stop(grace_seconds)
+
+    def _check_stop(self) -> None:
+        """Raise StopAsked if the job is to stop and no container is followed yet."""
+        if self._stop_grace is not None:
+            raise StopAsked
+
+    @abstractmethod
+    def shut_down(self, grace_seconds: float) -> None:
+        """Store that the job is stopping and ask it to, because the emulator ends."""
+
+    def _build_labels(self) -> dict[str, str]:
+        return {STORE_LABEL: self._with.ledger.store.id, JOB_LABEL: self.arn}
+
+    def _name_stream(self, host: Host) -> str:
+        return build_stream_name(self.name, host.name, self._creation_ms)
+
+    def _write_note(self, host: Host, note: str) -> None:
+        self._write_line(host, LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {note}"))
+
+    def _write_line(self, host: Host, line: LogLine) -> None:
+        self._with.log_writer.append(self._region, PROCESSING_GROUP, self._name_stream(host), line)
+
+
+class ProcessingRun(ContainersRun):
+    """The run of a processing job that CreateProcessingJob made."""
+
+    def __init__(
+        self, job: ProcessingJob, collaborators: Collaborators, container_ids: Mapping[str, str] | None = None
+    ) -> None:
+        """Prepare a run; see ``ContainersRun``."""
+        super().__init__(job, job.id, list_processing_hosts(job), collaborators, container_ids)
+        self._job = job
+        self._cluster = Cluster(tuple(self._hosts))
+        # The same after a restart.
+        self._network_name = f"smdebug-{job.name}-{job.id}"
+        self._mounts = {host: Mount(self._folder / host.name, TARGET) for host in self._hosts}
+        self._refused: dict[str, str] = {}
+        self._files = {host: JobFolder(mount.source, refused=self._refused) for host, mount in self._mounts.items()}
+        self._volume_gb = job.request["ProcessingResources"]["ClusterConfig"].get("VolumeSizeInGB")
+        self._continuous: list[FolderSync] = []
+        self._at_end: list[FolderUpload] = []
+
+    def _prepare(self) -> None:
+        """Connect the hosts, write /opt/ml of each, download the inputs."""
+        request = self._job.request
+        self._locate_outputs()
+        if len(self._hosts) > 1:
+            names = [host.name for host in self._hosts]
+            network = self._with.runtime.create_network(self._network_name, names, self._build_labels())
+            self._cluster = Cluster(tuple(self._hosts), network)
+        self._check_stop()
+        self._open_log(request["AppSpecification"]["ImageUri"], self._find_paths(self._hosts[0]).note)
+        for host, mount in self._mounts.items():
+            stage_processing(mount, self._job, self._cluster, host, self._find_paths(host))
+            download_inputs(request, self._object_store, mount.source, self._check_stop, host, self._hosts)
+
+    def _locate_outputs(self) -> None:
+        """Find where each output goes; where hosts have a file of the same name, the first host's counts."""
+        for output in list_outputs(self._job.request):
+            source = output["S3Output"]
+            destination = require_bucket(
+                self._object_store, source["S3Uri"], f"S3Uri of the output {output['OutputName']!r}"
+            )
+            for host in reversed(self._hosts):
+                folder = self._files[host].below(relative_path(source["LocalPath"]))
+                upload = FolderUpload(folder, self._object_store, destination)
+                if source["S3UploadMode"] == "Continuous":
+                    self._continuous.append(FolderSync(upload, f"output-{self.name}-{host.name}"))
+                else:
+                    self._at_end.append(upload)
+
+    def _start_containers(self) -> None:
+        request, network = self._job.request, self._cluster.network
+        application = request["AppSpecification"]
+        for host, mount in self._mounts.items():
+            paths = self._find_paths(host)
+            entrypoint = paths.rewrite(application.get("ContainerEntrypoint"))
+            own = paths.rewrite(request.get("Environment") or {})
+            aws = build_aws_environment(self._region, self._with.settings, self._with.endpoint_url, own)
+            self._start_container(
+                host,
+                f"-{host.name}",
+                image=application["ImageUri"],
+                environment=own | aws,
+                command=tuple(paths.rewrite(application.get("ContainerArguments") or ())),
+                entrypoint=tuple(entrypoint) if entrypoint else None,
+                mounts=(mount,),
+                network=None if network is None else network.name,
+                shm_bytes=_SHM_BYTES,
+            )
+
+    def _begin(self) -> None:
+        if self._taken_up:
+            self._locate_outputs()
+        if self._job.start_ms is None:
+            self._change(ProcessingJob.start)
+        for sync in self._continuous:
+            sync.start()
+
+    def _conclude(self) -> None:
+        exits = self._wait_for_exits()
+        failures = [self._read_failure(each) for each in exits if each.failed]
+        message = next(filter(None, (self._read_message(host) for host in self._hosts)), None)
+        self._upload_outputs(complete=not failures or self._job.status == "Stopping")
+
+        def conclude(job: ProcessingJob, now_ms: int) -> ProcessingJob:
+            status: ProcessingJobStatus = "Completed"
+            reason = None
+            if job.status == "Stopping":
+                status = "Stopped"
+            elif failures:
+                status, reason = "Failed", describe_algorithm_error(failures, len(self._hosts))
+            return job.transition(status, now_ms, failure_reason=reason, exit_message=message)
+
+        self._change(conclude)
+
+    def _wait_for_exits(self) -> Sequence[HostExit]:
+        """Wait until all containers have ended: by themselves, for one of them, by a stop, or when their time is up."""
+        assert self._job.start_ms is not None
+        ran = (self._with.ledger.now_ms() - self._job.start_ms) / 1000
+        exits = self._containers.wait(max(0.0, self._job.max_runtime_seconds - ran))
+        if exits is None:
+            for host in self._hosts:
+                limit = self._job.max_runtime_seconds
+                self._write_note(host, f"The job is stopped: it ran {limit} s (StoppingCondition.MaxRuntimeInSeconds).")
+            self._change(ProcessingJob.begin_stop)
+            self._containers.ask_stop(self._with.settings.stop_grace_seconds)
+            exits = self._containers.wait()
+        assert exits is not None
+        for host in self._hosts:
+            self._containers.read_to_end(host)
+        self._change(lambda job, _now_ms: job)  # a stop may have been stored meanwhile
+        return exits
+
+    def _upload_outputs(self, *, complete: bool) -> None:
+        """Upload the rest; of a job that failed, only what is uploaded while it runs."""
+        try:
+            for sync in self._continuous:
+                sync.finish()
+            for upload in self._at_end if complete else ():
+                upload.sweep(whole=self._job.status != "Stopping")
+        finally:
+            if self._refused:
+                self._write_note(self._hosts[0], describe_refused(self._refused))
+            self._with.log_writer.flush()
+
+    def _read_message(self, host: Host) -> str:
+        content = self._files[host].read_small_file(MESSAGE, MAX_MESSAGE_CHARACTERS * 4) or b""
+        return content.decode(errors="replace")[:MAX_MESSAGE_CHARACTERS].strip()
+
+    def _read_failure(self, ended: HostExit) -> ContainerFailure:
+        last_lines = self._containers.read_to_end(ended.host)
+        return ContainerFailure(ended.host.name, ended.exit, self._read_message(ended.host), last_lines)
+
+    def _end_unstarted(self) -> None:
+        self._change(lambda job, now_ms: job.transition("Stopped", now_ms))
+
+    def _fail(self, reason: str) -> None:
+        self._with.log_writer.flush()
+        self._change(lambda job, now_ms: job.fail(now_ms, reason))
+
+    def _clean_up(self) -> None:
+        for sync in self._continuous:
+            sync.stop()
+        super()._clean_up()
+        if len(self._hosts) > 1:
+            remove_network(self._with.runtime, self._network_name)
+
+    def shut_down(self, grace_seconds: float) -> None:
+        """Store that the job is stopping and ask it to, because the emulator ends."""
+        self._with.ledger.change_processing_job(self._region, self.name, ProcessingJob.begin_stop)
+        self.ask_stop(grace_seconds)
+
+    def _find_paths(self, host: Host) -> ProcessingPaths:
+        return ProcessingPaths(self._mounts[host], self._with.runtime.path_in_container)
+
+    def _change(self, change: Callable[[ProcessingJob, int], ProcessingJob]) -> None:
+        self._job = self._with.ledger.change_processing_job(self._region, self.name, change)
+
+
+def list_processing_hosts(job: ProcessingJob) -> tuple[Host, ...]:
+    """List the hosts that ProcessingResources asks for."""
+    return list_hosts({"ResourceConfig": job.request["ProcessingResources"]["ClusterConfig"]})

@@ -1,0 +1,142 @@
+"""What a processing container finds when it starts: /opt/ml/config, its inputs, and folders for its outputs."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from typing import TYPE_CHECKING, Any
+
+from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.staging.channels import download_source, is_sharded
+from emulator.jobs.staging.opt_ml import TARGET
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from container_runtime.spec import Mount
+    from emulator.jobs.records.processing_job import ProcessingJob
+    from emulator.jobs.staging.hosts import Cluster, Host
+    from emulator.moto_services.s3 import ObjectStore
+
+INPUTS_PREFIX = f"{TARGET}/processing/"
+MESSAGE = "output/message"
+
+_CONFIGURATION = "config"
+# What the service itself writes or reads in /opt/ml: no output can be there.
+_OWN = ("config", "output")
+
+
+def find_wrong_local_path(request: Mapping[str, Any]) -> str | None:
+    """Say which LocalPath of a processing job's request cannot be a folder of its own; None if each can."""
+    for each in _select(request.get("ProcessingInputs"), "S3Input"):
+        path = each["S3Input"].get("LocalPath")
+        if not path:
+            return f"The input {each['InputName']!r} has no LocalPath: it is required where AppManaged is not true."
+        if not posixpath.normpath(path).startswith(INPUTS_PREFIX) or "\0" in path:
+            return f"LocalPath of the input {each['InputName']!r} is {path!r}: it must begin with {INPUTS_PREFIX}"
+    for each in list_outputs(request):
+        path = each["S3Output"].get("LocalPath")
+        if not path:
+            return f"The output {each['OutputName']!r} has no LocalPath: it is required where AppManaged is not true."
+        relative = posixpath.relpath(posixpath.normpath(path), TARGET) if path.startswith("/") else ".."
+        if relative.split("/")[0] in ("..", ".", *_OWN) or "\0" in path:
+            return (
+                f"LocalPath of the output {each['OutputName']!r} is {path!r}: it must be a folder below {TARGET}/ that "
+                f"is not the service's own, such as {INPUTS_PREFIX}output."
+            )
+    return None
+
+
+def list_outputs(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """List the outputs that the service uploads, and not the application itself."""
+    return list(_select((request.get("ProcessingOutputConfig") or {}).get("Outputs"), "S3Output"))
+
+
+def relative_path(local_path: str) -> str:
+    """Path of a checked LocalPath below /opt/ml."""
+    return posixpath.relpath(posixpath.normpath(local_path), TARGET)
+
+
+def describe_cluster(cluster: Cluster, host: Host) -> dict[str, Any]:
+    """Content of resourceconfig.json for ``host``."""
+    return {
+        "current_host": cluster.find_address(host),
+        "hosts": [cluster.find_address(each) for each in cluster.hosts],
+    }
+
+
+class ProcessingPaths:
+    """How the containers of one host see /opt/ml: where there are no mounts, it is a folder of this machine."""
+
+    def __init__(self, mount: Mount, path_in_container: Callable[[Mount, str], str]) -> None:
+        self._opt_ml = path_in_container(mount, "").rstrip("/")
+
+    @property
+    def note(self) -> str | None:
+        """What a job has to know of it; None where /opt/ml is in its place."""
+        if self._opt_ml == TARGET:
+            return None
+        return (
+            f"{TARGET} is {self._opt_ml} here (SAGEMAKER_BASE_DIR): entry point, arguments, environment and "
+            "configuration name paths so, but a path within a script is not changed."
+        )
+
+    def rewrite(self, value: Any) -> Any:
+        """Copy ``value``, every path below /opt/ml in it as the container sees it."""
+        match value:
+            case str():
+                return value.replace(f"{TARGET}/", f"{self._opt_ml}/")
+            case dict():
+                return {key: self.rewrite(entry) for key, entry in value.items()}
+            case list() | tuple():
+                return [self.rewrite(entry) for entry in value]
+            case _:
+                return value
+
+
+def stage_processing(mount: Mount, job: ProcessingJob, cluster: Cluster, host: Host, paths: ProcessingPaths) -> None:
+    """Create the folders of one host's /opt/ml and write the files of /opt/ml/config."""
+    folders = [_CONFIGURATION, posixpath.dirname(MESSAGE)]
+    folders += [relative_path(each["S3Input"]["LocalPath"]) for each in _list_inputs(job.request)]
+    folders += [relative_path(each["S3Output"]["LocalPath"]) for each in list_outputs(job.request)]
+    for folder in folders:
+        (mount.source / folder).mkdir(parents=True, exist_ok=True)
+    described = {key: value for key, value in job.request.items() if key not in ("Tags", "ExperimentConfig")}
+    files = {
+        "processingjobconfig.json": paths.rewrite({"ProcessingJobArn": job.arn} | described),
+        "resourceconfig.json": describe_cluster(cluster, host),
+    }
+    for name, content in files.items():
+        (mount.source / _CONFIGURATION / name).write_text(json.dumps(content, indent=1))
+
+
+def download_inputs(
+    request: Mapping[str, Any],
+    object_store: ObjectStore,
+    opt_ml: Path,
+    check_stop: Callable[[], None],
+    host: Host,
+    hosts: Sequence[Host],
+) -> None:
+    """Fill the LocalPath of every input for ``host``; of one that is ShardedByS3Key, with every n-th object.
+
+    Raises:
+        RequestFailure: a bucket, key or prefix that is not there; a key that cannot be a file.
+    """
+    for each in _list_inputs(request):
+        source = each["S3Input"]
+        share = slice(hosts.index(host), None, len(hosts)) if is_sharded(source) else slice(None)
+        folder = opt_ml / relative_path(source["LocalPath"])
+        try:
+            download_source(source, object_store, folder, check_stop, share)
+        except RequestFailure as error:
+            raise RequestFailure(f"Data download of the input {each['InputName']!r} failed: {error}") from error
+
+
+def _list_inputs(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list(_select(request.get("ProcessingInputs"), "S3Input"))
+
+
+def _select(entries: Sequence[Mapping[str, Any]] | None, member: str) -> Iterator[Mapping[str, Any]]:
+    return (each for each in entries or () if member in each and not each.get("AppManaged"))

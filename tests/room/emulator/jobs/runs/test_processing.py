@@ -1,0 +1,251 @@
+"""Whole lives of processing jobs: real processes, real S3, every thread of the room."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
+from tests.room.emulator.jobs.conftest import ENDED, REGION
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.room.emulator.jobs.conftest import Room
+
+LOG = "/aws/sagemaker/ProcessingJobs"
+PRELUDE = """
+import os, pathlib, signal, sys, time, json
+ml = pathlib.Path(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"))
+"""
+
+
+def build_request(room: Room, script: str, name: str = "work", count: int = 1, **members: Any) -> dict[str, Any]:
+    request: dict[str, Any] = {
+        "ProcessingJobName": name,
+        "AppSpecification": {
+            "ImageUri": "tiny:1",
+            "ContainerEntrypoint": [sys.executable, "-I", "-S", "-c", PRELUDE + script],
+        },
+        "ProcessingResources": {
+            "ClusterConfig": {"InstanceCount": count, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1}
+        },
+        "RoleArn": "arn:aws:iam::123456789012:role/x",
+    }
+    return request | members
+
+
+def build_input(room: Room, name: str, key: str, **source: str) -> dict[str, Any]:
+    where = {"S3Uri": f"s3://{room.bucket}/{key}", "LocalPath": f"/opt/ml/processing/input/{name}"}
+    return {"InputName": name, "S3Input": {**where, "S3DataType": "S3Prefix", "S3InputMode": "File", **source}}
+
+
+def build_outputs(room: Room, **modes: str) -> dict[str, Any]:
+    outputs = [
+        {
+            "OutputName": name,
+            "S3Output": {
+                "S3Uri": f"s3://{room.bucket}/out/{name}",
+                "LocalPath": f"/opt/ml/processing/{name}",
+                "S3UploadMode": mode,
+            },
+        }
+        for name, mode in modes.items()
+    ]
+    return {"Outputs": outputs}
+
+
+def describe(room: Room, name: str = "work") -> dict[str, Any]:
+    return room.jobs.describe_processing_job(room.jobs.get_processing_job(REGION, name))
+
+
+def wait(room: Room, name: str = "work") -> dict[str, Any]:
+    wait_until(lambda: describe(room, name)["ProcessingJobStatus"] in ENDED, lambda: describe(room, name))
+    return describe(room, name)
+
+
+def run(room: Room, request: dict[str, Any]) -> dict[str, Any]:
+    room.jobs.create_processing_job(REGION, request)
+    return wait(room, request["ProcessingJobName"])
+
+
+def statuses(room: Room) -> list[str]:
+    room.jobs.close()
+    events = [event for event in room.publisher.events if "ProcessingJobStatus" in event["detail"]]
+    assert {event["detail-type"] for event in events} == {"SageMaker Processing Job State Change"}
+    return [event["detail"]["ProcessingJobStatus"] for event in events]
+
+
+def test_job_that_succeeds(room: Room) -> None:
+    for at in range(3):
+        room.s3.put(room.bucket, f"data/{at}.csv", b"1,2")
+    room.s3.put(room.bucket, "code/x.py", b"print('x')")
+    script = """
+out = ml / "processing/report"
+files = sorted(str(p.relative_to(ml)) for p in (ml / "processing/input").rglob("*") if p.is_file())
+(out / "sub").mkdir()
+(out / "sub/found.json").write_text(json.dumps({
+    "files": files, "arguments": sys.argv[1:], "environment": dict(os.environ),
+    "config": json.loads((ml / "config/processingjobconfig.json").read_text()),
+    "resources": json.loads((ml / "config/resourceconfig.json").read_text()),
+}))
+print("done", flush=True)
+(ml / "output/message").write_text("two rows\\n")
+"""
+    request = build_request(
+        room,
+        script,
+        ProcessingInputs=[build_input(room, "data", "data"), build_input(room, "code", "code/x.py")],
+        ProcessingOutputConfig=build_outputs(room, report="EndOfJob"),
+        Environment={"MINE": "/opt/ml/processing/input/data", "AWS_ENDPOINT_URL": "http://elsewhere"},
+        ExperimentConfig={"ExperimentName": "e", "TrialName": "t"},
+        NetworkConfig={"EnableInterContainerTrafficEncryption": False},
+        Tags=[{"Key": "team", "Value": "a"}],
+    )
+    request["AppSpecification"]["ContainerArguments"] = ["--in", "/opt/ml/processing/input/data/0.csv"]
+    done = run(room, request)
+    assert done["ProcessingJobStatus"] == "Completed", done
+    assert done["ExitMessage"] == "two rows"
+    assert done["ProcessingStartTime"] <= done["ProcessingEndTime"]
+    assert done["StoppingCondition"] == {"MaxRuntimeInSeconds": 86400}
+    for member in ("AppSpecification", "ExperimentConfig", "NetworkConfig", "Environment", "RoleArn"):
+        assert done[member] == request[member]
+    assert done["ProcessingInputs"][0]["S3Input"]["S3DataDistributionType"] == "FullyReplicated"
+    assert "Tags" not in done
+    arn = done["ProcessingJobArn"]
+    assert arn == "arn:aws:sagemaker:us-east-1:123456789012:processing-job/work"
+    assert room.jobs.list_tags(arn) == [{"Key": "team", "Value": "a"}]
+
+    found = json.loads(room.s3.get(room.bucket, "out/report/sub/found.json"))
+    data = "processing/input/data"
+    assert found["files"] == ["processing/input/code/x.py", f"{data}/0.csv", f"{data}/1.csv", f"{data}/2.csv"]
+    opt_ml = found["environment"].get("SAGEMAKER_BASE_DIR", "/opt/ml")
+    assert found["arguments"] == ["--in", f"{opt_ml}/{data}/0.csv"]
+    assert found["environment"]["MINE"] == f"{opt_ml}/{data}"
+    assert found["environment"]["AWS_ENDPOINT_URL"] == "http://127.0.0.1:1"
+    assert found["environment"]["PROCESSING_JOB_NAME"] == "work"
+    assert found["resources"] == {"current_host": "algo-1", "hosts": ["algo-1"]}
+    assert found["config"]["ProcessingJobArn"] == arn
+    assert found["config"]["ProcessingResources"] == request["ProcessingResources"]
+    assert found["config"]["ProcessingInputs"][0]["S3Input"]["LocalPath"] == f"{opt_ml}/{data}"
+    log = room.log(LOG, "work/algo-1-")
+    assert log[-1] == "done"
+    assert len([line for line in log if "SAGEMAKER_BASE_DIR" in line]) == int(opt_ml != "/opt/ml"), "it is said once"
+
+    assert room.jobs.list_processing_jobs(REGION, {"NameContains": "wor"})[0][0].name == "work"
+    with pytest.raises(ResourceInUse, match="a job with this name already exists"):
+        room.jobs.create_processing_job(REGION, request)
+    room.jobs.delete_processing_job(REGION, "work")
+    with pytest.raises(ValidationException, match="not found"):
+        describe(room)
+    with pytest.raises(ResourceNotFound):
+        room.jobs.list_tags(arn)
+    assert statuses(room) == ["InProgress", "Completed"]
+    assert list((room.settings.state_dir / "jobs").iterdir()) == []
+
+
+def test_hosts_share_inputs_and_find_each_other(room: Room) -> None:
+    for at in range(4):
+        room.s3.put(room.bucket, f"data/{at}.csv", b"1,2")
+    script = """
+resources = json.loads((ml / "config/resourceconfig.json").read_text())
+rank = resources["hosts"].index(resources["current_host"])
+names = sorted(p.name for p in (ml / "processing/input/data").iterdir())
+(ml / "processing/report" / f"{rank}.txt").write_text(" ".join([str(len(resources["hosts"])), *names]))
+print("rank", rank)
+"""
+    done = run(
+        room,
+        build_request(
+            room,
+            script,
+            count=2,
+            ProcessingInputs=[build_input(room, "data", "data", S3DataDistributionType="ShardedByS3Key")],
+            ProcessingOutputConfig=build_outputs(room, report="EndOfJob"),
+        ),
+    )
+    assert done["ProcessingJobStatus"] == "Completed", done
+    assert room.s3.get(room.bucket, "out/report/0.txt") == b"2 0.csv 2.csv"
+    assert room.s3.get(room.bucket, "out/report/1.txt") == b"2 1.csv 3.csv"
+    assert [room.log(LOG, f"work/algo-{host}-")[-1] for host in (1, 2)] == ["rank 0", "rank 1"]
+
+
+def test_a_failure_is_told_and_only_continuous_output_is_kept(room: Room) -> None:
+    script = """
+(ml / "processing/live/a").write_text("a")
+(ml / "processing/last/b").write_text("b")
+(ml / "output/message").write_text("the third row is wrong")
+sys.exit(3)
+"""
+    done = run(
+        room,
+        build_request(room, script, ProcessingOutputConfig=build_outputs(room, live="Continuous", last="EndOfJob")),
+    )
+    assert done["ProcessingJobStatus"] == "Failed"
+    assert done["FailureReason"] == "AlgorithmError: the third row is wrong, exit code: 3"
+    assert done["ExitMessage"] == "the third row is wrong"
+    assert room.stored("out/") == ["out/live/a"]
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ({"ProcessingInputs": ["nothing/"]}, "ClientError: Data download of the input 'data' failed: No object is at"),
+        ({"ProcessingOutputConfig": "no-such-bucket-at-all"}, "ClientError: S3Uri of the output 'report' is s3://no-"),
+        ({"AppSpecification": {"ImageUri": "nobody-built-this:1"}}, "ClientError: No image 'nobody-built-this:1'"),
+    ],
+)
+def test_what_cannot_run_fails_and_says_why(room: Room, members: dict[str, Any], reason: str) -> None:
+    if "ProcessingInputs" in members:
+        members = {"ProcessingInputs": [build_input(room, "data", members["ProcessingInputs"][0])]}
+    if bucket := members.get("ProcessingOutputConfig"):
+        members = {"ProcessingOutputConfig": build_outputs(room, report="EndOfJob")}
+        members["ProcessingOutputConfig"]["Outputs"][0]["S3Output"]["S3Uri"] = f"s3://{bucket}/x"
+    done = run(room, build_request(room, "", **members))
+    assert done["ProcessingJobStatus"] == "Failed"
+    assert done["FailureReason"].startswith(reason)
+    assert "ProcessingStartTime" not in done
+
+
+def test_continuous_output_is_there_while_the_job_runs_and_stop_ends_it(room: Room) -> None:
+    script = "(ml / 'processing/live/a').write_text('a')\n(ml / 'processing/last/b').write_text('b')\ntime.sleep(600)"
+    outputs = build_outputs(room, live="Continuous", last="EndOfJob")
+    room.jobs.create_processing_job(REGION, build_request(room, script, ProcessingOutputConfig=outputs))
+    wait_until(lambda: room.stored("out/") == ["out/live/a"], lambda: describe(room))
+    assert describe(room)["ProcessingJobStatus"] == "InProgress"
+    with pytest.raises(ResourceInUse, match="is in status InProgress"):
+        room.jobs.delete_processing_job(REGION, "work")
+    assert room.jobs.stop_processing_job(REGION, "work").processing_job_status == "Stopping"
+    assert wait(room)["ProcessingJobStatus"] == "Stopped"
+    assert room.stored("out/") == ["out/last/b", "out/live/a"]
+    with pytest.raises(ValidationException, match="the processing job is in status Stopped"):
+        room.jobs.stop_processing_job(REGION, "work")
+    assert statuses(room) == ["InProgress", "Stopping", "Stopped"]
+
+
+def test_time_that_is_up_stops_the_job(room: Room) -> None:
+    done = run(room, build_request(room, "time.sleep(600)", StoppingCondition={"MaxRuntimeInSeconds": 1}))
+    assert done["ProcessingJobStatus"] == "Stopped"
+    assert any("it ran 1 s" in line for line in room.log(LOG, "work/"))
+
+
+def test_rules_and_jobs_are_listed_together_and_share_names(room: Room) -> None:
+    rule = room.rule("R", "pass")
+    room.run(room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[rule]))
+    run(room, build_request(room, ""))
+    pages, token = [], None
+    while True:
+        page, token = room.jobs.list_processing_jobs(
+            REGION, {"MaxResults": 1, "SortBy": "Name"} | ({"NextToken": token} if token else {})
+        )
+        pages.append([job.name for job in page])
+        if token is None:
+            break
+    assert [name[:6] for page in pages for name in page] == ["job-R-", "work"]
+    taken = pages[0][0]
+    with pytest.raises(ResourceInUse):
+        room.jobs.create_processing_job(REGION, build_request(room, "", name=taken))
+    with pytest.raises(ResourceInUse, match="evaluates a rule of the training job job"):
+        room.jobs.delete_processing_job(REGION, taken)
