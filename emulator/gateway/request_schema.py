@@ -63,7 +63,8 @@ def compile_pattern(pattern: str) -> Any:
     """Compile a pattern of the model with ``regex``: ``re`` knows no Unicode properties, which some patterns use."""
     import regex
 
-    return regex.compile(pattern)
+    # Java's spelling of all characters beyond 16 bits: each is a pair there.
+    return regex.compile(pattern.replace(r"\uD800\uDC00-\uDBFF\uDFFF", r"\U00010000-\U0010FFFF"))
 
 
 def _check_pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Any]:
