@@ -24,7 +24,7 @@ class ChosenRuntime:
 
     Attributes:
         runtime: it.
-        reason: one sentence for whoever started the emulator.
+        reason: a sentence or two for whoever started the emulator.
     """
 
     runtime: ContainerRuntime
@@ -45,7 +45,7 @@ def select_runtime(choice: Literal["auto", "docker", "process"], state_dir: Path
         ContainerRuntimeError: the state folder cannot be used.
     """
     if choice == "process":
-        return ChosenRuntime(_make_local(state_dir), "Containers run as local processes, as asked for.")
+        return _choose_local(state_dir, "Containers run as local processes, as asked for.")
     # Imported here: with --runtime process nobody waits for the Docker client, or needs it.
     from container_runtime.docker.engine import DockerEngine
     from container_runtime.docker.local_images import missing_images
@@ -55,12 +55,12 @@ def select_runtime(choice: Literal["auto", "docker", "process"], state_dir: Path
     except EngineUnavailableError:
         if choice == "docker":
             raise
-        return ChosenRuntime(_make_local(state_dir), "No Docker engine answers: containers run as local processes.")
+        return _choose_local(state_dir, "No Docker engine answers: containers run as local processes.")
     if missing and choice == "docker":
         raise ImageNotFoundError(f"The engine has no image {', '.join(missing)}: run {_BUILD} first.")
     if missing:
         reason = f"A Docker engine answers, but images are missing ({_BUILD}): containers run as local processes."
-        return ChosenRuntime(_make_local(state_dir), reason)
+        return _choose_local(state_dir, reason)
     why = "as asked for" if choice == "docker" else "an engine answers and has the images"
     return ChosenRuntime(DockerEngine(name_instance(state_dir)), f"Containers run on Docker: {why}.")
 
@@ -70,5 +70,11 @@ def name_instance(state_dir: Path) -> str:
     return hashlib.sha256(str(state_dir.resolve()).encode()).hexdigest()[:12]
 
 
-def _make_local(state_dir: Path) -> LocalProcesses:
-    return LocalProcesses(state_dir / "containers")
+def _choose_local(state_dir: Path, reason: str) -> ChosenRuntime:
+    runtime = LocalProcesses(state_dir / "containers")
+    if not runtime.grant.mounts:
+        reason += (
+            f" The kernel grants them no namespaces ({runtime.grant.refusal}): they find no /opt/ml, but its place in "
+            "SAGEMAKER_BASE_DIR, and cannot be without a network."
+        )
+    return ChosenRuntime(runtime, reason)

@@ -21,7 +21,7 @@ class Mount:
     Attributes:
         source: absolute path of an existing folder on the host.
         target: absolute path inside the container, e.g. ``/opt/ml``.
-        read_only: the container may not write below it. The process back end cannot enforce this.
+        read_only: the container may not write below it. Local processes are held to it where they have mounts.
 
     Raises:
         ValueError: a path that is not absolute.
@@ -34,6 +34,10 @@ class Mount:
     def __post_init__(self) -> None:
         if not self.source.is_absolute() or not PurePosixPath(self.target).is_absolute():
             raise ValueError(f"Mount {self.source} -> {self.target}: give two absolute paths.")
+
+    def find_inside(self, relative: str) -> str:
+        """Return the path at which the container sees ``source / relative``."""
+        return str(PurePosixPath(self.target) / relative)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class ContainerSpec:
             A local process keeps the host's name.
         network: name of a network that ``ContainerRuntime.create_network`` made, with ``hostname`` among its hosts; the
             back end's own when None.
+        isolated: it reaches nothing over a network, and nothing reaches it, but for the other hosts of ``network``.
         labels: how the container is found again after a restart; ``find`` matches on them.
         memory_bytes: hard limit, or None for no limit.
         shm_bytes: size of /dev/shm, or None for the engine's default.
@@ -68,6 +73,7 @@ class ContainerSpec:
     mounts: tuple[Mount, ...] = ()
     hostname: str | None = None
     network: str | None = None
+    isolated: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     memory_bytes: int | None = None
     shm_bytes: int | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import docker.errors
@@ -93,7 +92,7 @@ class DockerEngine:
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
         """See ``ContainerRuntime``."""
-        return str(PurePosixPath(mount.target) / relative)
+        return mount.find_inside(relative)
 
     def start(self, spec: ContainerSpec) -> str:
         """See ``ContainerRuntime``."""
@@ -236,13 +235,15 @@ class DockerEngine:
             # The image's password file does not know this user, and its home would be `/`.
             environment = {"HOME": "/tmp", "USER": str(self._uid), **environment}  # noqa: S108 - inside the container
         place = find_place(self._api, spec.network, spec.hostname) if spec.network and spec.hostname else None
+        # Without a network no container finds its own name.
+        alone = {spec.hostname: "127.0.0.1"} if spec.isolated and spec.hostname else None
         host_config = self._api.create_host_config(
-            extra_hosts=place and place.neighbours,
+            extra_hosts=place.neighbours if place else alone,
             mounts=[
                 EngineMount(mount.target, str(mount.source), type="bind", read_only=mount.read_only)
                 for mount in spec.mounts
             ],
-            network_mode=spec.network or self._network,
+            network_mode=spec.network or ("none" if spec.isolated else self._network),
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
             # A process 1 of its own: it passes SIGTERM on, which Python as process 1 would ignore, and reaps orphans.

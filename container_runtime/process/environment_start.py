@@ -12,11 +12,12 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import ROOT
 from container_runtime.process.environments import build_environment
+from container_runtime.process.namespaces import enter
 from container_runtime.runtime import ContainerRuntimeError
 
 if TYPE_CHECKING:
@@ -35,19 +36,27 @@ def find_program(name: str, python: str, path: str) -> str | None:
 
 
 def wrap_start(
-    definitions: Path, image: str, argv: Sequence[str], environment: Mapping[str, str], cache: Path
+    definitions: Path,
+    image: str,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    cache: Path,
+    namespaces: Mapping[str, Any] | None,
 ) -> tuple[list[str], dict[str, str]]:
-    """Return argv and environment of a process that builds the image's environment, then becomes ``argv``."""
+    """Return argv and environment of a process that builds the image's environment, then becomes ``argv``.
+
+    It enters ``namespaces`` in between: pip has a network, the command perhaps none.
+    """
     # The process runs in a folder of the container's, with nothing of this process's own path.
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from {__name__} import main; main()"
     for_pip = {name: value for name, value in os.environ.items() if _FOR_PIP.fullmatch(name)}
-    command = [sys.executable, "-I", "-c", code, str(definitions), image, str(cache), *argv]
+    command = [sys.executable, "-I", "-c", code, str(definitions), image, str(cache), json.dumps(namespaces), *argv]
     return command, {**environment, _BUILDER_ENVIRONMENT: json.dumps(for_pip)}
 
 
 def main() -> None:
     """Build, then become the command; exit code 1 where that cannot be built, 127 where there is no such program."""
-    folder, image, cache, *argv = sys.argv[1:]
+    folder, image, cache, namespaces, *argv = sys.argv[1:]
     builder_environment = json.loads(os.environ.pop(_BUILDER_ENVIRONMENT))
     container_environment = dict(os.environ)
     os.environ.clear()
@@ -62,6 +71,8 @@ def main() -> None:
     if program is None:
         _say(f"{argv[0]!r} is no executable file on PATH={container_environment['PATH']}.")
         sys.exit(127)
+    if (entered := json.loads(namespaces)) is not None:
+        enter(**entered)
     os.execve(program, [program, *argv[1:]], container_environment)  # noqa: S606 - no shell is wanted
 
 

@@ -1,7 +1,10 @@
 """Containers without Docker: each is a local process tree under a small supervisor (``supervisor.py``).
 
 This is no sandbox. A process sees the host's files and network with the rights of whoever started the emulator; it
-gets an environment of its own, a home and a temporary folder of its own, and nothing of it is left when it ends.
+gets an environment of its own, a home and a temporary folder of its own, and nothing of it is left when it ends. Where
+the kernel grants namespaces (``namespaces.py``) it finds its mounts at their targets and a /tmp of its own, and has no
+network where it is to have none. Elsewhere it sees mounts at their sources, and is told of /opt/ml's by
+SAGEMAKER_BASE_DIR.
 
 One folder a container, named as the container, below the back end's state folder. What is in it is written by the
 supervisor, so a runtime that is made later on the same folder finds every container, its log and its exit code.
@@ -20,13 +23,14 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.catalogue import ImageCatalogue
-from container_runtime.images.installation import locate_cache
+from container_runtime.images.installation import ROOT, locate_cache
 from container_runtime.process.environment_start import find_program, wrap_start
 from container_runtime.process.environments import locate_environment, needs_environment
 from container_runtime.process.loopback_network import LoopbackNetworks
+from container_runtime.process.namespace_grant import probe_namespaces
 from container_runtime.process.supervised import (
     SupervisorWatch,
     has_started,
@@ -48,16 +52,19 @@ from container_runtime.runtime import (
     LogLine,
     ResolvedImage,
 )
+from container_runtime.spec import Mount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from container_runtime.images.catalogue import ImageDefinition
+    from container_runtime.process.namespace_grant import NamespaceGrant
     from container_runtime.runtime import FoundNetwork, Network, Usage
-    from container_runtime.spec import ContainerSpec, Mount
+    from container_runtime.spec import ContainerSpec
 
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _OPT_ML = "/opt/ml"
+_TMP = Path("/tmp")  # noqa: S108 - each process gets one of its own
 _STARTING = ".starting-"
 _LOG_POLL_SECONDS = 0.02
 _KILL_SECONDS = 30.0
@@ -79,6 +86,7 @@ class LocalProcesses:
         state_folder: where the containers' folders are kept; made when missing. One folder, one back end.
         catalogue: the images that it can run; those of ``rules_images/`` when not given.
         cache: where environments of images that need one of their own are kept; this installation's when not given.
+        grant: which namespaces to use; all that the kernel grants when not given.
 
     Raises:
         ContainerRuntimeError: the state folder cannot be written.
@@ -87,8 +95,15 @@ class LocalProcesses:
     name = "process"
     host_address = "127.0.0.1"
 
-    def __init__(self, state_folder: Path, catalogue: ImageCatalogue | None = None, cache: Path | None = None) -> None:
+    def __init__(
+        self,
+        state_folder: Path,
+        catalogue: ImageCatalogue | None = None,
+        cache: Path | None = None,
+        grant: NamespaceGrant | None = None,
+    ) -> None:
         self._folder = state_folder
+        self.grant = grant or probe_namespaces()
         self._cache = cache or locate_cache()
         self._catalogue = catalogue or ImageCatalogue()
         self._networks = LoopbackNetworks(state_folder.with_name(f"{state_folder.name}-networks"))
@@ -106,8 +121,8 @@ class LocalProcesses:
         return ResolvedImage(requested=image, local=definition.name, note=note)
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
-        """Return the path on the host: there are no mounts."""
-        return str(mount.source / relative)
+        """See ``ContainerRuntime``; the path on the host where the kernel grants no mounts."""
+        return mount.find_inside(relative) if self.grant.mounts else str(mount.source / relative)
 
     def start(self, spec: ContainerSpec) -> str:
         """See ``ContainerRuntime``."""
@@ -117,14 +132,18 @@ class LocalProcesses:
                 raise ContainerStartError(f"Container {spec.name}: the folder to mount, {mount.source}, is not there.")
         if spec.network is not None and not self._networks.exists(spec.network):
             raise ContainerStartError(f"Container {spec.name}: there is no network {spec.network}.")
+        if spec.isolated and not self.grant.network:
+            raise ContainerStartError(
+                f"Container {spec.name} is to have no network, and the kernel of this machine does not let a local "
+                f"process be without ({self.grant.refusal}). Run the emulator with --runtime docker, or do without "
+                "the isolation."
+            )
         folder = Path(tempfile.mkdtemp(prefix=_STARTING, dir=self._folder))
         scratch = _name_scratch(folder)
         scratch.mkdir(mode=0o700)
         try:
-            argv, environment = self._build_process(spec, definition, scratch)
             process = {
-                "argv": argv,
-                "environment": environment,
+                **self._build_process(spec, definition, scratch),
                 "cwd": str(scratch / "home"),
                 "memory_bytes": spec.memory_bytes,
             }
@@ -264,32 +283,60 @@ class LocalProcesses:
             )
         return found
 
-    def _build_process(
-        self, spec: ContainerSpec, definition: ImageDefinition, scratch: Path
-    ) -> tuple[list[str], dict[str, str]]:
-        """Command, its program found, and environment of the process."""
+    def _build_process(self, spec: ContainerSpec, definition: ImageDefinition, scratch: Path) -> dict[str, Any]:
+        """Command, its program found, environment and namespaces of the process."""
         own = locate_environment(definition, self._cache) if needs_environment(definition) else None
         python = Path(sys.executable) if own is None else own.python
-        environment = _build_environment(spec, definition, scratch, python.parent)
+        environment = self._build_environment(spec, definition, scratch, python.parent)
         argv = _build_argv(spec, definition)
         if own is not None and not own.is_complete:
-            return wrap_start(self._catalogue.folder, definition.name, argv, environment, self._cache)
+            namespaces = self._build_namespaces(spec, scratch, own.folder)
+            argv, environment = wrap_start(
+                self._catalogue.folder, definition.name, argv, environment, self._cache, namespaces
+            )
+            return {"argv": argv, "environment": environment, "namespaces": None}
         program = find_program(argv[0], str(python), environment["PATH"])
         if program is None:
             raise ContainerStartError(
                 f"Container {spec.name} ({spec.image}): {argv[0]!r} is no executable file on "
                 f"PATH={environment['PATH']}."
             )
+        namespaces = self._build_namespaces(spec, scratch, python.parent, Path(program).parent)
+        argv = [program, *argv[1:]]
         if own is None and definition.absent and _is_script_of(Path(program), python):
-            return [
-                str(python),
-                "-c",
-                _RUN_WITHOUT_MODULES,
-                ",".join(definition.absent),
-                program,
-                *argv[1:],
-            ], environment
-        return [program, *argv[1:]], environment
+            argv = [str(python), "-c", _RUN_WITHOUT_MODULES, ",".join(definition.absent), *argv]
+        return {"argv": argv, "environment": environment, "namespaces": namespaces}
+
+    def _build_environment(
+        self, spec: ContainerSpec, definition: ImageDefinition, scratch: Path, programs: Path
+    ) -> dict[str, str]:
+        """Exactly what the process gets; nothing comes from this process's own environment."""
+        environment = {
+            "PATH": f"{programs}:{_SYSTEM_PATH}",
+            "HOME": str(scratch / "home"),
+            "TMPDIR": str(scratch / "tmp"),
+            "LANG": "C.UTF-8",
+            **definition.environment,
+            **spec.environment,
+        }
+        for mount in spec.mounts:
+            if mount.target.rstrip("/") == _OPT_ML and not self.grant.mounts:
+                environment["SAGEMAKER_BASE_DIR"] = str(mount.source)
+        return environment
+
+    def _build_namespaces(self, spec: ContainerSpec, scratch: Path, *programs: Path) -> dict[str, Any] | None:
+        """Arguments of ``namespaces.enter``; None where the kernel grants none.
+
+        What the process needs of the host and would not see there stays where it is: its home, programs and packages.
+        """
+        if not self.grant.mounts:
+            return None
+        needed = (scratch, *programs, Path(sys.prefix), Path(sys.base_prefix), ROOT, self._cache)
+        hidden = {_TMP, *(Path(mount.target) for mount in spec.mounts)}
+        kept = {path for path in map(Path.resolve, needed) if path.is_dir() and not hidden.isdisjoint(path.parents)}
+        mounts = [Mount(scratch / "tmp", str(_TMP)), *(Mount(path, str(path)) for path in kept), *spec.mounts]
+        listed = [(str(mount.source), mount.target, mount.read_only) for mount in mounts]
+        return {"mounts": listed, "isolated": spec.isolated}
 
     def _folder_of(self, container_id: str) -> Path:
         folder = self._folder / container_id
@@ -345,24 +392,6 @@ class LocalProcesses:
 def _name_scratch(starting: Path) -> Path:
     """Where the home and the temporary folder of a container that is starting are; known even if it never starts."""
     return Path(tempfile.gettempdir(), f"smdebug-emulator-{starting.name.removeprefix(_STARTING)}")
-
-
-def _build_environment(
-    spec: ContainerSpec, definition: ImageDefinition, scratch: Path, programs: Path
-) -> dict[str, str]:
-    """Exactly what the process gets; nothing comes from this process's own environment."""
-    environment = {
-        "PATH": f"{programs}:{_SYSTEM_PATH}",
-        "HOME": str(scratch / "home"),
-        "TMPDIR": str(scratch / "tmp"),
-        "LANG": "C.UTF-8",
-        **definition.environment,
-        **spec.environment,
-    }
-    for mount in spec.mounts:
-        if mount.target.rstrip("/") == _OPT_ML:
-            environment["SAGEMAKER_BASE_DIR"] = str(mount.source)
-    return environment
 
 
 def _is_script_of(program: Path, python: Path) -> bool:

@@ -4,7 +4,7 @@ Run by ``local_process`` as a script of its own (``python -I -S supervisor.py FO
 nothing of ours. File descriptor 3 is the container's lock file, held locked until this process ends however it ends:
 that is how others know that the container runs. File descriptor 4 tells the starter how the start went, then closes.
 
-Reads ``FOLDER/process.json`` {argv, environment, cwd, memory_bytes}. Writes ``FOLDER/log``, one record
+Reads ``FOLDER/process.json`` {argv, environment, cwd, memory_bytes, namespaces}. Writes ``FOLDER/log``, one record
 ``<epoch milliseconds> <raw line>\n`` a line; ``FOLDER/supervisor.pid``; and at the end ``FOLDER/exit.json``
 {code, out_of_memory, log_error}. SIGTERM is passed on to the process group; SIGUSR1 kills the whole tree.
 
@@ -249,6 +249,12 @@ class Supervisor:
         """In the forked child: become the process, or say why not."""
         try:
             os.setsid()
+            os.chdir(self._process["cwd"])
+            if self._process["namespaces"] is not None:
+                sys.path.append(__file__.rpartition("/container_runtime/")[0])
+                from container_runtime.process.namespaces import enter
+
+                enter(**self._process["namespaces"])
             # Should this supervisor be killed, its process must not run on unwatched.
             _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             for number in _SIGNALS:
@@ -256,7 +262,6 @@ class Supervisor:
             os.dup2(output, 1)
             os.dup2(output, 2)
             os.closerange(LOCK_FD, HANDSHAKE_FD + 1)
-            os.chdir(self._process["cwd"])
             argv = self._process["argv"]
             os.execve(argv[0], argv, self._process["environment"])  # noqa: S606 - no shell is wanted
         except BaseException as exc:  # noqa: BLE001 - whatever went wrong, this forked copy may only report it and end

@@ -289,6 +289,57 @@ def test_base_folder_of_the_toolkit_is_the_mount(runtime: ContainerRuntime, shar
     assert run(runtime, python(source, mounts=(shared,)))[1] == ["found"]
 
 
+def test_mounts_are_found_at_their_targets(runtime: ContainerRuntime, shared: Mount, tmp_path: Path) -> None:
+    if runtime.path_in_container(shared, "in") != "/opt/ml/in":
+        pytest.skip("the kernel grants no namespaces")
+    other = Mount(tmp_path / "other", "/opt/ml/other/deep", read_only=True)
+    elsewhere = Mount(tmp_path / "elsewhere", "/new-in-root/data")
+    for mount in (other, elsewhere):
+        mount.source.mkdir()
+        (mount.source / "in").write_text(mount.target)
+    source = f"""
+import json, os, pathlib, tempfile
+pathlib.Path("/opt/ml/out").write_text(pathlib.Path("/opt/ml/other/deep/in").read_text())
+pathlib.Path("/new-in-root/data/out").write_text(pathlib.Path("/new-in-root/data/in").read_text())
+try:
+    pathlib.Path("/opt/ml/other/deep/out").touch()
+except OSError as error:
+    print(error.strerror)
+print(os.path.exists({str(tmp_path)!r}), "SAGEMAKER_BASE_DIR" in os.environ)
+pathlib.Path("/tmp/mine").touch()
+with tempfile.NamedTemporaryFile() as file:
+    print(os.path.basename(file.name) in os.listdir("/tmp"))
+print(json.dumps(os.listdir("/opt")))
+"""
+    ended, lines = run(runtime, python(source, mounts=(elsewhere, other, shared)))
+    assert (ended, lines[:-1]) == (Exit(0), ["Read-only file system", "False False", "True"])
+    assert (shared.source / "out").read_text() == other.target
+    assert (elsewhere.source / "out").read_text() == elsewhere.target
+    assert not Path("/tmp/mine").exists()
+    assert not Path("/new-in-root").exists()
+    if runtime.name == "process":
+        assert set(json.loads(lines[-1])) == {path.name for path in Path("/opt").iterdir()} | {"ml"}
+
+
+def test_an_isolated_container_has_no_network_but_itself(runtime: ContainerRuntime) -> None:
+    if isinstance(runtime, LocalProcesses) and not runtime.grant.network:
+        pytest.skip("the kernel grants no namespaces")
+    with socket.create_server((runtime.host_address, 0)) as server:
+        source = f"""
+import socket
+with socket.create_server(("127.0.0.1", 0)) as own:
+    socket.create_connection(own.getsockname(), 5).close()
+print([name for _, name in socket.if_nameindex() if name == "lo" or name.startswith("e")])
+try:
+    socket.create_connection({server.getsockname()!r}, 5)
+except OSError as error:
+    print("not reached")
+"""
+        assert run(runtime, python(source, isolated=True)) == (Exit(0), ["['lo']", "not reached"])
+        # The same source finds it where it is not isolated.
+        assert "not reached" not in run(runtime, python(source))[1]
+
+
 def test_server_of_the_host_is_reached(runtime: ContainerRuntime) -> None:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:

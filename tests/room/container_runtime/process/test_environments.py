@@ -266,7 +266,7 @@ def test_only_what_configures_pip_is_handed_over(
         monkeypatch.setenv(name, "theirs")
     for name in ("PIP_INDEX_URL", "https_proxy", "REQUESTS_CA_BUNDLE"):
         monkeypatch.setenv(name, "pip's")
-    _, environment = wrap_start(tmp_path, definition.name, ["train"], {"A": "b"}, cache)
+    _, environment = wrap_start(tmp_path, definition.name, ["train"], {"A": "b"}, cache, None)
     handed_over = json.loads(environment.pop("SMDEBUG_EMULATOR_BUILDER_ENVIRONMENT"))
     assert environment == {"A": "b"}
     assert {name for name, value in handed_over.items() if value == "pip's"} == {

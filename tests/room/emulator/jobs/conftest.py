@@ -148,7 +148,10 @@ class Room:
         ]
 
 
-_PRELUDE = "import os, pathlib, signal, sys, time, json\nml = pathlib.Path(os.environ['SAGEMAKER_BASE_DIR'])\n"
+_PRELUDE = """
+import os, pathlib, signal, sys, time, json
+ml = pathlib.Path(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"))
+"""
 
 
 @contextmanager

@@ -3,9 +3,11 @@ from __future__ import annotations
 import base64
 import json
 import os
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -259,25 +261,29 @@ def test_errors_of_invoke(emulator: Emulator) -> None:
         client.invoke(FunctionName="fn", InvocationType="Event", Payload=json.dumps("x" * 1_100_000).encode())
 
 
-def test_concurrent_invocations_get_a_worker_each(emulator: Emulator, tmp_path: Path) -> None:
+# A handler that says that it has begun, on a connection to this port, and ends when that is closed.
+WAITING_HANDLER = """
+import os, socket
+def handler(port, context):
+    with socket.create_connection(("127.0.0.1", port)) as test:
+        test.sendall(str(os.getpid()).encode())
+        test.recv(1)
+    return os.getpid()
+"""
+
+
+def test_concurrent_invocations_get_a_worker_each(emulator: Emulator) -> None:
     """None of them ends before all have begun."""
-    emulator.create_function(
-        """
-        import os
-        import time
-        def handler(folder, context):
-            open(f"{folder}/{os.getpid()}", "w").close()
-            while len(os.listdir(folder)) < 3:
-                time.sleep(0.01)
-            return os.getpid()
-        """,
-        Timeout=60,
-    )
-    folder = tmp_path / "begun"
-    folder.mkdir()
-    with ThreadPoolExecutor(3) as pool:
-        pids = [future.result()[0] for future in [pool.submit(invoke, emulator, str(folder)) for _ in range(3)]]
-    assert sorted(path.name for path in folder.iterdir()) == sorted(map(str, pids))
+    emulator.create_function(WAITING_HANDLER, Timeout=60)
+    with ThreadPoolExecutor(3) as pool, socket.create_server(("127.0.0.1", 0)) as server:
+        futures = [pool.submit(invoke, emulator, server.getsockname()[1]) for _ in range(3)]
+        begun = []
+        with ExitStack() as stack:
+            for _ in range(3):
+                connection = stack.enter_context(server.accept()[0])
+                begun.append(int(connection.recv(100)))
+        pids = [future.result()[0] for future in futures]
+    assert sorted(begun) == sorted(pids)
 
 
 def test_failed_warming_does_not_end_the_lane(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,19 +340,18 @@ def test_idle_worker_ends(emulator: Emulator, other_invoker: Any, tmp_path: Path
     wait_until(lambda: list((tmp_path / "other").iterdir()) == [], "its folder has gone")
 
 
-def test_throttled_when_all_workers_are_busy(emulator: Emulator, other_invoker: Any, tmp_path: Path) -> None:
+def test_throttled_when_all_workers_are_busy(emulator: Emulator, other_invoker: Any) -> None:
     from emulator.exceptions import TooManyInvocationsError
 
-    source = "import os, time\ndef handler(flag, c):\n    while not os.path.exists(flag): time.sleep(0.01)"
-    emulator.create_function(source, Timeout=60)
+    emulator.create_function(WAITING_HANDLER, Timeout=60)
     invoker = other_invoker(max_workers=1)
     function = get_function(ACCOUNT, REGION, "fn")
-    flag = tmp_path / "go-on"
-    busy = invoker.invoke_async(function, json.dumps(str(flag)).encode())
-    wait_until(lambda: invoker._pool._busy, "the worker is busy")
-    with pytest.raises(TooManyInvocationsError, match="All 1 Lambda workers are busy"):
-        invoker.invoke(function, b"0")
-    flag.touch()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        busy = invoker.invoke_async(function, str(server.getsockname()[1]).encode())
+        with server.accept()[0] as connection:
+            assert connection.recv(100)
+            with pytest.raises(TooManyInvocationsError, match="All 1 Lambda workers are busy"):
+                invoker.invoke(function, b"0")
     assert busy.result(60).function_error is None
 
 

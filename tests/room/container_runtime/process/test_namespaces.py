@@ -1,0 +1,71 @@
+"""Namespaces where the kernel grants them to an ordinary user, and what is done where it does not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from container_runtime.process.local_processes import LocalProcesses
+from container_runtime.process.namespace_grant import NamespaceGrant
+from container_runtime.runtime import ContainerStartError, Exit
+from container_runtime.spec import ContainerSpec, Mount
+
+NOBODY = 65534
+DEADLINE_SECONDS = 60.0
+
+
+# The interpreter may be in a folder of root's alone: it becomes another user when all is imported.
+AS_NOBODY = f"""
+import ctypes, fcntl, os, socket, struct, sys
+from container_runtime.process import namespaces
+os.setgroups([])
+os.setgid({NOBODY})
+os.setuid({NOBODY})
+ctypes.CDLL(None).prctl(4, 1)  # PR_SET_DUMPABLE, as a program has that this user started
+namespaces.main()
+print(os.getuid(), [name for _, name in socket.if_nameindex() if name[0] in "le"])
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_an_ordinary_user_needs_a_user_namespace() -> None:
+    # Not in pytest's folder, which is root's alone.
+    folder = Path(f"/tmp/namespaces-{uuid.uuid4().hex}")
+    folder.mkdir(mode=0o755)
+    try:
+        (folder / "seen").touch()
+        command = [sys.executable, "-c", AS_NOBODY, str(folder), "isolated"]
+        tried = subprocess.run(command, capture_output=True, text=True, check=False)
+        if "unshare" in tried.stderr or "mount at" in tried.stderr:
+            pytest.skip(f"the kernel grants no namespaces: {tried.stderr}")
+        assert (tried.stderr, tried.stdout) == ("", f"{NOBODY} ['lo']\n")
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_where_the_kernel_grants_none(tmp_path: Path) -> None:
+    runtime = LocalProcesses(tmp_path / "processes", grant=NamespaceGrant(False, False, "Operation not permitted"))
+    mount = Mount(tmp_path, "/opt/ml")
+    spec = ContainerSpec(
+        "plain",
+        "sagemaker-debugger-rules",
+        ("import os; print(os.environ['SAGEMAKER_BASE_DIR'], os.path.exists('/opt/ml'))",),
+        ("python", "-c"),
+        mounts=(mount,),
+    )
+    try:
+        assert runtime.path_in_container(mount, "in") == str(tmp_path / "in")
+        container = runtime.start(spec)
+        assert [line.text for line in runtime.logs(container)] == [f"{tmp_path} {Path('/opt/ml').exists()}"]
+        assert runtime.wait(container, DEADLINE_SECONDS) == Exit(0)
+        with pytest.raises(ContainerStartError, match=r"Operation not permitted.*docker"):
+            runtime.start(ContainerSpec("isolated", "sagemaker-debugger-rules", ("true",), isolated=True))
+    finally:
+        for found in runtime.find({}):
+            runtime.remove(found.id)
