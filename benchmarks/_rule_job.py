@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
-from sdk_compat.demo.job import TRAINING_IMAGE
-from sdk_compat.demo.training_job import RULES_IMAGE
+from sdk_compat.demo.training_job import RULES_IMAGE, TRAINING_IMAGE
 from sdk_compat.emulator_process import EmulatorProcess
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ import boto3
 
 from benchmarks._engine import back_ends
 from benchmarks._logs import find_line
-from sdk_compat.demo.job import TRAINING_IMAGE
-from sdk_compat.demo.training_job import BUCKET, ROLE_ARN
+from sdk_compat.demo.training_job import BUCKET, ROLE_ARN, TRAINING_IMAGE
 from sdk_compat.emulator_process import EmulatorProcess
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ import boto3
 
 from benchmarks._engine import back_ends
 from benchmarks._logs import find_line
-from sdk_compat.demo.job import BUCKET, build_request
-from sdk_compat.demo.training_job import RULES_IMAGE
+from sdk_compat.demo.training_job import BUCKET, RULES_IMAGE, build_request
 from sdk_compat.emulator_process import EmulatorProcess
 
 if TYPE_CHECKING:

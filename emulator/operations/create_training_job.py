@@ -11,6 +11,8 @@ from emulator.jobs.staging.hosts import MAX_HOSTS
 from emulator.jobs.staging.opt_ml import find_taken_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from emulator.operations.context import Context, Request, Response
 
 MAX_RULES = 20
@@ -27,7 +29,7 @@ def create_training_job(request: Request, context: Context) -> Response:
     _check_stopping_condition(request)
     _check_instances(request)
     _check_rules(request)
-    _check_channels(request)
+    _require_unique("Channel names", [channel["ChannelName"] for channel in request.get("InputDataConfig", [])])
     if taken := find_taken_path(request):
         raise ValidationException(taken)
     job = context.jobs.create_training_job(context.region, request)
@@ -89,10 +91,8 @@ def _check_instances(request: Request) -> None:
     counts = [each.get("InstanceCount", 1) for each in groups or [resources]]
     if min(counts) < 1:
         raise ValidationException("InstanceCount must be 1 or more, in ResourceConfig and in each of InstanceGroups.")
-    names = Counter(group["InstanceGroupName"] for group in groups)
-    twice = [name for name, count in names.items() if count > 1]
-    if twice:
-        raise ValidationException(f"InstanceGroupName must be unique. Used more than once: {', '.join(twice)}.")
+    names = [group["InstanceGroupName"] for group in groups]
+    _require_unique("InstanceGroupName", names)
     for channel in request.get("InputDataConfig", []):
         asked = channel["DataSource"].get("S3DataSource", {}).get("InstanceGroupNames", [])
         unknown = [name for name in asked if name not in names]
@@ -116,16 +116,12 @@ def _check_rules(request: Request) -> None:
             f"A training job may have at most {MAX_RULES} rules; this request has {len(rules)} in "
             "DebugRuleConfigurations and ProfilerRuleConfigurations."
         )
-    names = Counter(rule["RuleConfigurationName"] for rule in rules)
-    twice = [name for name, count in names.items() if count > 1]
-    if twice:
-        raise ValidationException(
-            f"RuleConfigurationName must be unique within a training job. Used more than once: {', '.join(twice)}."
-        )
+    _require_unique(
+        "RuleConfigurationName", [rule["RuleConfigurationName"] for rule in rules], " within a training job"
+    )
 
 
-def _check_channels(request: Request) -> None:
-    names = Counter(channel["ChannelName"] for channel in request.get("InputDataConfig", []))
-    twice = [name for name, count in names.items() if count > 1]
+def _require_unique(what: str, names: Iterable[str], where: str = "") -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValidationException(f"Channel names must be unique. Used more than once: {', '.join(twice)}.")
+        raise ValidationException(f"{what} must be unique{where}. Used more than once: {', '.join(twice)}.")

@@ -18,10 +18,9 @@ from rich.console import Console
 
 from examples.rules.job import Example, build_request, find_examples
 from sdk_compat.boto3_client import EmulatorSession
-from sdk_compat.demo.training_job import stage_digits
+from sdk_compat.demo.training_job import has_ended, stage_digits
 from sdk_compat.emulator_process import EmulatorProcess
 
-ENDED = {"Completed", "Failed", "Stopped"}
 console = Console(highlight=False)
 
 
@@ -93,9 +92,7 @@ def wait_for_end(sagemaker: Any, job: str) -> dict[str, Any]:
     """The description of a job that has ended, and whose rules have."""
     while True:
         description: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=job)
-        rules = description.get("DebugRuleEvaluationStatuses", [])
-        running = any(rule["RuleEvaluationStatus"] in {"InProgress", "Stopping"} for rule in rules)
-        if description["TrainingJobStatus"] in ENDED and not running:
+        if has_ended(description):
             return description
         time.sleep(0.2)
 

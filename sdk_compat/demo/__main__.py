@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sdk_compat.boto3_client import EmulatorSession
-from sdk_compat.demo.job import BUCKET, HEALTHY, SICK, build_request, stage_inputs
+from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request, has_ended, stage_inputs
 from sdk_compat.emulator_process import EmulatorProcess, EmulatorStartError
 
 if TYPE_CHECKING:
@@ -41,14 +41,6 @@ class Observed:
 
     description: dict[str, Any] = field(default_factory=dict)
     events: int = 0
-
-    @property
-    def ended(self) -> bool:
-        """Whether the job and its rules have ended."""
-        rules = self.description.get("DebugRuleEvaluationStatuses", [])
-        return self.description.get("TrainingJobStatus") in {"Completed", "Failed", "Stopped"} and all(
-            rule["RuleEvaluationStatus"] not in {"InProgress", "Stopping"} for rule in rules
-        )
 
 
 def main() -> int:
@@ -93,7 +85,7 @@ def run_demo(endpoint: str, output: Path) -> int:
         print_change(time.monotonic() - started, job.description, detail)
         job.events += 1
         job.description = detail
-        if all(each.ended for each in observed.values()):
+        if all(has_ended(each.description) for each in observed.values()):
             break
 
     for name in jobs:

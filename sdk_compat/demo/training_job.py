@@ -1,4 +1,4 @@
-"""What requests of small trainings share, the demo's and the examples': digits in S3, a source bundle, one instance."""
+"""CreateTrainingJob requests of small trainings: the demo's on digits, and what those of the examples share with it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ BUCKET = "digits-demo"
 ROLE_ARN = "arn:aws:iam::123456789012:role/DigitsTraining"
 RULES_IMAGE = "sagemaker-debugger-rules:latest"
 DIGITS = Path(__file__).with_name("digits.npz")
+TRAINING_IMAGE = "pytorch-training:2.13.0-cpu-py311"
+
+# Ten sigmoid layers: each one shrinks the gradient that flows back through it, so the first layers never learn.
+# Left alone it would train for minutes; the stop handler is what ends it.
+SICK = {"depth": 10, "activation": "sigmoid", "steps": 60_000, "learning-rate": 0.01}
+HEALTHY = {"depth": 2, "activation": "relu", "steps": 300, "learning-rate": 0.003}
 
 
 def stage_digits(s3: Any, bucket: str = BUCKET) -> None:
@@ -122,3 +128,37 @@ def build_rule(rule: str, **parameters: str) -> dict[str, Any]:
         "RuleEvaluatorImage": RULES_IMAGE,
         "RuleParameters": {"rule_to_invoke": rule, **parameters},
     }
+
+
+def stage_inputs(s3: Any) -> None:
+    """Put the digits and the training script into S3."""
+    stage_digits(s3)
+    stage_source(s3, "digits", [Path(__file__).with_name("train.py")])
+
+
+def build_request(name: str, hyperparameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the request that trains the digits under the rules VanishingGradient and LossNotDecreasing."""
+    return build_training_job(
+        name,
+        image=TRAINING_IMAGE,
+        hyperparameters=build_script_mode(locate_source("digits"), "train.py", hyperparameters),
+        channels=build_channels({"training": f"s3://{BUCKET}/data/"}),
+        collections={
+            "weights": {"save_interval": "100"},
+            "gradients": {"save_interval": "25"},
+            "losses": {"save_interval": "25"},
+        },
+        rules=[
+            build_rule("VanishingGradient", threshold="1e-7"),
+            build_rule("LossNotDecreasing", collection_names="losses", num_steps="100", diff_percent="0.1"),
+        ],
+        seconds=1800,
+    )
+
+
+def has_ended(description: Mapping[str, Any]) -> bool:
+    """Whether the job of a description, or of an event's detail, has ended, and each of its rules."""
+    rules = description.get("DebugRuleEvaluationStatuses", [])
+    return description.get("TrainingJobStatus") in {"Completed", "Failed", "Stopped"} and all(
+        rule["RuleEvaluationStatus"] not in {"InProgress", "Stopping"} for rule in rules
+    )

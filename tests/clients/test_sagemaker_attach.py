@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sdk_compat.demo.job import BUCKET, HEALTHY, SICK, stage_inputs
+from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, stage_inputs
 from sdk_compat.environment import prepare_environment
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sdk_compat.demo.job import stage_inputs
+from sdk_compat.demo.training_job import stage_inputs
 from tests.conftest import BACK_ENDS
 from tests.waiting import wait_until
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from sdk_compat.demo.job import BUCKET, HEALTHY, build_request
+from sdk_compat.demo.training_job import BUCKET, HEALTHY, build_request
 from tests.end_to_end.conftest import read_log
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sdk_compat.demo.job import BUCKET
+from sdk_compat.demo.training_job import BUCKET
 from smdebug.trials import create_trial
 from tests.end_to_end.conftest import download_model, download_run, read_streams
 from tests.end_to_end.test_many_workers import build_hosts_request

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from sdk_compat.demo.job import BUCKET, build_request, stage_inputs
+from sdk_compat.demo.training_job import BUCKET, build_request, stage_inputs
 from smdebug.trials import create_trial
 from tests.conftest import BACK_ENDS
 from tests.end_to_end.conftest import ENDED, download_model, download_run, read_streams

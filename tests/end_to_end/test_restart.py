@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sdk_compat.demo.job import BUCKET, stage_inputs
-from sdk_compat.demo.training_job import DIGITS
+from sdk_compat.demo.training_job import BUCKET, DIGITS, stage_inputs
 from tests.conftest import BACK_ENDS
 from tests.end_to_end.conftest import read_log
 from tests.end_to_end.test_failures import build_script_request

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sdk_compat.demo.job import BUCKET, HEALTHY, SICK, build_request
+from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request
 from sdk_compat.environment import prepare_environment
 from tests.waiting import wait_until
 

@@ -92,30 +92,25 @@ def _find_contradictions(given: Mapping[str, str], values: Mapping[str, Any]) ->
     return []
 
 
-def _number(low: float = -math.inf, high: float = math.inf) -> Callable[[str], float]:
+def _within(parse: Callable[[str], float], low: float, high: float, wanted: str) -> Callable[[str], float]:
     def read(text: str) -> float:
         try:
-            value = float(text)
+            value = parse(text)
         except ValueError:
             value = math.nan
         if not low <= value <= high:
-            raise ValueError(f"a number from {low:g} to {high:g}")
+            raise ValueError(wanted)
         return value
 
     return read
 
 
-def _whole(low: int, high: int | None = None) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = low - 1
-        if value < low or (high is not None and value > high):
-            raise ValueError(f"a whole number of at least {low}" + (f" and at most {high}" if high is not None else ""))
-        return value
+def _number(low: float = -math.inf, high: float = math.inf) -> Callable[[str], float]:
+    return _within(float, low, high, f"a number from {low:g} to {high:g}")
 
-    return read
+
+def _whole(low: int, high: float = math.inf) -> Callable[[str], float]:
+    return _within(int, low, high, f"a whole number of at least {low}" + (f" and at most {high}" * (high < math.inf)))
 
 
 def _one_of(*words: str) -> Callable[[str], str]:
@@ -146,14 +141,10 @@ def _names(text: str) -> list[str]:
     return found
 
 
-def _text(text: str) -> str:
-    return text
-
-
 # Names and ranges: AWS's documentation of the algorithm's hyperparameters. A range that XGBoost itself checks, and
 # says so, is not repeated.
 _READERS: dict[str, Callable[[str], Any]] = {
-    "_tuning_objective_metric": _text,
+    "_tuning_objective_metric": str,
     "num_round": _whole(1),
     "csv_weights": _flag,
     "early_stopping_rounds": _whole(1),
@@ -171,7 +162,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "gamma": _number(0),
     "grow_policy": _one_of("depthwise", "lossguide"),
     "huber_slope": _number(0),
-    "interaction_constraints": _text,
+    "interaction_constraints": str,
     "lambda": _number(0),
     "lambda_bias": _number(0),
     "max_bin": _whole(2),
@@ -179,12 +170,12 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "max_depth": _whole(0),
     "max_leaves": _whole(0),
     "min_child_weight": _number(0),
-    "monotone_constraints": _text,
+    "monotone_constraints": str,
     "normalize_type": _one_of("tree", "forest"),
     "nthread": _whole(1),
     "num_class": _whole(2),
     "num_parallel_tree": _whole(1),
-    "objective": _text,
+    "objective": str,
     "one_drop": _whole(0, 1),
     "predictor": _one_of("auto", "cpu_predictor"),
     "process_type": _one_of("default", "update"),
@@ -201,7 +192,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "subsample": _number(0, 1),
     "tree_method": _one_of("auto", "exact", "approx", "hist"),
     "tweedie_variance_power": _number(1, 2),
-    "updater": _text,
+    "updater": str,
     "use_dask_gpu_training": _one_of("false"),
     "verbosity": _whole(0, 3),
 }
