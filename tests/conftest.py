@@ -7,13 +7,12 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from hypothesis import HealthCheck, settings
 
 from container_runtime.docker.daemon import describe_engine
 from sdk_compat.emulator_process import EmulatorProcess
+from tests.boto3_client import make_client
 from tests.interop.recorded_runs import unpack_recorded_runs
 
 with suppress(ImportError):
@@ -78,14 +77,7 @@ class RunningEmulator(EmulatorProcess):
     """An emulator in a process of its own, as a user runs it."""
 
     def client(self, service: str, region: str = "us-east-1") -> Any:
-        return boto3.client(
-            service,
-            endpoint_url=self.endpoint_url,
-            region_name=region,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-            config=Config(retries={"max_attempts": 1}),
-        )
+        return make_client(self.endpoint_url, service, region)
 
 
 @pytest.fixture(scope="session")
@@ -106,7 +98,9 @@ def start_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callabl
 
 
 @pytest.fixture(scope="session", params=BACK_ENDS)
-def emulator(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
+def emulator(
+    request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]
+) -> Iterator[RunningEmulator]:
     """One emulator for each back end, shared by all tests that do not stop it."""
     running = start_emulator(request.param)
     yield running

@@ -808,9 +808,9 @@ for host in ({address!r}, "algo-1"):
         print(type(error).__name__)
 """
         # On a network of its own the name means that network's host, of which nothing runs; elsewhere it means nothing.
-        for network, named in ((networks[1].name, "TimeoutError"), (None, "gaierror")):
-            _, lines = run(runtime, python(ask, network=network, hostname="algo-2"))
-            assert lines == ["TimeoutError", named], network
+        for name, named in ((networks[1].name, "TimeoutError"), (None, "gaierror")):
+            _, lines = run(runtime, python(ask, network=name, hostname="algo-2"))
+            assert lines == ["TimeoutError", named], name
         _, lines = run(runtime, python(ask, network=networks[0].name, hostname="algo-2"))
         assert lines[0] == "reached"
     finally:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import uuid
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,12 @@ from tests.conftest import BACK_ENDS
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.conftest import RunningEmulator
 
+WaitForJob = Callable[..., dict[str, Any]]
 ENDED = {"Completed", "Failed", "Stopped"}
 
 
@@ -61,7 +63,7 @@ def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 2
 
 
 @pytest.fixture
-def wait_for_job(emulator: RunningEmulator) -> Callable[..., dict[str, Any]]:
+def wait_for_job(emulator: RunningEmulator) -> WaitForJob:
     """Wait until a job and its rules have ended; return its description."""
     return partial(wait_until_ended, emulator)
 

@@ -10,12 +10,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, build_request
-from tests.end_to_end.conftest import read_log
+from tests.end_to_end.conftest import WaitForJob, read_log
 
 if TYPE_CHECKING:
     from tests.conftest import RunningEmulator
-
-WaitForJob = "Callable[..., dict[str, Any]]"
 
 
 def build_script_request(emulator: RunningEmulator, name: str, script: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pytest
 from sdk_compat.demo.training_job import BUCKET, build_request, stage_inputs
 from smdebug.trials import create_trial
 from tests.conftest import BACK_ENDS
-from tests.end_to_end.conftest import ENDED, download_model, download_run, read_streams
+from tests.end_to_end.conftest import ENDED, WaitForJob, download_model, download_run, read_streams
 from tests.end_to_end.test_failures import build_script_request
 from tests.end_to_end.test_restart import list_containers, list_processes_naming
 from tests.waiting import wait_until
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from smdebug.trials.trial import Trial
     from tests.conftest import RunningEmulator
-
-WaitForJob = "Callable[..., dict[str, Any]]"
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "frameworks" / "pytorch_distributed" / "train.py"
 EVERYTHING = {
@@ -47,7 +45,8 @@ def list_networks() -> list[str]:
 
     client = docker.from_env()
     try:
-        return [network.name for network in client.networks.list() if network.name.startswith("smdebug-")]
+        names = [str(network.name) for network in client.networks.list()]
+        return [name for name in names if name.startswith("smdebug-")]
     finally:
         client.close()
 
@@ -127,7 +126,8 @@ def compute_gradients(
 
     held_out = len(images) // 5
     count = len(images) - held_out
-    sampler = DistributedSampler(range(count), num_replicas=2, rank=rank, seed=0, drop_last=True)
+    dataset: Any = range(count)  # the sampler only asks for its length
+    sampler: Any = DistributedSampler(dataset, num_replicas=2, rank=rank, seed=0, drop_last=True)
     epoch, batch = divmod(step, count // 2 // 64)
     sampler.set_epoch(epoch)
     chosen = [held_out + index for index in sampler][batch * 64 : (batch + 1) * 64]

@@ -54,7 +54,7 @@ def test_a_run_is_written_read_and_judged(version: str, numpy: str, tmp_path: Pa
     wheels = fetch_wheels([numpy, "crc32c>=2.7"], CHECKOUT / ".cache", version)
     subprocess.run([python, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "--quiet"]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), "install", "--quiet"]
     subprocess.run([*pip, "--no-index", "--find-links", wheels, numpy, "crc32c"], check=True)
     ran = subprocess.run(
         [python, "-W", "error", "-c", SCRIPT],

@@ -19,7 +19,7 @@ from tests.end_to_end.conftest import download_model, download_run, read_log
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from smdebug.trials import Trial
@@ -70,7 +70,7 @@ def names(emulator: RunningEmulator) -> dict[str, str]:
 @pytest.fixture
 def get_job(
     names: dict[str, str], emulator: RunningEmulator, wait_for_job: Any, tmp_path: Path
-) -> Iterator[Callable[[str], Job]]:
+) -> Callable[[str], Job]:
     def get(kind: str) -> Job:
         description = wait_for_job(names[kind])
         assert description["TrainingJobStatus"] == "Completed", (description, read_log(emulator, names[kind]))

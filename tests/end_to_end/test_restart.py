@@ -33,7 +33,7 @@ def list_containers(state_dir: Path) -> list[str]:
     try:
         # It lists, and then looks at each: one of another test may be removed in between.
         everything = client.containers.list(all=True, ignore_removed=True)
-        return [c.name for c in everything if str(state_dir) in str(c.attrs.get("Mounts", ""))]
+        return [str(c.name) for c in everything if str(state_dir) in str(c.attrs.get("Mounts", ""))]
     finally:
         client.close()
 

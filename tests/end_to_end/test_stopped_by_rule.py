@@ -15,8 +15,7 @@ from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.conftest import RunningEmulator
-
-WaitForJob = "Callable[..., dict[str, Any]]"
+    from tests.end_to_end.conftest import WaitForJob
 
 
 def check_stopped_by_handler(emulator: RunningEmulator, description: dict[str, Any]) -> None:

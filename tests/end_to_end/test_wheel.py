@@ -9,9 +9,9 @@ import sys
 import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
 
 from container_runtime.docker.image_build import build_images
@@ -19,6 +19,7 @@ from container_runtime.file_lock import hold_lock
 from container_runtime.images.wheelhouse import fetch_wheels
 from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
 from sdk_compat.demo.training_job import build_rule
+from tests.boto3_client import make_client
 from tests.waiting import wait_until
 from tests.wheel import CHECKOUT, build_wheel
 
@@ -73,9 +74,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     with hold_lock(KEPT / "lock"):
         shutil.rmtree(KEPT / "venv", ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", KEPT / "venv"], check=True)
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", KEPT / "venv" / "bin" / "python"]
-        install = ["install", "--quiet", "--no-compile", "--no-index", "--find-links", needed, f"{wheel}[emulator]"]
-        subprocess.run([*pip, *install], check=True)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python"]
+        install = [
+            "install",
+            "--quiet",
+            "--no-compile",
+            "--no-index",
+            "--find-links",
+            str(needed),
+            f"{wheel}[emulator]",
+        ]
+        subprocess.run([*pip, str(KEPT / "venv" / "bin" / "python"), *install], check=True)
         cache = KEPT / "cache" / "smdebug-emulator"
         cache.mkdir(parents=True, exist_ok=True)
         if not (cache / "wheels").is_symlink():
@@ -86,7 +95,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
 @contextmanager
 def started(installed: Installed, runtime: str) -> Iterator[Any]:
     """A function that makes clients of an emulator that runs from the wheel."""
-    command = [installed.bin / "smdebug-emulator", "start", "--port", "0", "--runtime", runtime]
+    command = [str(installed.bin / "smdebug-emulator"), "start", "--port", "0", "--runtime", runtime]
     with (
         (installed.folder / "log").open("w") as log,
         subprocess.Popen(
@@ -96,9 +105,8 @@ def started(installed: Installed, runtime: str) -> Iterator[Any]:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert " answers. " in line, (installed.folder / "log").read_text()
-        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
         try:
-            yield lambda service: boto3.client(service, endpoint_url=line.split()[0], **keys)
+            yield partial(make_client, line.split()[0])
         finally:
             process.terminate()
             assert process.wait(60) == 0

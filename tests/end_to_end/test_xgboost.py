@@ -20,7 +20,7 @@ from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
 from sdk_compat.environment import prepare_environment
 from smdebug.trials import create_trial
-from tests.end_to_end.conftest import download_model, download_run, wait_until_ended
+from tests.end_to_end.conftest import WaitForJob, download_model, download_run, wait_until_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from smdebug.trials import Trial
     from tests.conftest import RunningEmulator
 
-WaitForJob = "Callable[..., dict[str, Any]]"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks" / "xgboost"
 
 
@@ -108,7 +107,7 @@ def test_a_script_with_a_hook_of_its_own(read_job: Any) -> None:
     assert read_final_metrics(description)["test:accuracy"] == pytest.approx(history["test_accuracy"], abs=1e-4)
     booster = xgboost.Booster()
     booster.load_model(bytearray(files["model.ubj"]))
-    shares = booster.get_score(importance_type="gain")
+    shares: dict[str, Any] = booster.get_score(importance_type="gain")
     for feature, score in shares.items():
         saved = trial.tensor(f"feature_importance/gain/{feature}").value(10)[0]
         assert saved == pytest.approx(score / sum(shares.values()))

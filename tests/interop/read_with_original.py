@@ -3,11 +3,14 @@
 python read_with_original.py RUN_FOLDER
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import logging
 import os
 import sys
+from typing import Any
 
 os.environ.update(SMDEBUG_TRAINING_END_DELAY_REFRESH="0", SMDEBUG_LOG_LEVEL="off")
 
@@ -18,9 +21,12 @@ from smdebug.exceptions import SMDebugError
 from smdebug.trials import create_trial
 
 
-def describe(array):
-    array = np.asarray(array)
-    described = {"dtype": "str" if array.dtype.kind == "U" else array.dtype.str, "shape": list(array.shape)}
+def describe(value: Any) -> dict[str, Any]:
+    array = np.asarray(value)
+    described: dict[str, Any] = {
+        "dtype": "str" if array.dtype.kind == "U" else array.dtype.str,
+        "shape": list(array.shape),
+    }
     if array.dtype.kind == "U":
         described["values"] = array.tolist()
     else:
@@ -30,8 +36,8 @@ def describe(array):
     return described
 
 
-def read_at(tensor, step, worker):
-    answers = {}
+def read_at(tensor: Any, step: int, worker: str) -> dict[str, Any]:
+    answers: dict[str, Any] = {}
     try:
         answers["value"] = describe(tensor.value(step, worker=worker))
     except SMDebugError as error:
@@ -47,8 +53,8 @@ def read_at(tensor, step, worker):
     return answers
 
 
-def read(folder):
-    trial = create_trial(folder)
+def read(folder: str) -> dict[str, Any]:
+    trial: Any = create_trial(folder)
     tensors = {}
     for name in trial.tensor_names():
         tensor = trial.tensor(name)

@@ -16,7 +16,8 @@ def read_answers() -> dict[str, Any]:
     """What the original answered of each run, by the run's name; unpacks nothing, so tests can be named by it."""
     with tarfile.open(ARCHIVE) as archive:
         found = [(PurePath(member.name), member) for member in archive if member.name.endswith("/expected.json")]
-        return {path.parts[0]: json.load(archive.extractfile(member)) for path, member in found}
+        files = [(path, archive.extractfile(member)) for path, member in found]
+        return {path.parts[0]: json.load(file) for path, file in files if file}
 
 
 def unpack_recorded_runs(folder: Path) -> Path:

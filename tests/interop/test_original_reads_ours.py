@@ -62,7 +62,7 @@ def train(hook: smd.Hook, modes: list[smd.modes], dtype: torch.dtype = torch.flo
 
 EVERY = smd.SaveConfig(save_interval=1)
 TRAIN, EVAL, GLOBAL = smd.modes.TRAIN, smd.modes.EVAL, smd.modes.GLOBAL
-ALL_OPERATIONS = {
+ALL_OPERATIONS: dict[str, Any] = {
     "reductions": ["min", "max", "mean", "std", "variance", "sum", "prod"],
     "abs_reductions": ["min", "max", "mean", "std", "variance", "sum", "prod"],
     "norms": ["l1", "l2"],
@@ -174,7 +174,7 @@ KINDS: list[Callable[[str], None]] = [
 
 def read_with_original(python: Path, out_dir: str) -> dict[str, Any]:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [python, SCRIPT, out_dir]
+    command = [str(python), str(SCRIPT), out_dir]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     answers: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -231,7 +231,11 @@ def read_ours(trial: Trial) -> dict[str, Any]:
     return {
         "steps": {mode.name: trial.steps(mode) for mode in smd.modes},
         "modes": sorted(mode.name for mode in trial.modes()),
-        "places": {str(step): [trial.mode(step).name, trial.mode_step(step)] for step in trial.steps()},
+        "places": {
+            str(step): [mode and mode.name, trial.mode_step(step)]
+            for step in trial.steps()
+            for mode in [trial.mode(step)]
+        },
         "workers": trial.workers(),
         "loaded_all_steps": trial.loaded_all_steps,
         "collections": {name: trial.tensor_names(collection=name) for name in sorted(trial.collections())},

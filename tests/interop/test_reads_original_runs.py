@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,7 @@ def test_trial(case: str, open_case: Callable[[str], Trial]) -> None:
 def test_queries(case: str, open_case: Callable[[str], Trial]) -> None:
     trial = open_case(case)
     for query in EXPECTED[case]["queries"]:
-        check_raises(query, lambda query=query: answer_query(trial, query["call"]))
+        check_raises(query, partial(answer_query, trial, query["call"]))
 
 
 @pytest.mark.parametrize("case", READABLE)
@@ -101,7 +102,7 @@ def test_tensors(case: str, open_case: Callable[[str], Trial]) -> None:
         tensor = trial.tensor(name)
         assert tensor.original_name == expected["original_name"]
         check_steps(expected["steps"], tensor.steps)
-        check_steps(expected["steps_show_incomplete"], lambda mode, t=tensor: t.steps(mode, show_incomplete_steps=True))
+        check_steps(expected["steps_show_incomplete"], partial(tensor.steps, show_incomplete_steps=True))
         for step_text, answers in expected["at"].items():
             step = int(step_text)
             assert tensor.workers(step) == sorted(worker_name(worker) for worker in answers["workers"])
@@ -109,7 +110,7 @@ def test_tensors(case: str, open_case: Callable[[str], Trial]) -> None:
             if name != "i8_negative":  # read as other numbers by the original
                 check_reductions(tensor, step, answers)
             for worker, value in answers.get("value_by_worker", {}).items():
-                check_answer(value, lambda t=tensor, s=step, w=worker: t.value(s, worker=worker_name(w)))
+                check_answer(value, partial(tensor.value, step, worker=worker_name(worker)))
 
 
 def worker_name(recorded: str) -> str:

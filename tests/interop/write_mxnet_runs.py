@@ -3,8 +3,11 @@
 python write_mxnet_runs.py FOLDER: one run a folder below it, named as the functions are.
 """
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
+from typing import Any
 
 import mxnet as mx
 import numpy as np
@@ -14,7 +17,7 @@ import smdebug.mxnet as smd
 
 TRAIN, EVAL = smd.modes.TRAIN, smd.modes.EVAL
 EVERY = smd.SaveConfig(save_interval=1)
-ALL_OPERATIONS = {
+ALL_OPERATIONS: dict[str, Any] = {
     "reductions": ["min", "max", "mean", "std", "variance", "sum", "prod"],
     "abs_reductions": ["min", "max", "mean", "std", "variance", "sum", "prod"],
     "norms": ["l1", "l2"],
@@ -22,7 +25,7 @@ ALL_OPERATIONS = {
 }
 
 
-def train(hook, modes, dtype="float32", hybridize=False):
+def train(hook: smd.Hook, modes: list[smd.modes], dtype: str = "float32", hybridize: bool = False) -> None:
     mx.random.seed(0)
     with mx.name.NameManager():
         network = gluon.nn.HybridSequential()
@@ -50,24 +53,24 @@ def train(hook, modes, dtype="float32", hybridize=False):
     hook.close()
 
 
-def write_everything(out_dir):
+def write_everything(out_dir: str) -> None:
     train(smd.Hook(out_dir, save_all=True, save_config=EVERY), [TRAIN] * 3)
 
 
-def write_hybridized_with_modes(out_dir):
+def write_hybridized_with_modes(out_dir: str) -> None:
     config = smd.SaveConfig({TRAIN: smd.SaveConfigMode(save_interval=2), EVAL: smd.SaveConfigMode(save_interval=1)})
     modes = [TRAIN, TRAIN, TRAIN, EVAL, EVAL, TRAIN, TRAIN]
     train(smd.Hook(out_dir, save_all=True, save_config=config), modes, hybridize=True)
 
 
-def write_reductions(out_dir):
+def write_reductions(out_dir: str) -> None:
     config = smd.ReductionConfig(**ALL_OPERATIONS)
     collections = ["weights", "gradients"]
     hook = smd.Hook(out_dir, include_collections=collections, save_config=EVERY, reduction_config=config)
     train(hook, [TRAIN] * 2)
 
 
-def write_float64(out_dir):
+def write_float64(out_dir: str) -> None:
     train(smd.Hook(out_dir, save_all=True, save_config=EVERY), [TRAIN] * 2, dtype="float64")
 
 

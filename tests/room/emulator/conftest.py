@@ -9,7 +9,6 @@ import threading
 import zipfile
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
 from moto.moto_api._internal.models import moto_api_backend
 
@@ -20,6 +19,7 @@ from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.lambda_functions.invoke_api import INVOKE_PATH, InvokeApplication
 from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.wsgi import MotoApplication
+from tests.boto3_client import make_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,13 +65,7 @@ class Emulator:
         self.containers: LocalProcesses
 
     def client(self, service_name: str) -> Any:
-        return boto3.client(
-            service_name,
-            endpoint_url=self.endpoint_url,
-            region_name=REGION,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        )
+        return make_client(self.endpoint_url, service_name, REGION)
 
     def create_function(self, source: str, name: str = "fn", **configuration: Any) -> str:
         iam = self.client("iam")

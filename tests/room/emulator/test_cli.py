@@ -10,11 +10,11 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import boto3
 import pytest
 from click.testing import CliRunner
 
 from emulator.cli.commands import main
+from tests.boto3_client import make_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -169,23 +169,14 @@ def test_auto_takes_processes_without_an_engine(tmp_path: Path) -> None:
 
 
 def test_s3_and_settings_survive_a_kill(start: Start) -> None:
-    def client(endpoint: str) -> object:
-        return boto3.client(
-            "s3",
-            endpoint_url=endpoint,
-            region_name="us-east-1",
-            aws_access_key_id="key",
-            aws_secret_access_key="secret",
-        )
-
     process = start("--port", "0")
-    s3 = client(first_line(process).split()[0])
-    s3.create_bucket(Bucket="kept")  # type: ignore[attr-defined]
-    s3.put_object(Bucket="kept", Key="k", Body=b"v")  # type: ignore[attr-defined]
+    s3 = make_client(first_line(process).split()[0], "s3")
+    s3.create_bucket(Bucket="kept")
+    s3.put_object(Bucket="kept", Key="k", Body=b"v")
     process.kill()
     process.wait(60)
-    s3 = client(first_line(start("--port", "0")).split()[0])
-    assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"v"  # type: ignore[attr-defined]
+    s3 = make_client(first_line(start("--port", "0")).split()[0], "s3")
+    assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"v"
 
 
 @pytest.mark.parametrize("command", [["env"], ["stop"], ["status"], ["stop-handler", "deploy"]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,9 @@ def test_name_that_is_no_safe_path_component(name: str) -> None:
 
 @pytest.mark.parametrize("limit", ["memory_bytes", "shm_bytes", "max_processes"])
 def test_limit_that_is_not_positive(limit: str) -> None:
+    limits: dict[str, Any] = {limit: 0}
     with pytest.raises(ValueError, match=f"{limit} is 0"):
-        ContainerSpec(name="name", image="i", **{limit: 0})
+        ContainerSpec(name="name", image="i", **limits)
 
 
 @pytest.mark.parametrize(("source", "target"), [("relative", "/opt/ml"), ("/folder", "opt/ml")])

@@ -35,6 +35,7 @@ class WrittenRun:
             assert end == entry["start_idx"] + entry["length"]
             (value,) = decode_event(payload).values
             assert value.tag == entry["tensorname"]
+            assert value.tensor is not None
             found[value.tag] = value.tensor
         return found
 

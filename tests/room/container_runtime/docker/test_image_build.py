@@ -17,12 +17,11 @@ from container_runtime.docker.image_build import build_images, find_stale, plan_
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
 from container_runtime.images.wheelhouse import (
-    WheelhouseError,
     build_training_toolkit,
     fetch_wheels,
     key_of_requirements,
 )
-from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, Exit
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, Exit, WheelhouseError
 from container_runtime.spec import ContainerSpec
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def test_images_carry_what_their_definitions_say() -> None:
     api = connect()
     try:
         for build in plan_builds(ImageCatalogue()):
-            config = api.inspect_image(build.name)["Config"]  # type: ignore[no-untyped-call]
+            config = api.inspect_image(build.name)["Config"]
             assert tuple(config["Entrypoint"] or ()) == build.definition.entrypoint
             environment = dict(entry.split("=", 1) for entry in config["Env"])
             assert build.definition.environment.items() <= environment.items()

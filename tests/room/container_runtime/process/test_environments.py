@@ -231,7 +231,7 @@ def test_a_program_of_the_image_runs_in_its_environment(tmp_path: Path, cache: P
     (program.parent / "image.toml").write_text(IMAGE_TOML)
     (found,) = ImageCatalogue(tmp_path / "images")
     built = build_environment(found, cache)
-    command = [built.python, "-m", "images.training.own.program"]
+    command = [str(built.python), "-m", "images.training.own.program"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/", env={})
     assert ran.stdout == "it runs\n"
 

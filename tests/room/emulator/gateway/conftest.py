@@ -6,9 +6,7 @@ import http.client
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
-from botocore.config import Config
 
 from emulator.api.application import build_pages
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
@@ -18,6 +16,7 @@ from emulator.gateway.gateway import Rooms
 from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
+from tests.boto3_client import make_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -114,14 +113,7 @@ class Gateway:
         return f"http://127.0.0.1:{self.port}"
 
     def client(self, service: str, region: str = "us-east-1", **config: Any) -> Any:
-        return boto3.client(
-            service,
-            endpoint_url=self.url,
-            region_name=region,
-            aws_access_key_id="key",
-            aws_secret_access_key="secret",
-            config=Config(retries={"max_attempts": 1}, **config),
-        )
+        return make_client(self.url, service, region, **config)
 
     def send(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
         """One raw request; underscores in header names stand for hyphens."""
@@ -146,7 +138,8 @@ class Gateway:
 @pytest.fixture(scope="module")
 def gateway(fresh_moto: None) -> Iterator[Gateway]:
     listener = Listener(LOOPBACK, 0)
-    running = Gateway(listener.port, MemoryJobs())
+    jobs: Any = MemoryJobs()
+    running = Gateway(listener.port, jobs)
 
     def invoke(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         running.invoked.append(environ["PATH_INFO"])
@@ -154,7 +147,7 @@ def gateway(fresh_moto: None) -> Iterator[Gateway]:
         return [b"{}"]
 
     rooms = Rooms(LOOPBACK_HOSTS, build_pages(lambda: {"status": "running"}), has_sagemaker_operation)
-    rooms.sagemaker.set_result(SageMaker(running.jobs, ACCOUNT, has_sagemaker_resource))
+    rooms.sagemaker.set_result(SageMaker(jobs, ACCOUNT, has_sagemaker_resource))
     rooms.invoke.set_result(invoke)
     rooms.moto.set_result(MotoApplication())
     listener.serve(GatewayApplication(rooms))

@@ -13,7 +13,6 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
 import requests
 from botocore.exceptions import ClientError
@@ -23,6 +22,7 @@ from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.moto_services.s3 import ObjectStore
 from emulator.moto_services.s3_backend import open_s3
 from emulator.moto_services.wsgi import MotoApplication
+from tests.boto3_client import make_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,13 +39,7 @@ def running(folder: Path) -> Iterator[Any]:
     listener = Listener(LOOPBACK, 0)
     listener.serve(MotoApplication())
     try:
-        yield boto3.client(
-            "s3",
-            endpoint_url=f"http://127.0.0.1:{listener.port}",
-            region_name="us-east-1",
-            aws_access_key_id="key",
-            aws_secret_access_key="secret",
-        )
+        yield make_client(f"http://127.0.0.1:{listener.port}", "s3")
     finally:
         listener.close()
         durable.close()

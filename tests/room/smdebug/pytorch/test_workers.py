@@ -99,7 +99,7 @@ def test_distributed_data_parallel(run_script: RunScript, run: WrittenRun, tmp_p
     if include == "all":
         # Each worker saves the gradient of its own part of the batch; torch averages them.
         np.testing.assert_allclose(np.mean(gradients, axis=0), averaged)
-        assert not np.array_equal(*gradients)
+        assert not np.array_equal(gradients[0], gradients[1])
     else:
         assert not list(run.path.rglob("*worker_1*"))
 
@@ -121,6 +121,7 @@ def test_tensorboard_files(make_hook: MakeHook, training: Training, run: Written
     assert {"weights/Net_fc1.weight", "weights/Net_fc2.weight"} <= set(values)
     histogram = values["weights/Net_fc1.weight"].histogram
     weight = run.values(0)["Net_fc1.weight"]
+    assert histogram is not None
     # The first field of a HistogramProto: the smallest value.
     assert histogram[0] == 0x09
     np.testing.assert_allclose(struct.unpack("<d", histogram[1:9]), weight.min())

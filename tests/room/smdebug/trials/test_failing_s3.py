@@ -6,10 +6,10 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-import botocore.endpoint
 import numpy as np
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 
 from smdebug.exceptions import SMDebugError
 from smdebug.storage import s3
@@ -35,7 +35,7 @@ class Refusals:
             return None
         self.left -= 1
         self.made += 1
-        return AWSResponse(request.url, self.status, {}, _Body())
+        return AWSResponse(request.url, self.status, HTTPHeaders(), _Body())
 
 
 class _Body:
@@ -55,7 +55,7 @@ def refusals(request: pytest.FixtureRequest, storage: Storage, monkeypatch: pyte
 
     monkeypatch.setattr(s3, "build_s3_client", build_refused)
     # botocore's pauses between two attempts are not what is tested.
-    monkeypatch.setattr(botocore.endpoint.time, "sleep", lambda _: None)
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
     return made
 
 

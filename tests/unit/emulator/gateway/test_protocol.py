@@ -260,6 +260,7 @@ def patterns(schema: Any) -> set[str]:
 def test_every_pattern_of_our_operations_compiles(name: str) -> None:
     model = find_operation(name)
     assert model is not None
+    assert model.input_shape is not None
     for pattern in patterns(build_schema(model.input_shape)):
         compile_pattern(pattern)
 
@@ -267,4 +268,5 @@ def test_every_pattern_of_our_operations_compiles(name: str) -> None:
 def test_recursive_shapes_compile() -> None:
     model = find_operation("Search")
     assert model is not None
+    assert model.input_shape is not None
     assert "SearchExpression" in build_schema(model.input_shape)["$defs"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from emulator.events.publisher import Publisher
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class RecordingPublisher:
+class RecordingPublisher(Publisher):
     """Keeps events in the order in which they were published; delivers when told."""
 
     def __init__(self, *, deliver: bool = True) -> None:

@@ -13,6 +13,11 @@ ALLOW = {"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": "*"}
 get_permission = judge_permission(FakeBucket.get_permission)
 
 
+def make_bucket() -> Any:
+    bucket_class: Any = FakeBucket  # moto makes them though it declares one of their members abstract
+    return bucket_class("b", "123456789012", "us-east-1")
+
+
 def without(name: str) -> dict[str, Any]:
     return {key: value for key, value in ALLOW.items() if key != name}
 
@@ -50,7 +55,7 @@ def test_what_is_no_policy_is_refused(policy: Any, message: str) -> None:
     ],
 )
 def test_policies_pass_and_can_be_judged_by(policy: Any) -> None:
-    bucket: Any = FakeBucket("b", "123456789012", "us-east-1")
+    bucket = make_bucket()
     bucket.policy = json.dumps(policy).encode()
     check_policy(bucket.policy)
     expected = PermissionResult.PERMITTED if policy["Statement"] else PermissionResult.NEUTRAL
@@ -69,7 +74,7 @@ def test_policies_pass_and_can_be_judged_by(policy: Any) -> None:
     ],
 )
 def test_patterns_have_two_wildcards_and_no_other(pattern: str, key: str, fits: bool) -> None:
-    bucket: Any = FakeBucket("b", "123456789012", "us-east-1")
+    bucket = make_bucket()
     assert get_permission(bucket, "s3:GetObject", "arn:aws:s3:::b/x") is PermissionResult.NEUTRAL
     bucket.policy = json.dumps({"Statement": [{**ALLOW, "Resource": [f"arn:aws:s3:::b/{pattern}"]}]}).encode()
     expected = PermissionResult.PERMITTED if fits else PermissionResult.NEUTRAL

@@ -76,10 +76,10 @@ def test_frame_leaves_out_what_is_damaged(trial: Trial) -> None:
 def test_plot_draws_what_was_saved(trial: Trial) -> None:
     axes = trial.plot("loss")
     assert [line.get_label() for line in axes.lines] == ["loss (worker_0)", "loss (worker_1)"]
-    assert axes.lines[1].get_xydata().tolist() == [[0, 10], [1, 11], [2, 12], [3, 13]]
+    assert np.asarray(axes.lines[1].get_xydata()).tolist() == [[0, 10], [1, 11], [2, 12], [3, 13]]
     assert axes.get_xlabel() == "global step"
     eval_axes = trial.plot("^w$", "max", mode=ModeKeys.EVAL)
-    assert eval_axes.lines[0].get_xydata().tolist() == [[0, 299 * 4]]
+    assert np.asarray(eval_axes.lines[0].get_xydata()).tolist() == [[0, 299 * 4]]
     assert eval_axes.get_ylabel() == "max"
     assert trial.plot(["g", "loss"], "mean", abs=True).get_ylabel() == "mean of absolute values"
 
@@ -96,6 +96,7 @@ def test_plot_says_what_it_needs(trial: Trial) -> None:
 def test_histogram_counts_every_value(trial: Trial) -> None:
     axes = trial.plot_histogram("w", bins=10)
     shares = axes.collections[0].get_array()
+    assert shares is not None
     assert shares.shape == (10, 4)
     np.testing.assert_allclose(shares.sum(axis=0), 1)
     counts, _ = np.histogram(np.arange(300.0), np.linspace(0, 299 * 4, 11))
@@ -109,7 +110,9 @@ def test_histogram_of_values_that_are_not_finite_or_all_the_same(tmp_path: Path)
     run.end()
     trial = create_trial(str(tmp_path))
     for name in ("same", "some"):
-        np.testing.assert_allclose(trial.plot_histogram(name).collections[0].get_array().sum(axis=0), 1)
+        shares = trial.plot_histogram(name).collections[0].get_array()
+        assert shares is not None
+        np.testing.assert_allclose(shares.sum(axis=0), 1)
     for name, text in (("none", "no finite number"), ("c", "complex128")):
         with pytest.raises(SMDebugValueError, match=text):
             trial.plot_histogram(name)

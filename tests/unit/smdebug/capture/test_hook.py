@@ -20,7 +20,6 @@ from smdebug.capture import singleton
 from smdebug.capture.hook import BaseHook
 from smdebug.exceptions import SMDebugError, SMDebugRuntimeError, SMDebugTypeError
 from smdebug.reading.reader import FileReader
-from smdebug.storage import output
 from smdebug.trials import create_trial
 from smdebug.writing.run_writer import Worker
 
@@ -111,11 +110,20 @@ def run_child(work: Callable[[], object]) -> None:
 @pytest.mark.parametrize("what", ["step", "save", "scalar", "mode", "close"])
 def test_forked_child_leaves_the_step_in_progress_to_its_parent(make_hook: MakeHook, tmp_path: Path, what: str) -> None:
     hook = make_hook(export_tensorboard=True)
-    work = {
-        "step": lambda: (hook._increment_step(), hook.recorder.save("child", np.ones(3))),
+
+    def begin_step() -> None:
+        hook._increment_step()
+        hook.recorder.save("child", np.ones(3))
+
+    def save_scalar() -> None:
+        hook.save_scalar("child", 1)
+        hook.save_tensor("child", np.ones(3))
+
+    work: Callable[[], object] = {
+        "step": begin_step,
         # Too large to wait in memory for the end of the step.
         "save": lambda: hook.recorder.save("child", np.ones(30_000)),
-        "scalar": lambda: (hook.save_scalar("child", 1), hook.save_tensor("child", np.ones(3))),
+        "scalar": save_scalar,
         "mode": lambda: hook.set_mode(modes.EVAL),
         "close": hook.close,
     }[what]
@@ -164,7 +172,9 @@ def test_scalar_before_the_first_step_of_a_restarted_job_leaves_the_saved_steps_
         first.recorder.save("loss", np.full(3, step))
         (checkpoints / f"at_{step}").write_text("weights")
     first._increment_step()
-    first.recorder._runs._claim.release()
+    claim = first.recorder._runs._claim
+    assert claim is not None
+    claim.release()
     first.recorder.is_closed = True
     restarted = make_hook()
     assert restarted.step == 2
@@ -255,7 +265,7 @@ def test_full_disk_is_said_with_the_name_of_the_file(
     def be_full(descriptor: int, buffers: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(output.os, "writev", be_full)
+    monkeypatch.setattr(os, "writev", be_full)
     hook.recorder.save("t", np.ones(30_000))
     monkeypatch.undo()
     assert f"No space left on device: '{tmp_path}/run/events/000000000000/" in said.text

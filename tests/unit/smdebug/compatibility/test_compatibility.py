@@ -6,6 +6,7 @@ import os
 import struct
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +36,9 @@ from smdebug.format.tfevent import masked_crc32c
 from smdebug.mode_keys import ModeKeys
 from tests.unit.smdebug.object_storage import BUCKET, Storage
 from tests.unit.smdebug.runs import RunMaker
+
+# What the original keeps to itself is for code that already uses it; the types do not show it.
+untyped_utils: Any = utils
 
 
 def test_index_file_locations() -> None:
@@ -67,8 +71,8 @@ def test_the_profiler_is_not_here() -> None:
         with pytest.raises(SMDebugNotImplementedError, match="profiler"):
             name("anything")
     with pytest.raises(SMDebugNotImplementedError, match="telemetry"):
-        utils._prepare_telemetry_url("arn")
-    assert utils.setup_profiler_report("arn") is None
+        untyped_utils._prepare_telemetry_url("arn")
+    assert untyped_utils.setup_profiler_report("arn") is None
 
 
 def test_record_types() -> None:
@@ -171,7 +175,8 @@ def test_objects_of_s3(storage: Storage) -> None:
         b"89",
         None,
     ]
-    for bad in [{"path": "/a"}, {"path": path, "length": 3}]:
+    wrong: list[dict[str, Any]] = [{"path": "/a"}, {"path": path, "length": 3}]
+    for bad in wrong:
         with pytest.raises(SMDebugValueError):
             read(**bad)
     with pytest.raises(SMDebugValueError, match="everything"):
@@ -207,22 +212,24 @@ def test_the_first_process_of_a_run(tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
         # Not the claim that it inherited, but one of its own.
-        utils._claims.clear()
+        untyped_utils._claims.clear()
         os._exit(1 if utils.is_first_process(str(tmp_path)) else 0)
     assert os.waitpid(child, 0)[1] == 0
-    utils._claims.pop(str(tmp_path)).release()
+    untyped_utils._claims.pop(str(tmp_path)).release()
 
 
 def test_simulators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAINING_JOB_NAME", raising=False)
     out = tmp_path / "out"
     contents = f'{{"LocalPath": "{out}"}}'
-    paths = {"json_config_path": str(tmp_path / "c.json"), "tensorboard_dir": str(tmp_path / "board")}
-    with utils.SagemakerSimulator(**paths, json_file_contents=contents) as simulated:
+    config, board = str(tmp_path / "c.json"), str(tmp_path / "board")
+    with utils.SagemakerSimulator(
+        json_config_path=config, tensorboard_dir=board, json_file_contents=contents
+    ) as simulated:
         assert sagemaker_utils.is_sagemaker_job()
         assert simulated.out_dir == str(out)
         arguments = json_config.collect_hook_config_params(json_config.get_json_config_as_dict(None))
-        assert (arguments["out_dir"], arguments["tensorboard_dir"]) == (str(out), str(tmp_path / "board"))
+        assert (arguments["out_dir"], arguments["tensorboard_dir"]) == (str(out), board)
         out.mkdir()
     assert not sagemaker_utils.is_sagemaker_job()
     assert not out.exists()
@@ -236,12 +243,11 @@ def test_simulators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_errors_end_at_the_agent(capsys: pytest.CaptureFixture[str]) -> None:
-    @error_handling_agent.catch_smdebug_errors(default_return_val=7)
     def fail() -> None:
         raise RuntimeError("broken")
 
-    assert fail() == 7
-    assert error_handling_agent.catch_smdebug_errors(return_type=list)(fail.__wrapped__)() == []
+    assert error_handling_agent.catch_smdebug_errors(default_return_val=7)(fail)() == 7
+    assert error_handling_agent.catch_smdebug_errors(return_type=list)(fail)() == []
     assert error_handling_agent.catch_smdebug_errors()(lambda: 3)() == 3
     assert BASE_ERROR_MESSAGE
 
@@ -274,5 +280,6 @@ def test_collections_are_configured_as_the_hooks_parameters_say() -> None:
     json_config.add_collections_to_manager(manager, config, json_config.collect_hook_config_params(config))
     mine = manager.get("mine", create=False)
     assert mine.include_regex == ["relu"]
+    assert mine.save_config is not None
     assert mine.save_config.get_save_config(ModeKeys.TRAIN).save_interval == 7
     assert mine.save_config.get_save_config(ModeKeys.EVAL).end_step == 3

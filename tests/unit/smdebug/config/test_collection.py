@@ -34,11 +34,13 @@ def test_reduction_config_refuses(arguments: dict[str, Any]) -> None:
 
 
 def test_members_by_name_and_by_regex_anywhere() -> None:
-    collection = Collection("c", ["relu", ["tanh"]], tensor_names=["x"])
+    nested: Any = ["relu", ["tanh"]]
+    collection = Collection("c", nested, tensor_names=["x"])
     assert all(collection.matches(name) for name in ("my_relu_0", "tanh", "x"))
     assert not collection.matches("y")
+    number: Any = 5
     with pytest.raises(SMDebugTypeError):
-        collection.include(5)
+        collection.include(number)
     with pytest.raises(SMDebugTypeError):
         collection.tensor_names = "x"
     collection.tensor_names = ["a", "a"]
@@ -76,8 +78,9 @@ def test_manager_makes_what_is_missing_unless_told_not_to() -> None:
     with pytest.raises(SMDebugError, match="nothing"):
         manager.get("nothing", create=False)
     assert manager.get("it") is manager.get_collections()["it"]
+    number: Any = 5
     with pytest.raises(SMDebugTypeError):
-        manager.add(5)
+        manager.add(number)
 
 
 def test_a_text_is_no_list_of_names() -> None:

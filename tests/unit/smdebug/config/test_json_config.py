@@ -11,7 +11,7 @@ import pytest
 from smdebug.capture import singleton
 from smdebug.capture.hook import BaseHook
 from smdebug.config.json_config import create_hook_from_json_config, parse_bool
-from smdebug.environment import parse_switch
+from smdebug.environment import is_switched_on, parse_switch
 from smdebug.writing.run_writer import Worker
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def test_file_that_is_no_json_is_named(tmp_path: Path) -> None:
 def test_switch_that_is_neither_on_nor_off_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USE_SMDEBUG", "perhaps")
     with pytest.raises(ValueError, match="USE_SMDEBUG: 'perhaps' is neither on nor off"):
-        singleton.is_switched_on()
+        is_switched_on()
 
 
 def test_log_file_that_cannot_be_written_ends_nothing(run_script: RunScript) -> None:

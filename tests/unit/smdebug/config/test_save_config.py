@@ -62,8 +62,9 @@ def test_parse() -> None:
         SaveConfig.parse(5)
     with pytest.raises(KeyError):
         SaveConfig.parse({"NEVER": mode})
+    by_name: Any = {"TRAIN": mode}
     with pytest.raises(SMDebugValueError):
-        SaveConfig({"TRAIN": mode})
+        SaveConfig(by_name)
 
 
 def test_json_form_comes_back() -> None:

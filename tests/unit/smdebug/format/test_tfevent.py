@@ -65,10 +65,14 @@ def test_records_of_the_original_are_read_and_written_again(case: str, recorded_
             event = decode_event(payload)
             (value,) = event.values
             assert value.tag == entry["tensorname"]
+            assert value.tensor is not None
+            assert value.mode is not None
+            assert value.mode_step is not None
             record = encode(value.tag, value.tensor, event.step, value.mode, value.mode_step, event.wall_time)
             # The same fields in another order.
             assert len(record) == entry["length"]
             (again,) = decode_event(read_record(record)[0]).values
+            assert again.tensor is not None
             assert (again.mode, again.mode_step, again.tensor.dtype) == (
                 value.mode,
                 value.mode_step,
@@ -95,6 +99,7 @@ def test_any_tensor_comes_back(array: np.ndarray, name: str, step: int, mode: Mo
     (value,) = event.values
     assert (event.step, event.wall_time) == (step, 12.5)
     assert (value.tag, value.mode, value.mode_step) == (name, mode, mode_step)
+    assert value.tensor is not None
     assert (value.tensor.dtype, value.tensor.shape) == (array.dtype, array.shape)
     assert value.tensor.tobytes() == array.tobytes()
 

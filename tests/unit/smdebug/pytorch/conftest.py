@@ -49,7 +49,7 @@ class Training:
         # Its layers are asked for by name; torch says of each no more than that it is a module or a tensor.
         self.model: Any = model or Net()
         self.loss = loss or torch.nn.CrossEntropyLoss()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.optimizer: torch.optim.Optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
 
     def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.randn(5, 4), torch.randint(0, 2, (5,))

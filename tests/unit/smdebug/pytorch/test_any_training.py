@@ -75,11 +75,14 @@ def freeze_in_part() -> nn.Module:
 def convolve() -> nn.Module:
     image = Function(lambda x, *_: x.view(-1, 1, 2, 3))
     body = nn.Sequential(image, nn.Conv2d(1, 4, 2), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Flatten())
-    return Classifier(body.to(memory_format=torch.channels_last), 8)
+    images: Any = body
+    return Classifier(images.to(memory_format=torch.channels_last), 8)
 
 
 class Observed(nn.Module):
     """As quantization-aware training puts stubs into a model."""
+
+    scale: torch.Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -196,7 +199,7 @@ def optimizers() -> dict[str, Callable[..., torch.optim.Optimizer]]:
     }
 
 
-def shard(model: nn.Module) -> nn.Module:
+def shard(model: Any) -> Any:
     mesh = init_device_mesh("cpu", (1,))
     if next(model.head.parameters(), None) is not None:
         fully_shard(model.head, mesh=mesh)
@@ -208,7 +211,7 @@ def compile_in_place(model: nn.Module) -> nn.Module:
     return model
 
 
-WRAPPERS: dict[str, Callable[[nn.Module], nn.Module]] = {
+WRAPPERS: dict[str, Callable[[nn.Module], Any]] = {
     "bare": lambda model: model,
     "sequential": lambda model: nn.Sequential(model),
     "data parallel": nn.DataParallel,
@@ -228,9 +231,9 @@ class Training:
 
     model: nn.Module
     loss: nn.Module
-    optimizer: torch.optim.Optimizer
+    optimizer: Any  # torch's types let a closure return no tensor
     scaler: torch.amp.GradScaler
-    average: AveragedModel
+    average: AveragedModel | None
 
     def compute_loss(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return self.loss(self.model(x), y)
@@ -301,7 +304,7 @@ def scale(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def call_functionally(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    parameters = dict(t.model.named_parameters())
+    parameters: dict[str, torch.Tensor] = dict(t.model.named_parameters())
     loss = t.loss(functional_call(t.model, parameters, (x,)), y)
     loss.backward()
     return loss
@@ -324,6 +327,7 @@ def evaluate_between(t: Training, x: torch.Tensor, y: torch.Tensor) -> torch.Ten
     t.model.train()
     loss = t.compute_loss(x, y)
     loss.backward()
+    assert t.average is not None
     t.average.update_parameters(t.model)
     return loss
 

@@ -176,11 +176,12 @@ def test_odd_names_are_names(name: Any, make_hook: MakeHook, training: Training,
 
 
 def test_a_timestamp_that_is_no_time(make_hook: MakeHook) -> None:
+    timestamp: Any = "yesterday"
     with pytest.raises(SMDebugTypeError, match="timestamp"):
-        make_hook().save_scalar("a", 1, timestamp="yesterday")
+        make_hook().save_scalar("a", 1, timestamp=timestamp)
 
 
-SAVED = {
+SAVED: dict[str, Any] = {
     "float16": np.array([1.5], "float16"),
     "complex64": np.array([1 + 2j], "complex64"),
     "bool": np.array([True, False]),
@@ -417,7 +418,7 @@ def test_a_refusal_loses_nothing_that_was_there(
     hook.register_loss(training.loss)
     training.step()
 
-    def refuse(self) -> None:
+    def refuse(self: output.S3Output) -> None:
         raise ObjectStoreError("503")
 
     with monkeypatch.context() as patched:

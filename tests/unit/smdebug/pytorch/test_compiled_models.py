@@ -37,36 +37,36 @@ class Blocks(nn.Module):
         return self.second(self.first(x))
 
 
-def compile_before(hook: smd.Hook, model: torch.nn.Module) -> Any:
-    compiled = torch.compile(model, backend=BACK_END, fullgraph=True)
+def compile_before(hook: smd.Hook, model: Any) -> Any:
+    compiled: Any = torch.compile(model, backend=BACK_END, fullgraph=True)
     hook.register_module(compiled)
     return compiled
 
 
-def compile_after(hook: smd.Hook, model: torch.nn.Module) -> Any:
+def compile_after(hook: smd.Hook, model: Any) -> Any:
     hook.register_module(model)
     return torch.compile(model, backend=BACK_END, fullgraph=True)
 
 
-def compile_by_method_before(hook: smd.Hook, model: torch.nn.Module) -> Any:
+def compile_by_method_before(hook: smd.Hook, model: Any) -> Any:
     model.compile(backend=BACK_END)
     hook.register_module(model)
     return model
 
 
-def compile_by_method_after(hook: smd.Hook, model: torch.nn.Module) -> Any:
+def compile_by_method_after(hook: smd.Hook, model: Any) -> Any:
     hook.register_module(model)
     model.compile(backend=BACK_END)
     return model
 
 
-def compile_a_part(hook: smd.Hook, model: torch.nn.Module) -> Any:
+def compile_a_part(hook: smd.Hook, model: Any) -> Any:
     hook.register_module(model)
     model.first.compile(backend=BACK_END)
     return model
 
 
-def compile_the_forward_pass(hook: smd.Hook, model: torch.nn.Module) -> Any:
+def compile_the_forward_pass(hook: smd.Hook, model: Any) -> Any:
     hook.register_module(model)
     model.forward = torch.compile(model.forward, backend=BACK_END)
     return model
@@ -147,7 +147,8 @@ def test_modes_and_evaluation(make_hook: MakeHook, run: WrittenRun) -> None:
 # The compiler asks every tensor for its grad, and hides what torch says of that in a way of its own.
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
 def test_a_compiled_loss(make_hook: MakeHook, run: WrittenRun) -> None:
-    model, loss_function = Net(), torch.compile(nn.CrossEntropyLoss(), backend=BACK_END)
+    model = Net()
+    loss_function: Any = torch.compile(nn.CrossEntropyLoss(), backend=BACK_END)
     hook = make_hook()
     hook.register_module(model)
     hook.register_loss(loss_function)

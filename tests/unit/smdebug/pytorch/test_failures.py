@@ -10,6 +10,8 @@ import torch
 
 from smdebug.pytorch import ReductionConfig
 from smdebug.pytorch.tensors import tensor_writer
+from smdebug.pytorch.tensors.storable import get_storable
+from smdebug.storage.output import open_output
 from smdebug.writing import step_writer
 
 if TYPE_CHECKING:
@@ -27,12 +29,10 @@ def test_a_tensor_that_cannot_be_saved_is_named_once_and_the_others_are_saved(
     said: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    original = tensor_writer.get_storable
-
     def fail(tensor: torch.Tensor) -> Any:
         if tensor.shape == (3, 4):
             raise TypeError("no such memory")
-        return original(tensor)
+        return get_storable(tensor)
 
     monkeypatch.setattr(tensor_writer, "get_storable", fail)
     hook = make_hook(include_collections=["weights"])
@@ -56,14 +56,13 @@ def test_a_full_disk_costs_the_step_and_leaves_no_half_of_it(
     hook = make_hook(include_collections=["weights", "gradients"])
     hook.register_module(training.model)
     training.step()
-    original = step_writer.open_output
 
     def fail(*arguments: Any, **named: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(step_writer, "open_output", fail)
     training.step(2)
-    monkeypatch.setattr(step_writer, "open_output", original)
+    monkeypatch.setattr(step_writer, "open_output", open_output)
     training.step()
     hook.close()
     assert run.steps == [0, 3]

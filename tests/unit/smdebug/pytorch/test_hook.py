@@ -222,7 +222,7 @@ def test_parts_of_a_model_that_are_trained_in_turn(
     hook = make_hook(include_collections=["gradients"])
     hook.register_module(training.model)
     for step in range(2):
-        expected = {}
+        expected: dict[str, Any] = {}
         second.requires_grad_(not freeze)
         training.model(training.batch()[0])
         for name, part, optimizer in zip(("fc1", "fc2"), (first, second), optimizers, strict=True):
@@ -387,7 +387,8 @@ def test_collections_have_their_own_steps_and_reductions(
     relu.include("^act_output")
     relu.save_config = {smd.modes.GLOBAL: smd.SaveConfigMode(save_interval=3)}
     relu.reduction_config = smd.ReductionConfig(reductions=["max"], save_shape=True)
-    hook.get_collection("layer").add_module_tensors(training.model.fc2, inputs=True)
+    layer: Any = hook.get_collection("layer")
+    layer.add_module_tensors(training.model.fc2, inputs=True)
     hook.register_module(training.model)
     training.step(4)
     assert run.steps == [0, 2, 3]
@@ -466,8 +467,9 @@ def test_dry_run_writes_nothing_but_the_end(make_hook: MakeHook, training: Train
 
 def test_only_modules_and_losses_can_be_registered(make_hook: MakeHook, training: Training) -> None:
     hook = make_hook()
+    function: Any = abs
     with pytest.raises(SMDebugError, match=r"nn\.Module"):
-        hook.register_module(lambda x: x)
+        hook.register_module(function)
     with pytest.raises(SMDebugError, match="record_tensor_value"):
         hook.register_loss(training.model)
     hook.register_module(training.model)

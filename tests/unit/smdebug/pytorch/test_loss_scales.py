@@ -149,4 +149,6 @@ def test_sparse_gradients(make_hook: MakeHook, run: WrittenRun) -> None:
     make_hook(include_collections=["gradients"]).register_module(model)
     scale_and_step(torch.optim.SGD(model.parameters(), lr=0.1), model(torch.tensor([1, 3, 1])).sum())
     expected = [[0, 0], [2, 2], [0, 0], [1, 1], [0, 0]]
-    np.testing.assert_array_equal(run.values(0)["gradient/Embedding_weight"], np.float32(expected), strict=True)
+    np.testing.assert_array_equal(
+        run.values(0)["gradient/Embedding_weight"], np.array(expected, np.float32), strict=True
+    )

@@ -90,7 +90,8 @@ class Images(nn.Module):
         super().__init__()
         self.conv = nn.Conv2d(1, 2, 2)
         self.norm = nn.BatchNorm2d(2)
-        self.to(memory_format=torch.channels_last)
+        module: Any = self
+        module.to(memory_format=torch.channels_last)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.norm(self.conv(x.view(-1, 1, 2, 2))).flatten(1)
@@ -365,7 +366,7 @@ def test_accumulated_gradients_are_saved_as_each_backward_pass_brings_them(
 ) -> None:
     hook = make_hook(include_collections=["gradients"])
     hook.register_module(training.model)
-    total = 0
+    total: Any = 0
     for step in range(6):
         if step % 3 == 0:
             training.optimizer.zero_grad()

@@ -144,7 +144,8 @@ def test_a_model_that_takes_longer_to_save_than_to_train(make_hook: MakeHook, ru
         np.testing.assert_array_equal(run.values(step)["Linear_weight"], weight)
     # Nothing waits in memory for a step that is over.
     assert hook.recorder._writer is None
-    assert hook.recorder.tensors._queue._copies == []
+    tensors: Any = hook.recorder.tensors
+    assert tensors._queue._copies == []
 
 
 def test_an_idle_step_asks_no_device_for_anything(make_hook: MakeHook, said: pytest.LogCaptureFixture) -> None:

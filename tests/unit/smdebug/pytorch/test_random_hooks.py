@@ -31,7 +31,7 @@ def tensors(draw: st.DrawFn) -> torch.Tensor:
     return tensor.T if tensor.dim() == 2 and draw(st.booleans()) else tensor
 
 
-def reduce_by_numpy(tensor: torch.Tensor, operation: str, of_absolute: bool) -> np.ndarray:
+def reduce_by_numpy(tensor: torch.Tensor, operation: str, of_absolute: bool) -> Any:
     # Sums and products of integers are integers, and wrap around as numpy's do.
     is_whole = not tensor.dtype.is_floating_point and operation in ("sum", "prod")
     array = (tensor.long() if is_whole else tensor.double()).numpy()

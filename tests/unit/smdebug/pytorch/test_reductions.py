@@ -42,7 +42,7 @@ LARGE = {
 
 def expect(name: str, values: np.ndarray) -> float:
     if name in ("l1", "l2"):
-        return np.linalg.norm(values.reshape(-1), int(name[1]))
+        return float(np.linalg.norm(values.reshape(-1), int(name[1])))
     if name in ("std", "variance"):
         with np.errstate(all="ignore"):
             variance = np.square(values - values.mean()).sum() / np.float64(values.size - 1)

@@ -63,7 +63,8 @@ def test_each_new_checkpoint_leaves_a_state_and_a_third_run_goes_on_from_it(
         # The state is written when the next step begins.
         training.step()
         assert hook.step == 3 * restart + 2 - restart
-        hook.recorder._counters._store = None
+        counters: Any = hook.recorder._counters
+        counters._store = None
     kept = states(checkpoints)
     assert [state["training-run"] for state in kept] == [0, 0, 1, 1, 2, 2]
     seen = [state["latest-global-step-seen"] for state in kept]

@@ -37,8 +37,10 @@ def unmask(masked: int) -> int:
     return ((rotated >> 17) | (rotated << 15)) & 0xFFFFFFFF
 
 
-def fields(data: bytes) -> list[tuple[int, int | bytes]]:
-    found, at = [], 0
+def fields(data: bytes) -> list[tuple[int, Any]]:
+    """The fields of a message by number: of each an integer, or the bytes that it takes up."""
+    found: list[tuple[int, Any]] = []
+    at = 0
 
     def varint() -> int:
         nonlocal at
@@ -55,18 +57,18 @@ def fields(data: bytes) -> list[tuple[int, int | bytes]]:
         key = varint()
         kind = key & 7
         if kind == 0:
-            value = varint()
+            found.append((key >> 3, varint()))
         else:
             size = {1: 8, 5: 4}.get(kind) or varint()
-            value = data[at : at + size]
+            found.append((key >> 3, data[at : at + size]))
             at += size
-        found.append((key >> 3, value))
     return found
 
 
-def read_board(path: Path) -> list[tuple[int, float, str, dict[int, bytes]]]:
+def read_board(path: Path) -> list[tuple[int, float, str, dict[int, Any]]]:
     """(step, wall time, tag, fields of the value) of each summary, every checksum checked."""
-    data, at, found = path.read_bytes(), 0, []
+    data, at = path.read_bytes(), 0
+    found: list[tuple[int, float, str, dict[int, Any]]] = []
     while at < len(data):
         (size,) = struct.unpack_from("<Q", data, at)
         head, payload = data[at : at + 8], data[at + 12 : at + 12 + size]
@@ -77,7 +79,7 @@ def read_board(path: Path) -> list[tuple[int, float, str, dict[int, bytes]]]:
         for number, value in fields(event[5]):
             assert number == 1
             parts = dict(fields(value))
-            found.append((event.get(2, 0), *struct.unpack("<d", event[1]), parts[1].decode(), parts))
+            found.append((event.get(2, 0), struct.unpack("<d", event[1])[0], parts[1].decode(), parts))
     return found
 
 

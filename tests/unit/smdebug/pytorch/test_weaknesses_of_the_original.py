@@ -14,6 +14,7 @@ import torch
 import smdebug.pytorch as smd
 from smdebug.capture.state_store import StateStore
 from smdebug.exceptions import SMDebugRuntimeError
+from smdebug.storage.output import open_output
 from smdebug.trials import create_trial
 from tests.unit.smdebug.object_storage import BUCKET, Storage
 
@@ -49,8 +50,6 @@ def test_5_a_failure_to_add_to_a_step_leaves_it_as_it_was(
     before = run.values(0)
     from smdebug.writing import step_writer
 
-    original = step_writer.open_output
-
     def fail(*_arguments: Any, **_named: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -58,7 +57,7 @@ def test_5_a_failure_to_add_to_a_step_leaves_it_as_it_was(
     for _ in range(2):
         hook.save_scalar("late", 1)
         hook.recorder.end()
-    monkeypatch.setattr(step_writer, "open_output", original)
+    monkeypatch.setattr(step_writer, "open_output", open_output)
     # There is room again, and half of the step's tensors in memory no more: it must not be written anew.
     hook.save_scalar("later", 1)
     hook.close()
@@ -193,7 +192,8 @@ def test_20_an_error_turns_nothing_off(
     hook.register_module(training.model)
     hook.register_loss(training.loss)
     training.step()
-    hook.record_tensor_value("bad_loss", object())
+    no_tensor: Any = object()
+    hook.record_tensor_value("bad_loss", no_tensor)
     training.step()
     assert run.steps == [0, 1]
     assert smd.get_hook() is hook

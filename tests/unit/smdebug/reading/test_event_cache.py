@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -36,8 +36,8 @@ class RecordingFiles:
 
 
 def make_cache(request_bytes: int = REQUEST_BYTES, **limit: int) -> tuple[RecordingFiles, EventCache]:
-    files = RecordingFiles(request_bytes)
-    return files, EventCache(files, **limit)  # type: ignore[arg-type] -- only event files are read
+    files: Any = RecordingFiles(request_bytes)  # of a run's files it has those that are read
+    return files, EventCache(files, **limit)
 
 
 FILES = [f"e{number}" for number in range(100)]

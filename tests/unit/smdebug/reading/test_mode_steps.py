@@ -16,7 +16,7 @@ def test_step() -> None:
     step = Step(3, value=np.ones(2), location=LOCATION)
     assert step.reduction_value("mean", abs=False) is None
     assert step.reduction_location("mean", abs=False) is None
-    step.set_reduction_value("mean", False, np.float32(1))
+    step.set_reduction_value("mean", False, np.asarray(1, np.float32))
     step.set_reduction_location("l2", True, LOCATION)
     assert step.reduction_values() == {("mean", False): 1}
     assert step.reduction_locations() == {("l2", True): LOCATION}
@@ -33,7 +33,7 @@ def test_mode_steps() -> None:
     steps.set_step_location(7, "worker_1", LOCATION)
     steps.set_step_value(3, "worker_0", np.arange(3))
     steps.set_step_shape(3, "worker_0", TensorShape("t", "t", (3,)))
-    steps.set_step_reduction_value(3, "worker_0", "max", False, np.int64(2))
+    steps.set_step_reduction_value(3, "worker_0", "max", False, np.asarray(2))
     steps.set_step_reduction_location(3, "worker_0", "max", False, LOCATION)
     assert steps.mode is ModeKeys.TRAIN
     assert steps.steps() == [3, 7]

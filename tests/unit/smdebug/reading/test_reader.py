@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import IndexReaderException, SMDebugValueError
+from smdebug.mode_keys import ModeKeys
 from smdebug.reading.index_reader import parse_index
 from smdebug.reading.reader import FileReader
 from smdebug.reading.records import read_tensor
@@ -112,7 +113,7 @@ def test_whole_file(tmp_path: Path) -> None:
         ("a", 3, [0, 1, 2]),
         ("b", 3, ["text"]),
     ]
-    assert tensors[0][3].name == "GLOBAL"
+    assert tensors[0][3] is ModeKeys.GLOBAL
     with pytest.raises(SMDebugValueError, match="does not match its checksum"):
         list(FileReader(tmp_path / EVENT).read_tensors(check="full"))
     assert len(list(FileReader(tmp_path / EVENT).read_tensors(check="no"))) == 2

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 mpl.use("agg")
 
 
-def run_cells(notebook: str) -> dict[str, object]:
-    namespace: dict[str, object] = {}
+def run_cells(notebook: str) -> dict[str, Any]:
+    namespace: dict[str, Any] = {}
     for cell in json.loads(notebook)["cells"]:
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), namespace)

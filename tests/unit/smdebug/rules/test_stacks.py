@@ -41,7 +41,7 @@ def make_tensors(step: int, seed: int) -> dict[str, Any]:
     for kind_of_tensor in ("", "gradient/"):
         for number in range(6):
             name = f"{kind_of_tensor}fc{number}.weight"
-            values = random.standard_normal((12, 20)).astype(np.float32 if number < 4 else np.float64)
+            values: np.ndarray = random.standard_normal((12, 20)).astype(np.float32 if number < 4 else np.float64)
             kind = random.integers(80)
             if kind == 0:
                 values[:] = 0

@@ -79,7 +79,9 @@ class Recorder(keras.callbacks.Callback):
 
     def __init__(self) -> None:
         super().__init__()
-        self.logs, self.weights, self.functions = [], [], []
+        self.logs: list[Any] = []
+        self.weights: list[Any] = []
+        self.functions: list[Any] = []
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.logs.append(dict(logs))

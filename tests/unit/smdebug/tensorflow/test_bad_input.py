@@ -77,7 +77,7 @@ def test_capture_that_fails_costs_the_value_only(
 ) -> None:
     hook = make_hook(save_all=True)
 
-    def fail(self, layer: Any, args: Any, kwargs: Any, result: Any) -> None:
+    def fail(self: Any, layer: Any, args: Any, kwargs: Any, result: Any) -> None:
         raise RuntimeError("no layer today")
 
     monkeypatch.setattr("smdebug.tensorflow.steps.taps.Collector.add_call", fail)

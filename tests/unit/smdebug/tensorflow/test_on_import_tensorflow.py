@@ -166,7 +166,8 @@ def test_an_estimator_that_is_not_captured_is_said_once(
     smd.del_hook()
     monkeypatch.setitem(sys.modules, "tensorflow_estimator", None)
     monkeypatch.setattr(tf, "__version__", "2.12.1")
-    watch, hooks = SessionWatch(), []
+    watch = SessionWatch()
+    hooks: list[Any] = []
     watch.add_hook(hooks)
     watch.add_hook(hooks)
     assert hooks == []
@@ -175,7 +176,7 @@ def test_an_estimator_that_is_not_captured_is_said_once(
 
 
 def test_a_list_of_callbacks_of_the_scripts_own_counts_no_step_twice(
-    capture: Any, monkeypatch: pytest.MonkeyPatch, run: WrittenRun
+    capture: KerasWatch, monkeypatch: pytest.MonkeyPatch, run: WrittenRun
 ) -> None:
     class WatchedList(keras.callbacks.CallbackList):
         pass
@@ -189,24 +190,29 @@ def test_a_list_of_callbacks_of_the_scripts_own_counts_no_step_twice(
         callbacks = WatchedList([[own]], add_history=True, model=model, **params)
         assert callbacks.callbacks == [own, smd.get_hook()]
         model.fit(np.ones((4, 4)), np.ones((4, 2)), batch_size=2, verbose=0, callbacks=callbacks)
-    assert smd.get_hook().step == 3
+    hook = smd.get_hook()
+    assert hook is not None
+    assert hook.step == 3
 
 
 @pytest.fixture
-def capture(config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def capture(config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> Iterator[KerasWatch]:
     """What watches a process, without its watching of this one."""
     monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", config())
     smd.del_hook()
     watching = KerasWatch()
     yield watching
-    if smd.get_hook() is not None:
-        smd.get_hook().close()
+    hook = smd.get_hook()
+    if hook is not None:
+        hook.close()
     smd.del_hook()
 
 
-def test_the_hook_of_the_job_comes_with_the_first_training(capture: Any) -> None:
+def test_the_hook_of_the_job_comes_with_the_first_training(capture: KerasWatch) -> None:
     assert smd.get_hook() is None
-    predicting, training, evaluating = [], [], []
+    predicting: list[Any] = []
+    training: list[Any] = []
+    evaluating: list[Any] = []
     capture.add_callback(predicting, is_training=False)
     capture.add_callback(training, is_training=True)
     capture.add_callback(evaluating, is_training=False)
@@ -214,37 +220,38 @@ def test_the_hook_of_the_job_comes_with_the_first_training(capture: Any) -> None
     assert training == evaluating == [smd.get_hook()]
 
 
-def test_a_hook_of_the_script_is_the_only_one(capture: Any, tmp_path: Path) -> None:
+def test_a_hook_of_the_script_is_the_only_one(capture: KerasWatch, tmp_path: Path) -> None:
     own = smd.KerasHook(str(tmp_path / "own"))
-    callbacks = [own]
+    callbacks: list[Any] = [own]
     capture.add_callback(callbacks, is_training=True)
-    other = []
+    other: list[Any] = []
     capture.add_callback(other, is_training=True)
     assert callbacks == [own]
     assert other == []
 
 
-def test_a_hook_that_wraps_its_tapes_is_the_only_one(capture: Any, tmp_path: Path) -> None:
+def test_a_hook_that_wraps_its_tapes_is_the_only_one(capture: KerasWatch, tmp_path: Path) -> None:
     own = smd.KerasHook(str(tmp_path / "own"))
     own.wrap_tape(tf.GradientTape())
-    callbacks = []
+    callbacks: list[Any] = []
     capture.add_callback(callbacks, is_training=True)
     assert callbacks == []
 
 
-def test_a_script_that_only_asks_for_the_hook_leaves_its_training_to_it(capture: Any) -> None:
+def test_a_script_that_only_asks_for_the_hook_leaves_its_training_to_it(capture: KerasWatch) -> None:
     asked = smd.get_hook(create_if_not_exists=True)
+    assert asked is not None
     asked.save_scalar("mine", 1)
-    callbacks = []
+    callbacks: list[Any] = []
     capture.add_callback(callbacks, is_training=True)
     assert callbacks == [asked]
 
 
-def test_a_hook_that_takes_over_ends_the_run_of_the_job(capture: Any, tmp_path: Path, run: WrittenRun) -> None:
-    callbacks = []
+def test_a_hook_that_takes_over_ends_the_run_of_the_job(capture: KerasWatch, tmp_path: Path, run: WrittenRun) -> None:
+    callbacks: list[Any] = []
     capture.add_callback(callbacks, is_training=True)
     own = smd.KerasHook(str(tmp_path / "own"))
-    more = []
+    more: list[Any] = []
     capture.add_callback(more, is_training=True)
     assert more == []
     assert run.has_ended
@@ -256,7 +263,8 @@ def test_a_config_that_cannot_be_read_costs_the_capture_only(
 ) -> None:
     monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", config(HookParameters={"save_interval": "often"}))
     smd.del_hook()
-    capture, callbacks = KerasWatch(), []
+    capture = KerasWatch()
+    callbacks: list[Any] = []
     capture.add_callback(callbacks, is_training=True)
     capture.add_callback(callbacks, is_training=True)
     capture.on_push(is_new=True)

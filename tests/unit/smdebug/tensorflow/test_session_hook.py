@@ -66,7 +66,8 @@ def test_what_a_session_shows(
         include_collections=["weights", "biases", "gradients", "losses", "optimizer_variables", "mine"]
     )
     network = Network(hook, resource)
-    hook.get_collection("losses").add(network.loss)
+    losses: Any = hook.get_collection("losses")
+    losses.add(network.loss)
     hook.add_to_collection("mine", network.output)
     gradients = [gradient for gradient, _ in network.gradients]
     shown = []
@@ -132,7 +133,8 @@ def test_a_loss_is_shown_though_only_the_update_is_asked_for(
 ) -> None:
     hook = make_session_hook()
     network = Network(hook)
-    hook.get_collection("losses").add(network.loss)
+    losses: Any = hook.get_collection("losses")
+    losses.add(network.loss)
     with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
         session.run(network.step)
         network.run(session)

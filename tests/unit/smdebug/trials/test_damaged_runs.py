@@ -148,7 +148,7 @@ def test_no_damaged_value_is_ever_returned(copy: Path, damage: Callable[[bytes, 
                 np.testing.assert_array_equal(found, tensor.value(DAMAGED_STEP, worker="worker_1"))
 
 
-ODD_VALUES = [None, -1, 2**70, "x", "", [], {}, [1], 1.5, "\0", "../../x", True]
+ODD_VALUES: list[Any] = [None, -1, 2**70, "x", "", [], {}, [1], 1.5, "\0", "../../x", True]
 
 
 def list_places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -222,7 +222,7 @@ def test_what_stands_before_the_damage_is_read_as_it_was_written(
 
 
 def read_until_damage(path: Path, check: str) -> list[tuple[str, Any]]:
-    found = []
+    found: list[tuple[str, Any]] = []
     with suppress(SMDebugError):
         found.extend((name, value) for name, _, value, _, _ in FileReader(path).read_tensors(check))
     return found

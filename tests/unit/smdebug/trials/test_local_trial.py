@@ -40,7 +40,7 @@ def open_run(path: Path, **options: object) -> Trial:
     return create_trial(str(path), poll_interval_s=POLL_S, **options)  # type: ignore[arg-type]
 
 
-def later(*actions: Callable[[], None]) -> threading.Thread:
+def later(*actions: Callable[[], object]) -> threading.Thread:
     """Does these things in another thread, one after the other."""
     thread = threading.Thread(target=lambda: [action() for action in actions])
     thread.start()
@@ -205,7 +205,7 @@ def test_missing_event_file_of_a_running_job_is_waited_for(tmp_path: Path, monke
     # As a hook does: who reads sees the whole file or none.
     written = tmp_path / "written"
     written.write_bytes(content)
-    thread = later(lambda: time.sleep(4 * POLL_S), lambda: written.rename(event_file) and None)
+    thread = later(lambda: time.sleep(4 * POLL_S), lambda: written.rename(event_file))
     assert trial.tensor("t").value(0) == 1
     thread.join()
 
@@ -236,7 +236,7 @@ def test_event_file_that_comes_just_before_the_job_ends_is_read(
 
 
 def test_waits_for_collections(tmp_path: Path) -> None:
-    thread = later(lambda: time.sleep(4 * POLL_S), lambda: RunMaker(tmp_path, workers=2) and None)
+    thread = later(lambda: time.sleep(4 * POLL_S), lambda: RunMaker(tmp_path, workers=2))
     assert open_run(tmp_path).workers() == ["worker_0", "worker_1"]
     thread.join()
 

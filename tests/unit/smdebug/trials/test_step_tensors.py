@@ -12,6 +12,7 @@ import pytest
 
 from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.reading import records
+from smdebug.reading.record_form import RecordForm, learn_form
 from smdebug.reading.run_reader import RunReader
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
@@ -67,8 +68,12 @@ def test_shared_values_are_those_of_the_trial(tmp_path: Path, prefetched: bool) 
 def test_only_the_first_record_of_a_kind_is_decoded_field_by_field(tmp_path: Path, monkeypatch: Any) -> None:
     trial = write_run(tmp_path)
     learned: list[int] = []
-    learn = records.learn_form
-    monkeypatch.setattr(records, "learn_form", lambda *given: learned.append(len(given[0])) or learn(*given))
+
+    def learn(record: memoryview, name: str) -> RecordForm | None:
+        learned.append(len(record))
+        return learn_form(record, name)
+
+    monkeypatch.setattr(records, "learn_form", learn)
     for step in (*trial.steps(), *trial.steps()):
         trial.reader.read_shared("a", locate(trial, "a", step), step)
         trial.tensor("a").value(step)

@@ -73,7 +73,9 @@ def test_file_writer(tmp_path: Path) -> None:
     assert index["shape_payload"] == [{"tensorname": "s", "originalname": "s", "shape": [2, 3]}]
     first, second, _ = read_events((tmp_path / index["meta"]["event_file_name"]).read_bytes())
     assert (first.wall_time, first.step, first.values[0].mode_step) == (2.0, 7, 5)
-    assert second.values[0].tensor.tolist() == ["x", "é"]
+    tensor = second.values[0].tensor
+    assert tensor is not None
+    assert tensor.tolist() == ["x", "é"]
 
 
 def test_file_writer_of_a_device(tmp_path: Path) -> None:
@@ -129,7 +131,9 @@ def test_summaries_of_a_file_writer(tmp_path: Path) -> None:
     assert (number.wall_time, number.step) == (2.0, 3)
     assert (number.values[0].tag, number.values[0].simple_value) == ("a_loss", 0.5)
     assert (histogram.values[0].tag, histogram.step) == ("w", 4)
-    bins = dict(decode_fields(two_bins.values[0].histogram))
+    summary = two_bins.values[0].histogram
+    assert summary is not None
+    bins: dict[int, Any] = dict(decode_fields(summary))
     assert np.frombuffer(bins[7]).tolist() == [2.0, 1.0]
     assert np.frombuffer(bins[6]).tolist() == [3.0, 5.0]
     assert (by_hand.values[0].tag, by_hand.values[0].simple_value, by_hand.step) == ("by hand", 7.0, 5)
@@ -147,10 +151,11 @@ def test_file_writer_of_events_takes_no_summaries(tmp_path: Path) -> None:
 
 
 def test_file_writer_refuses_other_kinds(tmp_path: Path) -> None:
+    mode: Any = "TRAIN"
     with pytest.raises(SMDebugValueError):
         FileWriter(str(tmp_path), "w", wtype="other")
     with pytest.raises(SMDebugValueError):
-        FileWriter(str(tmp_path), "w").write_tensor(1, "a", mode="TRAIN")
+        FileWriter(str(tmp_path), "w").write_tensor(1, "a", mode=mode)
 
 
 def test_a_tensor_may_change_after_it_was_added(tmp_path: Path) -> None:
@@ -161,7 +166,9 @@ def test_a_tensor_may_change_after_it_was_added(tmp_path: Path) -> None:
         content[:] = b"x" * size
         writer.close()
         (event,) = read_events((tmp_path / get_event_path(size, "w")).read_bytes())
-        assert not event.values[0].tensor.any()
+        tensor = event.values[0].tensor
+        assert tensor is not None
+        assert not tensor.any()
 
 
 def test_an_aborted_step_leaves_nothing(tmp_path: Path) -> None:
@@ -329,4 +336,6 @@ def test_shapes_that_differ_at_every_step_do_not_pile_up(tmp_path: Path, monkeyp
         writer.close()
     assert len(heads._heads) <= 4
     (event,) = read_events((tmp_path / get_event_path(17, "worker_0")).read_bytes())
-    assert event.values[0].tensor.tolist() == [[17] * 17]
+    tensor = event.values[0].tensor
+    assert tensor is not None
+    assert tensor.tolist() == [[17] * 17]

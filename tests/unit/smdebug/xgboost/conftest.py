@@ -57,7 +57,7 @@ def train(
     data: Cancer, hook: smd.Hook, rounds: int = 4, parameters: dict[str, Any] | None = None, **arguments: Any
 ) -> tuple[xgboost.Booster, dict[str, Any]]:
     """A training with the hook; returns the booster and XGBoost's own record of its metrics."""
-    history = {}
+    history: dict[str, Any] = {}
     booster = xgboost.train(
         BINARY if parameters is None else parameters,
         data.train,

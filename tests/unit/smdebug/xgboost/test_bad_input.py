@@ -121,10 +121,13 @@ def test_data_in_files(make_hook: MakeHook, tmp_path: Path) -> None:
     hook = make_hook(
         train_data=(str(tmp_path / "a.csv"), "text/csv"), validation_data=(str(tmp_path / "b.libsvm"), "text/libsvm")
     )
-    assert hook.train_data.get_label().tolist() == [1, 0]
-    assert (hook.train_data.num_row(), hook.train_data.num_col(), hook.train_data.num_nonmissing()) == (2, 2, 3)
-    assert hook.validation_data.get_label().tolist() == [1, 0]
-    assert (hook.validation_data.num_col(), hook.validation_data.num_nonmissing()) == (3, 3)
+    train_data, validation_data = hook.train_data, hook.validation_data
+    assert train_data is not None
+    assert validation_data is not None
+    assert train_data.get_label().tolist() == [1, 0]
+    assert (train_data.num_row(), train_data.num_col(), train_data.num_nonmissing()) == (2, 2, 3)
+    assert validation_data.get_label().tolist() == [1, 0]
+    assert (validation_data.num_col(), validation_data.num_nonmissing()) == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -144,8 +147,8 @@ def test_a_hook_of_the_job(tmp_path: Path, run: WrittenRun, monkeypatch: pytest.
     (tmp_path / "config.json").write_text(f'{{"LocalPath": "{run.path}"}}')
     monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(tmp_path / "config.json"))
     hook = smd.get_hook()
+    assert isinstance(hook, smd.Hook)
     try:
-        assert isinstance(hook, smd.Hook)
         assert smd.get_hook() is hook
         assert hook.save_config.get_save_config(smd.modes.GLOBAL).save_interval == 10
     finally:

@@ -88,7 +88,7 @@ def test_predictions_labels_importances_and_contributions(
         np.testing.assert_array_equal(saved["predictions"], model.predict(cancer.validation))
         np.testing.assert_array_equal(saved["labels"], cancer.validation.get_label())
         for kind in IMPORTANCE_TYPES:
-            scores = model.get_score(importance_type=kind)
+            scores: dict[str, Any] = model.get_score(importance_type=kind)
             prefix = f"feature_importance/{kind}/"
             assert {name for name in saved if name.startswith(prefix)} == {f"{prefix}{name}" for name in scores}
             for feature, score in scores.items():
@@ -169,14 +169,19 @@ def test_trees_of_several_classes_and_categories(make_hook: MakeHook, run: Writt
 def test_nothing_is_computed_that_is_not_due(
     make_full_hook: MakeHook, cancer: Cancer, run: WrittenRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
-    for name in ("predict", "get_score", "save_raw"):
+    asked: list[str] = []
+
+    def watch(name: str) -> None:
         method = getattr(xgboost.Booster, name)
-        monkeypatch.setattr(
-            xgboost.Booster,
-            name,
-            lambda self, *args, _name=name, _method=method, **kw: asked.append(_name) or _method(self, *args, **kw),
-        )
+
+        def record(*args: Any, **named: Any) -> Any:
+            asked.append(name)
+            return method(*args, **named)
+
+        monkeypatch.setattr(xgboost.Booster, name, record)
+
+    for name in ("predict", "get_score", "save_raw"):
+        watch(name)
     monkeypatch.setattr(xgboost.DMatrix, "get_label", lambda _: asked.append("get_label"))
     hook = make_full_hook(save_all=False, include_collections=["metrics", "hyperparameters"])
     train(cancer, hook, rounds=3)

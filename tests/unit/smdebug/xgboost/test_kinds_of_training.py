@@ -19,23 +19,25 @@ if TYPE_CHECKING:
 EVERYTHING = {"save_all": True}
 
 
-def split(features: Any, labels: Any, rows: Any, matrix: Any = xgboost.DMatrix, **groups: Any) -> Any:
-    return Cancer(matrix(features[:rows], labels[:rows]), matrix(features[rows:], labels[rows:]))
+def split(features: np.ndarray, labels: np.ndarray, rows: int) -> Cancer:
+    return Cancer(xgboost.DMatrix(features[:rows], labels[:rows]), xgboost.DMatrix(features[rows:], labels[rows:]))
 
 
 @pytest.fixture(scope="module")
 def digits() -> Cancer:
-    return split(*load_digits(return_X_y=True), rows=1400)
+    features, labels = load_digits(return_X_y=True)
+    return split(features, labels, rows=1400)
 
 
 @pytest.fixture(scope="module")
 def diabetes() -> Cancer:
-    return split(*load_diabetes(return_X_y=True), rows=350)
+    features, labels = load_diabetes(return_X_y=True)
+    return split(features, labels, rows=350)
 
 
 def test_classes(make_hook: MakeHook, digits: Cancer, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["predictions", "labels", "average_shap"], validation_data=digits.validation)
-    hook.train_data = digits.validation.slice(range(50))
+    hook.train_data = digits.validation.slice(list(range(50)))
     parameters = {"objective": "multi:softprob", "num_class": 10, "eval_metric": "merror", "nthread": 1}
     booster, _ = train(digits, hook, parameters={**parameters, "max_depth": 3}, rounds=8)
     saved = run.values(7)
@@ -155,7 +157,7 @@ def test_a_cross_validation(
     make_hook: MakeHook, cancer: Cancer, run: WrittenRun, said: pytest.LogCaptureFixture
 ) -> None:
     hook = make_hook(**EVERYTHING)
-    result = xgboost.cv({**BINARY}, cancer.train, 3, nfold=4, callbacks=[hook], seed=0, as_pandas=False)
+    result: Any = xgboost.cv({**BINARY}, cancer.train, 3, nfold=4, callbacks=[hook], seed=0, as_pandas=False)
     assert run.steps == [0, 1, 2]
     saved = run.values(2)
     for metric in ("train-logloss", "train-auc", "test-logloss", "test-auc"):

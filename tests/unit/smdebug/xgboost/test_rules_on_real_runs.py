@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from smdebug.trials import Trial
 
 
-def capture(out_dir: Path, parameters: dict[str, Any], data: Any, other: Any, rounds: int) -> Trial:
+def capture(
+    out_dir: Path, parameters: dict[str, Any], data: xgboost.DMatrix, other: xgboost.DMatrix, rounds: int
+) -> Trial:
     hook = smd.Hook(
         str(out_dir),
         include_collections=["predictions", "labels", "feature_importance", "trees", "losses", "hyperparameters"],
@@ -48,17 +50,17 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     order = np.random.default_rng(0).permutation(len(labels))
     train, held_out = order[400:], order[:400]
     parameters = {"objective": "multi:softprob", "num_class": 10, "max_depth": 3}
-    matrices = [xgboost.DMatrix(images[rows], labels[rows]) for rows in (train, held_out)]
-    return capture(tmp_path_factory.mktemp("digits") / "run", parameters, *matrices, 41)
+    known, other = (xgboost.DMatrix(images[rows], labels[rows]) for rows in (train, held_out))
+    return capture(tmp_path_factory.mktemp("digits") / "run", parameters, known, other, 41)
 
 
 @pytest.fixture(scope="module")
 def diabetes(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     """A regression on few rows, learned by heart by deep trees."""
     features, values = load_diabetes(return_X_y=True)
-    matrices = [xgboost.DMatrix(features[rows], values[rows]) for rows in (slice(0, 200), slice(200, None))]
+    known, other = (xgboost.DMatrix(features[rows], values[rows]) for rows in (slice(0, 200), slice(200, None)))
     parameters = {"objective": "reg:squarederror", "max_depth": 8}
-    return capture(tmp_path_factory.mktemp("diabetes") / "run", parameters, *matrices, 41)
+    return capture(tmp_path_factory.mktemp("diabetes") / "run", parameters, known, other, 41)
 
 
 def test_confusion(digits: Trial) -> None:

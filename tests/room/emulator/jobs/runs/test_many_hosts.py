@@ -93,8 +93,8 @@ save(f"index/000000000/000000000000_worker_{rank}.json", "index")
 (ml / "output/data" / f"data-{rank}").touch()
 (ml / "checkpoints" / f"checkpoint-{rank}").touch()
 """
-    checkpoints = {"CheckpointConfig": {"S3Uri": f"s3://{room.bucket}/c"}}
-    done = room.run(request_two(room, MEET + script, DebugHookConfig=room.hook(), **checkpoints))
+    checkpoints = {"S3Uri": f"s3://{room.bucket}/c"}
+    done = room.run(request_two(room, MEET + script, DebugHookConfig=room.hook(), CheckpointConfig=checkpoints))
     assert done["TrainingJobStatus"] == "Completed", done
     assert read_streams() == {"algo-1": ["rank 0"], "algo-2": ["rank 1"]}
     assert room.stored("tensors/") == [
@@ -228,8 +228,8 @@ def test_hosts_of_two_groups_know_theirs(room: Room) -> None:
         {"InstanceGroupName": name, "InstanceType": "ml.m5.large", "InstanceCount": 1} for name in ("one", "other")
     ]
     script = "print(resources['current_group_name'], len(resources['instance_groups']))"
-    resources = {"ResourceConfig": {"InstanceGroups": groups, "VolumeSizeInGB": 1}}
-    assert room.run(request_two(room, script, **resources))["TrainingJobStatus"] == "Completed"
+    resources = {"InstanceGroups": groups, "VolumeSizeInGB": 1}
+    assert room.run(request_two(room, script, ResourceConfig=resources))["TrainingJobStatus"] == "Completed"
     assert read_streams() == {"algo-1": ["one 2"], "algo-2": ["other 2"]}
 
 

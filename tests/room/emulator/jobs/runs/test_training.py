@@ -397,7 +397,10 @@ def test_a_rule_that_still_judges_keeps_its_job(room: Room) -> None:
 
 
 def test_an_update_is_described_until_the_job_ends(room: Room) -> None:
-    changes = {"ResourceConfig": {"KeepAlivePeriodInSeconds": 60}, "RemoteDebugConfig": {"EnableRemoteDebug": True}}
+    changes: dict[str, dict[str, Any]] = {
+        "ResourceConfig": {"KeepAlivePeriodInSeconds": 60},
+        "RemoteDebugConfig": {"EnableRemoteDebug": True},
+    }
     with pytest.raises(ResourceNotFound):
         room.jobs.update_training_job(REGION, "job", changes)
     room.jobs.create_training_job(REGION, room.request(script="time.sleep(600)"))
@@ -424,13 +427,12 @@ def test_listing_goes_through_pages(room: Room) -> None:
 
 def test_defect_in_one_job_fails_it_and_no_other(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     from emulator.jobs.runs import training
-
-    real = training.download_channels
+    from emulator.jobs.staging.channels import download_channels
 
     def break_one(request: dict[str, Any], *arguments: Any) -> None:
         if request["TrainingJobName"] == "sick":
             raise ZeroDivisionError("a defect")
-        real(request, *arguments)
+        download_channels(request, *arguments)
 
     monkeypatch.setattr(training, "download_channels", break_one)
     room.jobs.create_training_job(REGION, room.request("sick"))

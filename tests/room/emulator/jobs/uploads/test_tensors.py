@@ -176,7 +176,12 @@ def test_reader_never_sees_an_index_without_its_event(tmp_path: Path, store: Wat
     steps = 300
     upload = make_upload(tmp_path, store, poll_seconds=0.002)
     upload.start()
-    writer = Thread(target=lambda: [save_step(tmp_path, step) for step in range(steps)])
+
+    def save_steps() -> None:
+        for step in range(steps):
+            save_step(tmp_path, step)
+
+    writer = Thread(target=save_steps)
     writer.start()
     seen: set[str] = set()
 

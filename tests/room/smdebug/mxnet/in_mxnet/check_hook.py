@@ -18,6 +18,7 @@ from smdebug.trials import create_trial
 from tests.interop.recorded_runs import read_answers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.unit.smdebug.written_run import WrittenRun
@@ -75,7 +76,7 @@ def test_a_hybridized_network_computes_the_same_with_and_without_a_hook(make_hoo
 
 @pytest.mark.parametrize("outside", [gluon.nn.HybridSequential, gluon.nn.Sequential])
 def test_random_numbers_are_drawn_in_the_order_of_a_run_without_a_hook(
-    make_hook: MakeHook, run: WrittenRun, outside: str
+    make_hook: MakeHook, run: WrittenRun, outside: Callable[[], Any]
 ) -> None:
     """The last layer gets its values, of which the first batch decides how many, before the dropout draws."""
     weights = []
@@ -149,7 +150,7 @@ def test_modes_and_their_steps(make_hook: MakeHook, run: WrittenRun) -> None:
 
 
 def test_reductions(make_hook: MakeHook, run: WrittenRun) -> None:
-    operations = {
+    operations: dict[str, Any] = {
         "reductions": ["min", "max", "mean", "std", "variance", "sum", "prod"],
         "abs_reductions": ["mean", "std"],
         "norms": ["l1", "l2"],
@@ -249,7 +250,7 @@ def test_the_hook_of_the_process(make_hook: MakeHook, monkeypatch: pytest.Monkey
     smd.del_hook()
     own = make_hook()
     assert smd.get_hook() is own
-    assert own.register_hook.__func__ is own.register_block.__func__
+    assert smd.Hook.register_hook is smd.Hook.register_block
     monkeypatch.setenv("USE_SMDEBUG", "0")
     assert smd.get_hook() is None
 

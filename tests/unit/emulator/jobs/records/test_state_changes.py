@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from emulator.jobs.records.rule_evaluation import new_rule_evaluation
 from emulator.jobs.records.state_changes import build_processing_job_event, build_training_job_event
 from emulator.jobs.records.training_job import new_training_job
 
-REQUEST = {
+REQUEST: dict[str, Any] = {
     "TrainingJobName": "job",
     "RoleArn": "arn:aws:iam::1:role/x",
     "HyperParameters": {"CreationTime": "mine"},
@@ -28,9 +29,9 @@ def test_training_event_is_the_description_with_millisecond_times() -> None:
         0,
         REQUEST["DebugRuleConfigurations"][0],
         "0123abcd",
-        1_700_000_000_123,  # type: ignore[index,arg-type]
+        1_700_000_000_123,
     ).transition("IssuesFound", 1_700_000_002_789, status_details="RuleEvaluationConditionMet: …")
-    event = build_training_job_event(job, [rule], REQUEST["Tags"], event_id="e1", now_ms=1_700_000_002_999)  # type: ignore[arg-type]
+    event = build_training_job_event(job, [rule], REQUEST["Tags"], event_id="e1", now_ms=1_700_000_002_999)
     assert {key: value for key, value in event.items() if key != "detail"} == {
         "version": "0",
         "id": "e1",
@@ -47,7 +48,7 @@ def test_training_event_is_the_description_with_millisecond_times() -> None:
     assert detail["SecondaryStatusTransitions"][0]["EndTime"] == 1_700_000_001_456
     assert detail["HyperParameters"] == {"CreationTime": "mine"}
     assert detail["DebugHookConfig"] == REQUEST["DebugHookConfig"]
-    assert detail["DebugRuleConfigurations"] == [{**REQUEST["DebugRuleConfigurations"][0], "VolumeSizeInGB": 0}]  # type: ignore[dict-item]
+    assert detail["DebugRuleConfigurations"] == [{**REQUEST["DebugRuleConfigurations"][0], "VolumeSizeInGB": 0}]
     assert detail["DebugRuleEvaluationStatuses"] == [
         {
             "RuleConfigurationName": "R",

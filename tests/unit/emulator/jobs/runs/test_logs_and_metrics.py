@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -9,10 +9,14 @@ from container_runtime.runtime import LogLine
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.runs.logs import LogWriter, build_stream_name
 from emulator.jobs.runs.metrics import MetricReader
+from emulator.moto_services.logs import LogGroups
 from tests.waiting import wait_until
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-class RecordingGroups:
+
+class RecordingGroups(LogGroups):
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, list[tuple[int, str]]]] = []
         self.hold = Event()
@@ -21,7 +25,7 @@ class RecordingGroups:
     def ensure_stream(self, group: str, stream: str) -> None:
         self.calls.append((group, stream, []))
 
-    def put(self, group: str, stream: str, lines: list[tuple[int, str]]) -> None:
+    def put(self, group: str, stream: str, lines: Iterable[tuple[int, str]]) -> None:
         self.hold.wait(10)
         if stream == "broken":
             raise RuntimeError("no such luck")

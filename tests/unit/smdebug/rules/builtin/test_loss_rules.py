@@ -168,7 +168,7 @@ def test_variances(tmp_path: Path, names: list[str], variance: float, fires: lis
 def test_variances_of_reductions_and_of_unnamed_modules(tmp_path: Path) -> None:
     saved = {"smdebug/reductions/variance/relu1_input_0": 1.0, "smdebug/reductions/std/relu2_input_0": 4.0}
     assert find_firing(PoorWeightInitialization(write_run(tmp_path / "a", [saved]))) == [0]
-    pairs = {}
+    pairs: dict[str, Any] = {}
     for module, variance in (("1", 1.0), ("3", 16.0)):
         pairs |= {f"{module}_input_0": scatter(variance), f"{module}_output_0": np.maximum(scatter(variance), 0)}
     assert find_firing(PoorWeightInitialization(write_run(tmp_path / "b", [pairs]))) == [0]
