@@ -140,9 +140,10 @@ class Room:
         """The values of a metric, in the order in which they came."""
         from moto.cloudwatch.models import cloudwatch_backends
 
+        data: list[Any] = list(cloudwatch_backends[ACCOUNT][REGION].metric_data)
         return [
             datum.value
-            for datum in list(cloudwatch_backends[ACCOUNT][REGION].metric_data)
+            for datum in data
             if (datum.namespace, datum.name) == (namespace, name)
             and {each.name: each.value for each in datum.dimensions} == dimensions
         ]

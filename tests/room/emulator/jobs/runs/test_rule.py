@@ -11,7 +11,7 @@ import pytest
 from container_runtime.runtime import Exit
 from container_runtime.spec import Mount
 from emulator.exceptions import ValidationException
-from emulator.jobs.records.rule_evaluation import new_rule_evaluation
+from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.records.store import StoreTransaction
 from emulator.jobs.runs import threads
 from emulator.jobs.runs.rule import describe_exit_without_verdict, parse_verdict
@@ -83,8 +83,10 @@ def test_each_rule_ends_with_its_verdict(room: Room) -> None:
     }
 
     jobs, _ = room.jobs.list_processing_jobs(REGION, {"SortBy": "Name", "StatusEquals": "Completed"})
-    assert sorted(job.rule_configuration_name for job in jobs) == ["Fires", "Passes"]
-    described = room.jobs.describe_processing_job(next(job for job in jobs if job.rule_configuration_name == "Fires"))
+    judged = {job.rule_configuration_name: job for job in jobs if isinstance(job, RuleEvaluation)}
+    assert len(judged) == len(jobs)
+    assert sorted(judged) == ["Fires", "Passes"]
+    described = room.jobs.describe_processing_job(judged["Fires"])
     assert described["ProcessingJobStatus"] == "Completed"
     assert described["ExitMessage"].startswith("RuleEvaluationConditionMet: ")
     assert described["TrainingJobArn"] == done["TrainingJobArn"]
