@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
+from torch import distributed
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ def get_local_part(tensor: torch.Tensor) -> torch.Tensor | None:
 
     None for what is made of other tensors in a way of its own.
     """
+    if type(tensor) in _PLAIN:
+        return tensor
     if is_sharded(tensor):
         with torch.no_grad():
             tensor = cast("Any", tensor).to_local()
@@ -39,6 +42,9 @@ def find_sharded_parameters(model: nn.Module) -> dict[int, torch.Tensor]:
     its memory comes and goes, and optimizer and gradients know nothing of it.
     """
     found: dict[int, torch.Tensor] = {}
+    if not (distributed.is_available() and distributed.is_initialized()):
+        # `fully_shard()` needs a group of workers, and to look through a model's modules in each step takes its time.
+        return found
     for module in model.modules():
         get_state = getattr(module, "_get_fsdp_state", None)
         for group in _get_groups(get_state()) if get_state is not None else ():
