@@ -226,16 +226,20 @@ class ContainerRuntime(Protocol):
     def find(self, labels: Mapping[str, str]) -> list[Container]:
         """All containers of this back end, running or ended, that carry every one of ``labels``."""
 
-    def create_network(self, name: str, hosts: Sequence[str], labels: Mapping[str, str]) -> Network:
+    def create_network(
+        self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
+    ) -> Network:
         """Make a network for containers whose host names are ``hosts``. They can reach ``host_address`` from it.
 
         Args:
             name: unique on this engine; the same rule as for containers.
             hosts: at most ``MAX_NETWORK_HOSTS``.
             labels: how it is found again after a restart.
+            isolated: they reach each other and nothing else; their specs say so, too.
 
         Raises:
             NetworkExhaustedError: there is no address range left.
+            ContainerStartError: this back end cannot isolate several hosts.
             ContainerRuntimeError: the name is taken.
             EngineUnavailableError: the engine does not answer.
         """

@@ -191,9 +191,12 @@ class DockerEngine:
             if entry["State"] not in {"created", "removing"}
         ]
 
-    def create_network(self, name: str, hosts: Sequence[str], labels: Mapping[str, str]) -> Network:
+    def create_network(
+        self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
+    ) -> Network:
         """See ``ContainerRuntime``."""
-        return create_hosts_network(self._api, name, hosts, {**labels, INSTANCE_LABEL: self._instance_id})
+        labels = {**labels, INSTANCE_LABEL: self._instance_id}
+        return create_hosts_network(self._api, name, hosts, labels, isolated=isolated)
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
         """See ``ContainerRuntime``."""

@@ -62,7 +62,9 @@ class Place(NamedTuple):
     neighbours: dict[str, str]
 
 
-def create_hosts_network(api: docker.APIClient, name: str, hosts: Sequence[str], labels: Mapping[str, str]) -> Network:
+def create_hosts_network(
+    api: docker.APIClient, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool
+) -> Network:
     """See ``ContainerRuntime.create_network``: each host has its address before any of them has started.
 
     The engine's own name server knows a host only while its container runs: the first to start would not find the
@@ -74,7 +76,7 @@ def create_hosts_network(api: docker.APIClient, name: str, hosts: Sequence[str],
     labels = {**labels, _HOSTS_LABEL: json.dumps(list(hosts))}
     with translated(f"make the network {name}"):
         for _ in range(_CREATIONS):
-            _create(api, name, labels)
+            _create(api, name, labels, isolated=isolated)
             # An engine lets addresses be chosen only in a range that was chosen, too: take the one that it has found.
             subnet = api.inspect_network(name)["IPAM"]["Config"][0]["Subnet"]
             api.remove_network(name)
@@ -82,7 +84,7 @@ def create_hosts_network(api: docker.APIClient, name: str, hosts: Sequence[str],
             if len(hosts) > room:
                 raise ContainerRuntimeError(f"The network {name} cannot hold {len(hosts)} hosts: {room} fit.")
             try:
-                _create(api, name, labels, subnet)
+                _create(api, name, labels, subnet, isolated=isolated)
             except docker.errors.APIError as exc:
                 if not any(text in str(exc.explanation) for text in _OVERLAPS):
                     raise
@@ -125,10 +127,22 @@ def remove_network(api: docker.APIClient, name: str) -> None:
             raise ContainerRuntimeError(f"The network {name} has containers on it: remove them first.") from exc
 
 
-def _create(api: docker.APIClient, name: str, labels: Mapping[str, str], subnet: str | None = None) -> None:
+def _create(
+    api: docker.APIClient, name: str, labels: Mapping[str, str], subnet: str | None = None, *, isolated: bool = False
+) -> None:
     ipam = None if subnet is None else IPAMConfig(pool_configs=[IPAMPool(subnet=subnet)])
+    # An internal network has no way out, but the host has an address on it, unless it is told to take none.
+    options = {"com.docker.network.bridge.inhibit_ipv4": "true"} if isolated else None
     try:
-        api.create_network(name, driver="bridge", labels=dict(labels), ipam=ipam, check_duplicate=True)
+        api.create_network(
+            name,
+            driver="bridge",
+            options=options,
+            labels=dict(labels),
+            ipam=ipam,
+            check_duplicate=True,
+            internal=isolated,
+        )
     except docker.errors.APIError as exc:
         if any(text in str(exc.explanation) for text in _EXHAUSTED):
             raise NetworkExhaustedError(

@@ -231,8 +231,16 @@ class LocalProcesses:
                 found.append(Container(id=folder.name, name=folder.name, labels=record["labels"], running=running))
         return found
 
-    def create_network(self, name: str, hosts: Sequence[str], labels: Mapping[str, str]) -> Network:
+    def create_network(
+        self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
+    ) -> Network:
         """See ``ContainerRuntime``: a range of loopback addresses, one for each host."""
+        if isolated:
+            raise ContainerStartError(
+                f"The {len(hosts)} hosts are to reach each other and nothing else, and local processes meet on this "
+                "machine's own loopback interface. Run the emulator with --runtime docker, ask for one instance, or do "
+                "without the isolation."
+            )
         return self._networks.create(name, hosts, labels)
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:

@@ -340,6 +340,43 @@ except OSError as error:
         assert "not reached" not in run(runtime, python(source))[1]
 
 
+def test_isolated_hosts_reach_each_other_only(runtime: ContainerRuntime) -> None:
+    name, hosts = f"test-{uuid.uuid4().hex[:12]}", ["algo-1", "algo-2"]
+    if runtime.name == "process":
+        with pytest.raises(ContainerStartError, match="--runtime docker"):
+            runtime.create_network(name, hosts, {}, isolated=True)
+        return
+    network = runtime.create_network(name, hosts, {}, isolated=True)
+    with socket.create_server(("", 0)) as server:
+        source = f"""
+import socket, sys, threading
+own, other = sys.argv[1:]
+listening = socket.create_server((own, {network.rendezvous_port}))
+threading.Thread(target=lambda: listening.accept()[0].sendall(own.encode())).start()
+while True:
+    try:
+        connection = socket.create_connection((other, {network.rendezvous_port}), 5)
+        break
+    except OSError:
+        pass
+print("from", connection.recv(100).decode(), flush=True)
+gateway = socket.gethostbyname(own).rpartition(".")[0] + ".1"
+for address in ({runtime.host_address!r}, gateway):
+    try:
+        socket.create_connection((address, {server.getsockname()[1]}), 5)
+    except OSError:
+        print("not reached")
+"""
+        containers = [
+            runtime.start(
+                python(source, command=(source, own, other), hostname=own, network=network.name, isolated=True)
+            )
+            for own, other in (hosts, reversed(hosts))
+        ]
+        lines = [[line.text for line in runtime.logs(container)] for container in containers]
+    assert lines == [["from algo-2", *["not reached"] * 2], ["from algo-1", *["not reached"] * 2]]
+
+
 def test_server_of_the_host_is_reached(runtime: ContainerRuntime) -> None:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:

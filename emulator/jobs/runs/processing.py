@@ -257,6 +257,7 @@ class ProcessingRun(ContainersRun):
         self._mounts = {host: Mount(self._folder / host.name, TARGET) for host in self._hosts}
         self._refused: dict[str, str] = {}
         self._files = {host: JobFolder(mount.source, refused=self._refused) for host, mount in self._mounts.items()}
+        self._isolated = bool(job.request.get("NetworkConfig", {}).get("EnableNetworkIsolation"))
         self._volume_gb = job.request["ProcessingResources"]["ClusterConfig"].get("VolumeSizeInGB")
         self._continuous: list[FolderSync] = []
         self._at_end: list[FolderUpload] = []
@@ -267,7 +268,9 @@ class ProcessingRun(ContainersRun):
         self._locate_outputs()
         if len(self._hosts) > 1:
             names = [host.name for host in self._hosts]
-            network = self._with.runtime.create_network(self._network_name, names, self._build_labels())
+            network = self._with.runtime.create_network(
+                self._network_name, names, self._build_labels(), isolated=self._isolated
+            )
             self._cluster = Cluster(tuple(self._hosts), network)
         self._check_stop()
         self._open_log(request["AppSpecification"]["ImageUri"], self._find_paths(self._hosts[0]).note)
@@ -307,6 +310,7 @@ class ProcessingRun(ContainersRun):
                 entrypoint=tuple(entrypoint) if entrypoint else None,
                 mounts=(mount,),
                 network=None if network is None else network.name,
+                isolated=self._isolated,
                 shm_bytes=_SHM_BYTES,
             )
 

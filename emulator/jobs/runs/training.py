@@ -84,6 +84,7 @@ class TrainingRun:
         self._folder = find_work_folder(collaborators.settings, job.name, job.id)
         self._object_store: ObjectStore = collaborators.object_store_for(job.region)
         self._hosts = list_hosts(job.request)
+        self._isolated = bool(job.request.get("EnableNetworkIsolation"))
         self._cluster = Cluster(self._hosts)
         # The same after a restart.
         self._network_name = f"smdebug-{job.name}-{job.id}"
@@ -176,7 +177,9 @@ class TrainingRun:
         """One host needs no network of its own, and an engine has address ranges for some thirty networks only."""
         if len(self._hosts) > 1:
             names = [host.name for host in self._hosts]
-            network = self._with.runtime.create_network(self._network_name, names, self._build_labels())
+            network = self._with.runtime.create_network(
+                self._network_name, names, self._build_labels(), isolated=self._isolated
+            )
             self._cluster = Cluster(self._hosts, network)
 
     def _enter(self, stage: SecondaryStatus) -> None:
@@ -227,6 +230,7 @@ class TrainingRun:
                 mounts=(opt_ml.mount,),
                 hostname=host.name,
                 network=None if self._cluster.network is None else self._cluster.network.name,
+                isolated=self._isolated,
                 labels=self._build_labels() | {HOST_LABEL: host.name},
                 memory_bytes=find_memory_bytes(host.instance_type),
                 shm_bytes=_SHM_BYTES,

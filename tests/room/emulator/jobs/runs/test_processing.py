@@ -78,6 +78,15 @@ def statuses(room: Room) -> list[str]:
     return [event["detail"]["ProcessingJobStatus"] for event in events]
 
 
+def test_an_isolated_job_reaches_nothing(room: Room) -> None:
+    if not room.runtime.grant.network:
+        pytest.skip("the kernel grants no namespaces")
+    script = "import socket\nprint([name for _, name in socket.if_nameindex() if name[0] in 'le'])"
+    request = build_request(room, script, NetworkConfig={"EnableNetworkIsolation": True})
+    assert run(room, request)["ProcessingJobStatus"] == "Completed"
+    assert room.log(LOG, "work/") == ["['lo']"]
+
+
 def test_job_that_succeeds(room: Room) -> None:
     for at in range(3):
         room.s3.put(room.bucket, f"data/{at}.csv", b"1,2")

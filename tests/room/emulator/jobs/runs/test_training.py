@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import socket
 import tarfile
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from container_runtime.process.namespace_grant import NamespaceGrant
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from tests.room.emulator.jobs.conftest import REGION
 from tests.waiting import wait_until
@@ -150,6 +152,47 @@ def test_failing_script_is_an_algorithm_error(room: Room, script: str, reason: s
     assert len(done["FailureReason"]) <= 1024
     assert "ModelArtifacts" not in done
     assert room.stored() == ["tensors/job/debug-output/training_job_end.ts"]
+
+
+REACH = """
+import socket
+try:
+    socket.create_connection(("127.0.0.1", {port}), 5)
+except OSError as error:
+    print("not reached", flush=True)
+"""
+
+
+def test_an_isolated_job_reaches_nothing_and_its_tensors_and_model_reach_s3(room: Room) -> None:
+    if not room.runtime.grant.network:
+        pytest.skip("the kernel grants no namespaces")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        script = REACH.format(port=server.getsockname()[1])
+        script += "(ml / 'model/m').touch()\n(ml / 'output/tensors/claim.smd').touch()\n"
+        script += "time.sleep(600)"
+        request = room.request(script=script, EnableNetworkIsolation=True, DebugHookConfig=room.hook())
+        request["DebugRuleConfigurations"] = [room.rule("Passes", "pass")]
+        room.jobs.create_training_job(REGION, request)
+        room.wait_for_stage("Training")
+        wait_until(lambda: "not reached" in room.log(TRAINING_LOG, "job/"), room.describe)
+        room.jobs.stop_training_job(REGION, "job")
+        done = room.wait()
+    assert (done["TrainingJobStatus"], done["EnableNetworkIsolation"]) == ("Stopped", True)
+    assert "tensors/job/debug-output/training_job_end.ts" in room.stored()
+    assert "out/job/output/model.tar.gz" in room.stored()
+    assert done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound"
+
+
+@pytest.mark.parametrize("instances", [1, 2])
+def test_what_cannot_be_isolated_is_not_run(room: Room, instances: int) -> None:
+    room.runtime.grant = NamespaceGrant(mounts=False, network=False, refusal="Operation not permitted")
+    request = room.request(script="print('ran')", EnableNetworkIsolation=True)
+    request["ResourceConfig"]["InstanceCount"] = instances
+    done = room.run(request)
+    assert done["TrainingJobStatus"] == "Failed"
+    assert done["FailureReason"].startswith("ClientError: ")
+    assert "--runtime docker" in done["FailureReason"]
+    assert instances > 1 or "Operation not permitted" in done["FailureReason"]
 
 
 def test_stop_sends_sigterm_and_uploads_the_model(room: Room) -> None:
