@@ -68,9 +68,11 @@ class Emulator:
             from emulator.moto_services.s3_backend import open_s3
 
             closers.callback(open_s3(settings.state_dir / "s3").close)
+            from emulator.moto_services.metric_filters import count_log_events
             from emulator.moto_services.sagemaker_metrics import count_missing_steps
 
             closers.enter_context(count_missing_steps())
+            closers.enter_context(count_log_events())
             moto = MotoApplication()
             moto.preload()
             rooms.moto.set_result(moto)
@@ -110,9 +112,14 @@ class Emulator:
             # Events reach the targets of EventBridge's rules.
             from emulator.events.publisher import Publisher
 
-            publisher = Publisher(settings.account_id, invoker)
+            publisher = Publisher(invoker)
             closers.callback(publisher.close)
             closers.callback(publisher.drain, _DRAIN_SECONDS)
+
+            # Alarms change their states.
+            from emulator.events.alarms import Alarms
+
+            closers.callback(Alarms(publisher).close)
 
             # Jobs run, those of the last run included.
             from emulator.gateway.sagemaker import SageMaker

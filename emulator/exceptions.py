@@ -18,6 +18,7 @@ EmulatorError
 │   ├── UnsupportedTargetError
 │   └── TargetInputError
 ├── TargetGoneError               a target that is not there now
+├── LogPatternError               a filter pattern of CloudWatch Logs that cannot be matched
 ├── InvokeError                   a function that was not run
 │   ├── FunctionNotFoundError
 │   ├── FunctionCodeError
@@ -119,6 +120,10 @@ class TargetInputError(TargetError):
 
 class TargetGoneError(EmulatorError):
     """The target, or what it stands for, does not exist (any more)."""
+
+
+class LogPatternError(EmulatorError):
+    """A filter pattern of CloudWatch Logs is none, or is of a kind that is not matched here."""
 
 
 class InvokeError(EmulatorError):

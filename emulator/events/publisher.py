@@ -61,15 +61,13 @@ class Publisher:
     ``FunctionInvoker``, in order for each function.
     """
 
-    def __init__(self, account_id: str, invoker: FunctionInvoker, *, retry_seconds: float = 0.2) -> None:
+    def __init__(self, invoker: FunctionInvoker, *, retry_seconds: float = 0.2) -> None:
         """Start the delivery thread, and take over what moto would dispatch: PutEvents, and calls of functions.
 
         Args:
-            account_id: whose default buses the jobs' events go to.
             invoker: runs the functions; closed after this object.
             retry_seconds: the wait before the second attempt; it doubles before each further one.
         """
-        self._account_id = account_id
         self._invoker = invoker
         self._retry_seconds = retry_seconds
         self._events: queue.SimpleQueue[_Journey | None] = queue.SimpleQueue()
@@ -78,13 +76,13 @@ class Publisher:
         self._closing = threading.Event()
         self._slow = ThreadPoolExecutor(max_workers=4, thread_name_prefix="event-delivery")
         self._captures = ExitStack()
-        self._captures.enter_context(eventbridge.capture_dispatch(self._take_from_moto))
+        self._captures.enter_context(eventbridge.capture_dispatch(self.send))
         self._captures.enter_context(functions.capture_invocations(self._invoke_for_moto))
         self._thread = threading.Thread(target=self._deliver_all, name="event-publisher", daemon=True)
         self._thread.start()
 
     def publish(self, event_id: str, region: str, event: dict[str, Any], on_delivered: Callable[[str], None]) -> None:
-        """Put ``event`` on the default bus of ``region`` and return at once.
+        """Put ``event`` on the default bus of its account in ``region`` and return at once.
 
         Args:
             event_id: the caller's name for it.
@@ -94,6 +92,11 @@ class Publisher:
                 attempts are used up; for a function, when it has ended. Never called for what a shutdown cut off.
         """
         self._begin(_Journey(event_id, region, event, on_delivered, None))
+
+    def send(self, targets: list[Target], event: dict[str, Any]) -> None:
+        """Deliver ``event`` to ``targets``, whatever rules there are, and return at once."""
+        if targets and not self._closing.is_set():
+            self._begin(_Journey(str(event.get("id")), targets[0].region, event, _ignore, targets))
 
     def drain(self, timeout: float) -> bool:
         """Wait until everything published so far is delivered; False if ``timeout`` seconds passed first."""
@@ -110,11 +113,6 @@ class Publisher:
         self._thread.join()
         self._slow.shutdown(cancel_futures=True)
 
-    def _take_from_moto(self, targets: list[Target], event: dict[str, Any]) -> None:
-        """Publish what moto dispatched to a rule's targets; its HTTP request does not wait for the delivery."""
-        if targets and not self._closing.is_set():
-            self._begin(_Journey(str(event.get("id")), targets[0].region, event, _ignore, targets))
-
     def _begin(self, journey: _Journey) -> None:
         with self._changed:
             self._open += 1
@@ -129,7 +127,7 @@ class Publisher:
                 continue
             try:
                 if journey.targets is None:
-                    bus = (self._account_id, journey.region, "default")
+                    bus = (journey.event["account"], journey.region, "default")
                     self._warm_up(bus, journey.event)
                     self._put_on_bus(journey, bus, journey.event, 1)
                 else:

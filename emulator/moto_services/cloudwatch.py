@@ -49,10 +49,11 @@ class Metrics:
             for datum in data
         ]
         with service_lock("cloudwatch"):
-            _backend(self._account_id, self._region).put_metric_data(namespace, members)
+            find_backend(self._account_id, self._region).put_metric_data(namespace, members)
 
 
-def _backend(account_id: str, region: str) -> Any:
+def find_backend(account_id: str, region: str) -> Any:
+    """Find what moto holds of CloudWatch; whoever touches it holds the service's lock."""
     from moto.cloudwatch.models import cloudwatch_backends
 
     return cloudwatch_backends[account_id][region]

@@ -140,7 +140,7 @@ def deliver_to_topic(target: Target, body: str) -> None:
     parts = target.arn.split(":")
     # No service lock: an HTTP subscriber may answer slowly, and a subscribed function calls back.
     try:
-        sns_backends[parts[4]][parts[3]].publish(message=body, arn=target.arn)
+        sns_backends[parts[4]][parts[3]].publish(message=body, arn=target.arn, subject=target.parameters.get("Subject"))
     except SNSNotFoundError:
         raise TargetGoneError(f"the topic {target.arn} does not exist; create it or remove the target") from None
 

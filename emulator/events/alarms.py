@@ -1,0 +1,227 @@
+"""CloudWatch's alarms: evaluated when their metrics get data and as time passes, and what they do when they change."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import uuid
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from emulator.events.alarm_evaluation import find_range_ms, judge_alarm, spell_time
+from emulator.moto_services import alarms as store
+from emulator.moto_services.eventbridge import Target
+
+if TYPE_CHECKING:
+    from emulator.events.publisher import Publisher
+    from emulator.moto_services.alarms import Alarm
+
+logger = logging.getLogger(__name__)
+
+# Periods slide along with the time: alarms are looked at so often in each of the shortest, and not much more often.
+_LOOKS_A_PERIOD = 6
+_MAX_PAUSE_SECONDS = 10.0
+# Of a core, for looking at alarms whose metrics get data without end.
+_MAX_SHARE = 0.1
+# A state that was set by SetAlarmState stands for so long; on AWS until the next evaluation.
+_HOLD_SECONDS = 10.0
+
+
+class Alarms:
+    """Evaluates the alarms, in a thread that sleeps as long as there is none."""
+
+    def __init__(self, publisher: Publisher) -> None:
+        """Start the thread; ``publisher`` is closed after this object."""
+        self._publisher = publisher
+        self._woken = threading.Event()
+        self._woken.set()  # alarms of the last run
+        self._closing = threading.Event()
+        self._held: dict[str, float] = {}
+        self._captures = ExitStack()
+        self._captures.enter_context(store.capture_alarms(self._woken.set, self._take_set_state))
+        self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread. Idempotent."""
+        self._captures.close()
+        self._closing.set()
+        self._woken.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        pause: float | None = None
+        while not self._closing.is_set():
+            self._woken.wait(pause)
+            self._woken.clear()
+            began = time.monotonic()
+            try:
+                pause = self._evaluate_all()
+            except Exception:  # the next evaluation may find what this one lacked
+                logger.exception("The alarms could not be evaluated")
+                pause = _MAX_PAUSE_SECONDS
+            # Data that came meanwhile are evaluated together.
+            self._closing.wait((time.monotonic() - began) / _MAX_SHARE)
+
+    def _evaluate_all(self) -> float | None:
+        """Evaluate every alarm, and return the seconds until the next time; None where there is no alarm."""
+        found = store.list_alarms()
+        now = time.monotonic()
+        self._held = {arn: until for arn, until in self._held.items() if until > now}
+        for alarm in found:
+            if alarm.arn not in self._held:
+                self._evaluate(alarm)
+        return min((min(alarm.period / _LOOKS_A_PERIOD, _MAX_PAUSE_SECONDS) for alarm in found), default=None)
+
+    def _evaluate(self, alarm: Alarm) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        samples = store.read_samples(alarm, now_ms - find_range_ms(alarm))
+        judgement = judge_alarm(alarm, samples, now_ms)
+        if judgement is None or judgement.state == alarm.state:
+            return
+        changed = store.set_state(alarm, judgement.state, judgement.reason, judgement.reason_data)
+        if changed is not None:
+            self._announce(alarm, changed)
+
+    def _take_set_state(self, before: Alarm, after: Alarm) -> None:
+        """Announce what SetAlarmState did."""
+        self._held[after.arn] = time.monotonic() + _HOLD_SECONDS
+        if after.state != before.state:
+            self._announce(before, after)
+
+    def _announce(self, before: Alarm, after: Alarm) -> None:
+        """Send the event, and have the actions of the new state done."""
+        event = build_event(before, after)
+        self._publisher.publish(event["id"], after.region, event, lambda _event_id: None)
+        if after.actions_enabled:
+            targets = [build_target(before, after, action, event) for action in after.actions[after.state]]
+            self._publisher.send(targets, event)
+
+
+def build_event(before: Alarm, after: Alarm) -> dict[str, Any]:
+    """Build the event "CloudWatch Alarm State Change"."""
+    return {
+        "version": "0",
+        "id": str(uuid.uuid4()),
+        "detail-type": "CloudWatch Alarm State Change",
+        "source": "aws.cloudwatch",
+        "account": after.account,
+        "time": f"{datetime.fromtimestamp(after.updated_ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "region": after.region,
+        "resources": [after.arn],
+        "detail": {
+            "alarmName": after.name,
+            "state": _describe_state(after),
+            "previousState": _describe_state(before),
+            "configuration": _describe_configuration(after),
+        },
+    }
+
+
+def build_target(before: Alarm, after: Alarm, action: str, event: dict[str, Any]) -> Target:
+    """Build the delivery of an action: a topic gets CloudWatch's mail, a function its own event."""
+    if ":sns:" in action:
+        subject = f'{after.state}: "{after.name}" in {find_region_title(after.region)}'
+        content = _describe_for_topic(before, after)
+    else:
+        subject = ""
+        content = {
+            "source": event["source"],
+            "alarmArn": after.arn,
+            "accountId": after.account,
+            "time": event["detail"]["state"]["timestamp"],
+            "region": after.region,
+            "alarmData": event["detail"],
+        }
+    return Target(
+        rule_arn=after.arn,
+        account=after.account,
+        region=after.region,
+        bus="default",
+        target_id=action,
+        arn=action,
+        input=json.dumps(content),
+        parameters={"Subject": subject[:100]} if subject else {},
+    )
+
+
+@lru_cache(maxsize=64)
+def find_region_title(region: str) -> str:
+    """Find what AWS calls a region, e.g. ``US East (N. Virginia)``."""
+    from botocore.loaders import Loader
+
+    partitions = Loader().load_data("endpoints")["partitions"]
+    return next(
+        (str(each["regions"][region]["description"]) for each in partitions if region in each["regions"]), region
+    )
+
+
+def _describe_state(alarm: Alarm) -> dict[str, Any]:
+    return {
+        "value": alarm.state,
+        "reason": alarm.reason,
+        "reasonData": alarm.reason_data,
+        "timestamp": spell_time(alarm.updated_ms),
+    }
+
+
+def _describe_configuration(alarm: Alarm) -> dict[str, Any]:
+    metrics: list[dict[str, Any]] = [
+        {
+            "id": key,
+            "metricStat": {
+                "metric": {"namespace": stat.namespace, "name": stat.name, "dimensions": dict(stat.dimensions)},
+                "period": stat.period,
+                "stat": stat.stat,
+            },
+            "returnData": key == alarm.watched,
+        }
+        for key, stat in alarm.stats.items()
+    ]
+    metrics += [
+        {"id": key, "expression": expression, "returnData": key == alarm.watched}
+        for key, expression in alarm.expressions.items()
+    ]
+    return {"metrics": metrics} | ({} if alarm.description is None else {"description": alarm.description})
+
+
+def _describe_for_topic(before: Alarm, after: Alarm) -> dict[str, Any]:
+    trigger: dict[str, Any] = {
+        "Period": after.period,
+        "EvaluationPeriods": after.evaluation_periods,
+        "DatapointsToAlarm": after.datapoints_to_alarm,
+        "ComparisonOperator": after.comparison,
+        "Threshold": after.threshold,
+        "TreatMissingData": after.treat_missing_data,
+        "EvaluateLowSampleCountPercentile": "",
+    }
+    if (stat := after.stats.get(after.watched)) is not None:
+        trigger |= {
+            "MetricName": stat.name,
+            "Namespace": stat.namespace,
+            "StatisticType": "Statistic" if stat.stat in store.STATISTICS else "ExtendedStatistic",
+            "Statistic": stat.stat.upper() if stat.stat in store.STATISTICS else stat.stat,
+            "Unit": stat.unit,
+            "Dimensions": [{"value": value, "name": name} for name, value in stat.dimensions.items()],
+        }
+    else:
+        trigger["Metrics"] = _describe_configuration(after)["metrics"]
+    return {
+        "AlarmName": after.name,
+        "AlarmDescription": after.description,
+        "AWSAccountId": after.account,
+        "NewStateValue": after.state,
+        "NewStateReason": after.reason,
+        "StateChangeTime": spell_time(after.updated_ms),
+        "Region": find_region_title(after.region),
+        "AlarmArn": after.arn,
+        "OldStateValue": before.state,
+        "OKActions": list(after.actions["OK"]),
+        "AlarmActions": list(after.actions["ALARM"]),
+        "InsufficientDataActions": list(after.actions["INSUFFICIENT_DATA"]),
+        "Trigger": trigger,
+    }

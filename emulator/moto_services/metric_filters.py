@@ -1,0 +1,85 @@
+"""Metric filters: log events that become metrics, which moto only stores."""
+
+from __future__ import annotations
+
+import functools
+import math
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import LogPatternError
+from emulator.moto_services.cloudwatch import Datum, Metrics
+from emulator.moto_services.log_patterns import parse_log_pattern, read_field
+from emulator.moto_services.replacement import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_parse = functools.lru_cache(maxsize=256)(parse_log_pattern)
+
+
+@contextmanager
+def count_log_events() -> Iterator[None]:
+    """Let metric filters put a value into their metrics for each log event that they match."""
+    from moto.logs.exceptions import InvalidParameterException
+    from moto.logs.models import LogGroup, LogsBackend
+
+    put_events, put_filter = LogGroup.put_log_events, LogsBackend.put_metric_filter
+
+    @functools.wraps(put_events)
+    def put_log_events(group: Any, log_stream_name: str, log_events: list[dict[str, Any]]) -> Any:
+        from moto.logs.models import logs_backends
+
+        answer = put_events(group, log_stream_name, log_events)
+        for metric_filter in logs_backends[group.account_id][group.region].filters.metric_filters:
+            if metric_filter["logGroupName"] == group.name:
+                _count(metric_filter, log_events, Metrics(group.account_id, group.region))
+        return answer
+
+    @functools.wraps(put_filter)
+    def put_metric_filter(
+        backend: Any, filter_name: str, filter_pattern: str, log_group_name: str, *rest: Any, **named: Any
+    ) -> None:
+        try:
+            _parse(filter_pattern)
+        except LogPatternError as error:
+            raise InvalidParameterException(str(error)) from error
+        backend.delete_metric_filter(filter_name, log_group_name)  # moto would keep both
+        put_filter(backend, filter_name, filter_pattern, log_group_name, *rest, **named)
+
+    with (
+        replaced(LogGroup, "put_log_events", put_log_events),
+        replaced(LogsBackend, "put_metric_filter", put_metric_filter),
+    ):
+        yield
+
+
+def _count(metric_filter: Mapping[str, Any], log_events: list[dict[str, Any]], metrics: Metrics) -> None:
+    matches = _parse(metric_filter["filterPattern"])
+    for transformation in metric_filter["metricTransformations"]:
+        data = [
+            Datum(
+                transformation["metricName"],
+                value,
+                event["timestamp"],
+                {
+                    name: str(read_field(event["message"], selector))
+                    for name, selector in (transformation.get("dimensions") or {}).items()
+                },
+                transformation.get("unit") or "None",
+            )
+            for event in log_events
+            if matches(event["message"])
+            and (value := _read_value(transformation["metricValue"], event["message"])) is not None
+        ]
+        if data:
+            metrics.put(transformation["metricNamespace"], data)
+
+
+def _read_value(metric_value: str, message: str) -> float | None:
+    """Read a filter's metricValue: a number, or ``$.field`` of the event."""
+    try:
+        value = float(read_field(message, metric_value) if metric_value.startswith("$.") else metric_value)
+    except (TypeError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
