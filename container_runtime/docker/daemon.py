@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,10 +28,8 @@ def describe_engine() -> str | None:
         api = connect()
     except EngineUnavailableError:
         return None
-    try:
+    with closing(api):
         return f"Docker Engine {api.version()['Version']} at {api.base_url}"
-    finally:
-        api.close()
 
 
 def start_engine(say: Callable[[str], None]) -> str:

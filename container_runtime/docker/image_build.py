@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -102,8 +103,7 @@ def build_images(
     catalogue = ImageCatalogue(root / "rules_images")
     chosen = catalogue.select(names)
     builds = [build for build in plan_builds(catalogue, root) if build.definition in chosen]
-    api = connect()
-    try:
+    with closing(connect()) as api:
         stale = find_stale(api, builds)
         if not stale:
             return []
@@ -116,8 +116,6 @@ def build_images(
                 _build_image(api, build, root)
                 report(build.definition.name, "built")
             _remove_old(api, plan_builds(catalogue, root))
-    finally:
-        api.close()
     return [build.definition.name for build in stale]
 
 

@@ -6,6 +6,7 @@ import base64
 import json
 import stat
 import threading
+from contextlib import closing
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +32,8 @@ def missing_images(catalogue: ImageCatalogue) -> list[str]:
     Raises:
         EngineUnavailableError: no engine answers.
     """
-    api = connect()
-    try:
-        with translated("list images"):
-            return [name for name in map(local_name, catalogue) if not api.images(name)]
-    finally:
-        api.close()
+    with closing(connect()) as api, translated("list images"):
+        return [name for name in map(local_name, catalogue) if not api.images(name)]
 
 
 class LocalImage:

@@ -194,9 +194,9 @@ class ImageCatalogue:
         return ResolvedImage(requested=image, local=local_name(definition), note=note)
 
 
-def local_name(definition: ImageDefinition, namespace: str = NAMESPACE) -> str:
+def local_name(definition: ImageDefinition) -> str:
     """Return the Docker name under which the newest build of ``definition`` is found."""
-    return f"{namespace}/{definition.name}:latest"
+    return f"{NAMESPACE}/{definition.name}:latest"
 
 
 def _read_definition(path: Path, root: Path) -> ImageDefinition:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +126,7 @@ def _describe_docker_images() -> dict[str, str]:
         api = connect()
     except EngineUnavailableError:
         return {}
-    try:
+    with closing(api):
         builds = plan_builds(ImageCatalogue())
         stale = find_stale(api, builds)
         states = {}
@@ -134,8 +135,6 @@ def _describe_docker_images() -> dict[str, str]:
             state = "not built" if size is None else "to be rebuilt" if planned in stale else "up to date"
             states[planned.definition.name] = state if size is None else f"{state}, {size / 1e6:.0f} MB"
         return states
-    finally:
-        api.close()
 
 
 def _describe_environment(definition: ImageDefinition) -> str:

@@ -174,9 +174,8 @@ class RuntimeApi:
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
     # A connection that waits for work is not waited for: closing the API wakes it.
-    block_on_close = False
+    daemon_threads = True
 
     def __init__(self, address: tuple[str, int], api: RuntimeApi) -> None:
         self.api = api

@@ -21,7 +21,7 @@ from moto.s3.responses import S3Response
 from emulator.exceptions import StartupError
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacement import replaced
-from emulator.moto_services.s3_documents import check_bucket_request, check_key_request
+from emulator.moto_services.s3_documents import checking
 from emulator.moto_services.s3_journal import S3Journal, StoredContent
 from emulator.moto_services.s3_policy import check_policy, judge_permission
 from emulator.moto_services.s3_records import (
@@ -175,8 +175,8 @@ def open_s3(folder: Path) -> DurableS3:
         closers.callback(journal.close)
         backend_class = type("JournalledBackend", (JournalledBackend,), {"journal": journal})
         closers.enter_context(_fresh_backends(backend_class))
-        for name, check in (("_bucket_response", check_bucket_request), ("_key_response", check_key_request)):
-            closers.enter_context(replaced(S3Response, name, check(vars(S3Response)[name])))
+        for name, path in (("_bucket_response", "/{Bucket}"), ("_key_response", "/{Bucket}/{Key+}")):
+            closers.enter_context(replaced(S3Response, name, checking(path, vars(S3Response)[name])))
         closers.enter_context(replaced(FakeBucket, "get_permission", judge_permission(FakeBucket.get_permission)))
         try:
             _restore(journal)

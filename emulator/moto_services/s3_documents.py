@@ -26,20 +26,11 @@ class _Document(NamedTuple):
 
 # Headers may stand in their place, or nothing.
 _OPTIONAL = frozenset({"AccessControlPolicy", "CreateBucketConfiguration"})
-_BUCKET, _KEY = "/{Bucket}", "/{Bucket}/{Key+}"
 
 
-def check_bucket_request(respond: Callable[..., Any]) -> Callable[..., Any]:
-    """Let ``respond``, moto's answer to a request for a bucket, follow on a check of the request's document."""
-    return _checking(_BUCKET, respond)
+def checking(path: str, respond: Callable[..., Any]) -> Callable[..., Any]:
+    """Let ``respond``, moto's answer to requests for ``path``, follow on a check of the request's document."""
 
-
-def check_key_request(respond: Callable[..., Any]) -> Callable[..., Any]:
-    """Let ``respond``, moto's answer to a request for an object, follow on a check of the request's document."""
-    return _checking(_KEY, respond)
-
-
-def _checking(path: str, respond: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(respond)
     def check_and_respond(response: Any, request: Any, full_url: str) -> Any:
         if request.method in ("PUT", "POST"):

@@ -56,7 +56,6 @@ def deploy_stop_handler(
     *,
     rule_names: Sequence[str] = (),
     job_name_prefix: str = "",
-    python_runtime: str = "python3.11",
 ) -> StopHandler:
     """Make role, function, rule, permission and target; what is there already is brought up to date.
 
@@ -65,7 +64,6 @@ def deploy_stop_handler(
         name: of the function and of the rule; the role is called ``<name>-role``.
         rule_names: rule configurations that may stop a job; none given means every one.
         job_name_prefix: only jobs whose name begins so are watched.
-        python_runtime: Lambda's name of the Python to run.
 
     Raises:
         ClientError, EndpointConnectionError: as botocore says it.
@@ -73,7 +71,7 @@ def deploy_stop_handler(
     role_arn = _put_role(client("iam"), f"{name}-role")
     environment = {"RULE_NAMES": ",".join(rule_names), "JOB_NAME_PREFIX": job_name_prefix}
     functions = client("lambda")
-    function_arn = _put_function(functions, name, role_arn, environment, python_runtime)
+    function_arn = _put_function(functions, name, role_arn, environment)
     rule_arn = _put_rule(client("events"), name, function_arn, job_name_prefix)
     _put_permission(functions, name, rule_arn)
     return StopHandler(role_arn, function_arn, rule_arn)
@@ -99,11 +97,11 @@ def _put_role(iam: Any, name: str) -> str:
     return arn
 
 
-def _put_function(functions: Any, name: str, role_arn: str, environment: dict[str, str], python_runtime: str) -> str:
+def _put_function(functions: Any, name: str, role_arn: str, environment: dict[str, str]) -> str:
     code = build_code_zip()
     configuration: dict[str, Any] = {
         "Role": role_arn,
-        "Runtime": python_runtime,
+        "Runtime": "python3.11",
         "Handler": f"{_MODULE}.lambda_handler",
         "Timeout": 30,
         "MemorySize": 256,

@@ -16,7 +16,7 @@ from emulator.exceptions import NoSuchBucket, ObjectStoreError
 from emulator.jobs.staging.job_files import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from emulator.jobs.staging.job_files import JobFolder
@@ -101,17 +101,10 @@ def _is_worth_retrying(error: BaseException) -> bool:
 class FolderUpload:
     """Uploads what is new or changed below a folder each time it is asked to."""
 
-    def __init__(
-        self,
-        folder: JobFolder,
-        object_store: ObjectStore,
-        destination: S3Uri,
-        is_wanted: Callable[[str], bool] = lambda _path: True,
-    ) -> None:
+    def __init__(self, folder: JobFolder, object_store: ObjectStore, destination: S3Uri) -> None:
         self.folder = folder
         self._object_store = object_store
         self._destination = destination
-        self._is_wanted = is_wanted
         self._uploaded: dict[str, FileState] = {}
         self._last_seen: dict[str, FileState] = {}
 
@@ -133,8 +126,7 @@ class FolderUpload:
                     self.folder.leave_out(path, found)
                 continue
             seen[path] = state
-            due = self._uploaded.get(path) != state and self._is_wanted(path)
-            if not due or (settled_only and self._last_seen.get(path) != state):
+            if self._uploaded.get(path) == state or (settled_only and self._last_seen.get(path) != state):
                 continue
             # A file's name is any bytes, a key is UTF-8: what is not stands there as \xff.
             name = os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -13,22 +13,10 @@ from train import load_data
 import smdebug.mxnet as smd
 
 
-def make_hook(out_dir: str | None) -> smd.Hook:
-    """The hook of the job's configuration, or, outside SageMaker, one that writes to `out_dir`."""
-    if out_dir is None:
-        return smd.Hook.create_from_json_file()
-    return smd.Hook(
-        out_dir=out_dir,
-        save_config=smd.SaveConfig(save_interval=10),
-        include_collections=["weights", "gradients", "losses", "activations"],
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--out-dir", default=None)
     args = parser.parse_args()
 
     mx.random.seed(0)
@@ -41,7 +29,8 @@ def main() -> None:
     loss_function = gluon.loss.SoftmaxCrossEntropyLoss()
     trainer = gluon.Trainer(network.collect_params(), "adam", {"learning_rate": 0.01})
 
-    hook = make_hook(args.out_dir)
+    # The job's configuration, which the DebugHookConfig of its request became.
+    hook = smd.Hook.create_from_json_file()
     hook.get_collection("activations").add_block_tensors(network[0].act)  # type: ignore[attr-defined]
     hook.register_block(network)
     hook.register_block(loss_function)
@@ -49,10 +38,8 @@ def main() -> None:
     for epoch in range(args.epochs):
         hook.set_mode(smd.modes.TRAIN)
         for start in range(0, len(train_images), args.batch_size):
-            images, labels = (
-                train_images[start : start + args.batch_size],
-                train_labels[start : start + args.batch_size],
-            )
+            batch = slice(start, start + args.batch_size)
+            images, labels = train_images[batch], train_labels[batch]
             with autograd.record():
                 loss = loss_function(network(images), labels)
             loss.backward()

@@ -110,7 +110,8 @@ def _number(low: float = -math.inf, high: float = math.inf) -> Callable[[str], f
 
 
 def _whole(low: int, high: float = math.inf) -> Callable[[str], float]:
-    return _within(int, low, high, f"a whole number of at least {low}" + (f" and at most {high}" * (high < math.inf)))
+    most = "" if high == math.inf else f" and at most {high}"
+    return _within(int, low, high, f"a whole number of at least {low}{most}")
 
 
 def _one_of(*words: str) -> Callable[[str], str]:
