@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from emulator.exceptions import SerializationException
 from emulator.gateway.request_schema import build_validator
 from emulator.gateway.violations import raise_violations
+from emulator.service_model import load_service_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-    from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Shape, StructureShape
+    from botocore.model import ListShape, MapShape, OperationModel, Shape, StructureShape
     from jsonschema.protocols import Validator
 
     from emulator.exceptions import AwsError
@@ -42,15 +43,6 @@ class WireAnswer:
         headers = {**self.headers, "Content-Length": str(len(self.body))}
         start_response(f"{self.status} {HTTPStatus(self.status).phrase}", list(headers.items()))
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [self.body]
-
-
-@lru_cache(maxsize=1)
-def load_service_model() -> ServiceModel:
-    """Load SageMaker's service model, of the botocore that is installed."""
-    from botocore.loaders import Loader
-    from botocore.model import ServiceModel
-
-    return ServiceModel(Loader().load_service_model("sagemaker", "service-2"), "sagemaker")
 
 
 def find_operation(name: str) -> OperationModel | None:

@@ -143,6 +143,22 @@ class Jobs:
         """
         return self._store.list_training_jobs(region, parse_list_query(request))
 
+    def search_training_jobs(
+        self, region: str, request: Mapping[str, Any]
+    ) -> tuple[Sequence[dict[str, Any]], str | None, int]:
+        """Descriptions of one page of the jobs that Search's request describes, with tags; the next token; the total.
+
+        Raises:
+            ValidationException: a property, operator or value that there is not, or a token that was not given.
+        """
+        jobs, next_token, total = self._store.search_training_jobs(region, request)
+        described = [{**self.describe_training_job(job), "Tags": self._store.list_tags(job.arn)} for job in jobs]
+        return described, next_token, total
+
+    def suggest_property_names(self, region: str, hint: str) -> Sequence[str]:
+        """Names of hyperparameters, tags and metrics of training jobs that begin with ``hint``."""
+        return self._store.suggest_property_names(region, hint)
+
     def describe_training_job(self, job: TrainingJob) -> dict[str, Any]:
         """DescribeTrainingJob's answer, times in epoch seconds."""
         return describe_training_job(job, self._store.list_rule_evaluations_of(job))

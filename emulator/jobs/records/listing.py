@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from sqlalchemy import ColumnElement, Connection, FromClause, Row
+    from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select
 
 SortBy = Literal["Name", "CreationTime", "Status"]
+SortKey = tuple[str | float, str]
 DEFAULT_MAX_RESULTS = 10
 # What SQLite can compare.
 _MAX_INTEGER = 2**63 - 1
@@ -58,7 +59,7 @@ class ListQuery:
     descending: bool = False
     warm_pool_status_equals: str | None = None
     max_results: int = DEFAULT_MAX_RESULTS
-    after: tuple[str | int, str] | None = None
+    after: SortKey | None = None
 
 
 def parse_list_query(request: Mapping[str, Any]) -> ListQuery:
@@ -80,7 +81,7 @@ def parse_list_query(request: Mapping[str, Any]) -> ListQuery:
         descending=request.get("SortOrder") == "Descending",
         warm_pool_status_equals=request.get("WarmPoolStatusEquals"),
         max_results=request.get("MaxResults", DEFAULT_MAX_RESULTS),
-        after=_parse_token(request["NextToken"]) if request.get("NextToken") else None,
+        after=parse_token(request["NextToken"]) if request.get("NextToken") else None,
     )
 
 
@@ -110,26 +111,57 @@ def select_page(
             statement = statement.where(time > after)
         if before is not None:
             statement = statement.where(time < before)
-    if query.after is not None:
-        key = tuple_(column, table.c.name)
-        statement = statement.where(key < query.after if query.descending else key > query.after)
-    order = (column.desc(), table.c.name.desc()) if query.descending else (column, table.c.name)
-    rows = connection.execute(statement.order_by(*order).limit(query.max_results + 1)).all()
-    if len(rows) <= query.max_results:
+    return read_page(
+        connection, statement, (column, table.c.name), query.after, query.max_results, descending=query.descending
+    )
+
+
+def read_page(
+    connection: Connection,
+    statement: Select[Any],
+    order: tuple[ColumnElement[Any], ColumnElement[str]],
+    after: SortKey | None,
+    max_results: int,
+    *,
+    descending: bool,
+) -> tuple[Sequence[Row[Any]], str | None]:
+    """One page of what ``statement`` selects, and the token of the next one.
+
+    Args:
+        connection: to read with.
+        statement: selects the first column of ``order`` as ``sort_value``, and the second as ``name``.
+        order: sorted by these two, which no two rows have in common.
+        after: their values in the entry behind which the page starts.
+        max_results: of the page.
+        descending: the order.
+    """
+    if after is not None:
+        key = tuple_(*order)
+        statement = statement.where(key < after if descending else key > after)
+    columns = [column.desc() for column in order] if descending else order
+    rows = connection.execute(statement.order_by(*columns).limit(max_results + 1)).all()
+    if len(rows) <= max_results:
         return rows, None
-    last = rows[query.max_results - 1]
-    return rows[: query.max_results], _encode_token(last.sort_value, last.name)
+    last = rows[max_results - 1]
+    return rows[:max_results], _encode_token(last.sort_value, last.name)
 
 
-def _encode_token(sort_value: str | int, name: str) -> str:
+def _encode_token(sort_value: str | float, name: str) -> str:
     return base64.urlsafe_b64encode(json.dumps([sort_value, name]).encode()).decode()
 
 
-def _parse_token(token: str) -> tuple[str | int, str]:
+def parse_token(token: str, kinds: tuple[type, ...] = (int, str)) -> SortKey:
+    """Read a page's token, of pages sorted by a value of one of these kinds.
+
+    Raises:
+        ValidationException: it is none of ours.
+    """
     try:
         decoded = json.loads(base64.urlsafe_b64decode(token.encode()))
         match decoded:
-            case [int() as sort_value, str() as name] if abs(sort_value) <= _MAX_INTEGER:
+            case [int() | float() as sort_value, str() as name] if (
+                isinstance(sort_value, kinds) and abs(sort_value) <= _MAX_INTEGER
+            ):
                 name.encode()
                 return sort_value, name
             case [str() as sort_value, str() as name]:

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import create_engine, delete, event, func, insert, select, tuple_, union_all, update
+from sqlalchemy import and_, create_engine, delete, event, func, insert, select, tuple_, union_all, update
 from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from emulator.exceptions import ResourceInUse, StartupError
 from emulator.jobs.records import tables
-from emulator.jobs.records.listing import select_page
+from emulator.jobs.records.listing import DEFAULT_MAX_RESULTS, parse_token, read_page, select_page
 from emulator.jobs.records.rows import build_row, load_processing_job, load_rule_evaluation, load_training_jobs
+from emulator.jobs.records.search import build_condition, find_sort_column, select_property_names
 from emulator.jobs.records.training_job import ENDED_STATUSES
 
 if TYPE_CHECKING:
@@ -132,6 +133,38 @@ class JobStore:
         with self._engine.connect() as connection:
             rows, next_token = select_page(connection, table, table.c.status, region, query)
             return load_training_jobs(connection, rows), next_token
+
+    def search_training_jobs(
+        self, region: str, request: Mapping[str, Any]
+    ) -> tuple[list[TrainingJob], str | None, int]:
+        """One page of the jobs that Search's ``request`` describes, the token of the next one, and how many there are.
+
+        Raises:
+            ValidationException: a property, operator or value that there is not; see ``records.search``.
+        """
+        table = tables.training_jobs
+        condition = and_(table.c.region == region, build_condition(request))
+        column = find_sort_column(request.get("SortBy", "LastModifiedTime"))
+        after = parse_token(request["NextToken"], (int, float, str)) if request.get("NextToken") else None
+        with self._engine.connect() as connection:
+            names, next_token = read_page(
+                connection,
+                select(table.c.region, table.c.name, column.label("sort_value")).where(condition),
+                (column, table.c.name),
+                after,
+                request.get("MaxResults", DEFAULT_MAX_RESULTS),
+                descending=request.get("SortOrder", "Descending") == "Descending",
+            )
+            keys = [(row.region, row.name) for row in names]
+            rows = connection.execute(select(table).where(tuple_(table.c.region, table.c.name).in_(keys))).all()
+            jobs = {job.name: job for job in load_training_jobs(connection, rows)}
+            total = connection.execute(select(func.count()).select_from(table).where(condition)).scalar_one()
+        return [jobs[row.name] for row in names], next_token, total
+
+    def suggest_property_names(self, region: str, hint: str) -> list[str]:
+        """Names of hyperparameters, tags and metrics of the region's training jobs that begin with ``hint``."""
+        with self._engine.connect() as connection:
+            return list(connection.execute(select_property_names(region, hint)).scalars())
 
     def list_processing_jobs(
         self, region: str, query: ListQuery

@@ -56,6 +56,14 @@ class MemoryJobs:
         self.listed = request
         return [job for (where, _), job in self.jobs.items() if where == region], "more"
 
+    def search_training_jobs(
+        self, region: str, request: dict[str, Any]
+    ) -> tuple[list[dict[str, Any]], str | None, int]:
+        return *self.list_training_jobs(region, request), 7
+
+    def suggest_property_names(self, region: str, hint: str) -> list[str]:
+        return [f"{hint}.epochs"]
+
     def stop_training_job(self, region: str, name: str) -> dict[str, Any]:
         self.stopped.append(name)
         return self.get_training_job(region, name)

@@ -97,6 +97,20 @@ def test_a_page_of_more_than_100_is_refused(sagemaker: Any) -> None:
     )
 
 
+def test_search_finds_training_jobs_here_and_experiments_in_moto(gateway: Gateway, sagemaker: Any) -> None:
+    sagemaker.create_training_job(**REQUEST)
+    answer = sagemaker.search(Resource="TrainingJob", SearchExpression={"Filters": [{"Name": "x", "Value": "y"}]})
+    assert gateway.jobs.listed["SearchExpression"] == {"Filters": [{"Name": "x", "Value": "y"}]}
+    assert answer["Results"][0]["TrainingJob"]["TrainingJobName"] == "job-1"
+    assert (answer["NextToken"], answer["TotalHits"]) == ("more", {"Value": 7, "Relation": "EqualTo"})
+    sagemaker.create_experiment(ExperimentName="searched")
+    (found,) = sagemaker.search(Resource="Experiment")["Results"]
+    assert found["Experiment"]["ExperimentName"] == "searched"
+    hint = {"PropertyNameQuery": {"PropertyNameHint": "HyperParameters"}}
+    names = sagemaker.get_search_suggestions(Resource="TrainingJob", SuggestionQuery=hint)["PropertyNameSuggestions"]
+    assert names == [{"PropertyName": "HyperParameters.epochs"}]
+
+
 def test_stop(gateway: Gateway, sagemaker: Any) -> None:
     sagemaker.create_training_job(**REQUEST)
     sagemaker.stop_training_job(TrainingJobName="job-1")

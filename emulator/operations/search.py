@@ -1,0 +1,24 @@
+"""Search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from emulator.operations.context import Context, Request, Response
+
+
+def search(request: Request, context: Context) -> Response | None:
+    """One page of training jobs; None for any other resource, which is moto's.
+
+    Raises:
+        ValidationException: a property that there is not, or an operator or value that is not for it.
+    """
+    if request["Resource"] != "TrainingJob":
+        return None
+    jobs, next_token, total = context.jobs.search_training_jobs(context.region, request)
+    return {
+        "Results": [{"TrainingJob": job} for job in jobs],
+        "NextToken": next_token,
+        "TotalHits": {"Value": total, "Relation": "EqualTo"},
+    }
