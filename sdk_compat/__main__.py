@@ -7,14 +7,14 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import BotoCoreError, ClientError
-
+from sdk_compat.aws_variables import EmulatorAnswerError
+from sdk_compat.emulator_process import EmulatorStartError, start_for_command
 from sdk_compat.environment import (
     DEFAULT_ENDPOINT_URL,
     DEFAULT_REGION,
-    OVERRULING_VARIABLES,
     EndpointError,
     format_exports,
+    prepare_command_environment,
     prepare_environment,
 )
 
@@ -31,15 +31,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not options.command:
             parser.error("run what? Name a command, or a file that ends in .py.")
     try:
-        variables = prepare_environment(options.endpoint, os.environ, region=options.region, role_name=options.role)
-    except (EndpointError, OSError, BotoCoreError, ClientError) as error:
+        if options.action == "env":
+            region = options.region or DEFAULT_REGION
+            variables = prepare_environment(options.endpoint, os.environ, region=region, role_name=options.role)
+            sys.stdout.write(format_exports(variables) + "\n")
+            return 0
+        started = {}
+        if options.start is not None:
+            options.endpoint, state_dir = start_for_command(options.start, options.state_dir)
+            # For the emulator's own commands among what is run.
+            started = {"SMDEBUG_EMULATOR_STATE_DIR": state_dir}
+        environment = prepare_command_environment(
+            options.endpoint, os.environ, region=options.region, role_name=options.role
+        )
+    except (EndpointError, EmulatorAnswerError, EmulatorStartError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    if options.action == "env":
-        sys.stdout.write(format_exports(variables) + "\n")
-        return 0
-    inherited = {name: value for name, value in os.environ.items() if name not in OVERRULING_VARIABLES}
-    return _run(options.command, {**inherited, **variables})
+    return _run(options.command, {**environment, **started})
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> int:
@@ -64,8 +72,10 @@ def _build_parser() -> argparse.ArgumentParser:
             default=os.environ.get("AWS_ENDPOINT_URL", DEFAULT_ENDPOINT_URL),
             help="the emulator (default: AWS_ENDPOINT_URL, else %(default)s)",
         )
-        action.add_argument("--region", default=DEFAULT_REGION, help="default: %(default)s")
+        action.add_argument("--region", help=f"of clients that name none (default: {DEFAULT_REGION})")
         action.add_argument("--role", metavar="NAME", help="sign as this role, for sagemaker.get_execution_role()")
+    run.add_argument("--start", metavar="RUNTIME", help="start an emulator that ends with the command, and use it")
+    run.add_argument("--state-dir", help="of the emulator that is started; by default one that is removed at its end")
     run.add_argument("command", nargs=argparse.REMAINDER, help="a command, or a file that ends in .py")
     return parser
 

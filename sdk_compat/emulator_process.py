@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 _STOP_SECONDS = 120
+# What is started for a command has to stay until this process has become it: its pipe would be closed.
+_held: list[EmulatorProcess] = []
 
 
 class EmulatorStartError(Exception):
@@ -30,13 +34,23 @@ class EmulatorProcess:
         log_path: file that holds what it logged (standard error).
     """
 
-    def __init__(self, state_dir: Path, *, runtime: str = "auto", port: int = 0) -> None:
+    def __init__(
+        self,
+        state_dir: Path,
+        *,
+        runtime: str = "auto",
+        port: int = 0,
+        remove: Path | None = None,
+        in_terminal: bool = True,
+    ) -> None:
         """Start it and return when it answers.
 
         Args:
             state_dir: where its state survives; made when missing. The log is kept beside it.
             runtime: ``auto``, ``docker`` or ``process``.
             port: TCP port, 0 for any free one.
+            remove: a folder that the emulator removes when it has stopped.
+            in_terminal: whether the terminal's Ctrl-C stops it, too.
 
         Raises:
             EmulatorStartError: it did not start; the message says why.
@@ -46,9 +60,16 @@ class EmulatorProcess:
         self.log_path = state_dir.with_name(f"{state_dir.name}.log")
         command = [sys.executable, "-P", "-m", "emulator", "start", "--port", str(port)]
         command += ["--runtime", runtime, "--state-dir", str(state_dir), "--until-stdin-ends"]
+        command += [] if remove is None else ["--remove", str(remove)]
         with self.log_path.open("w") as log:
             self.process = subprocess.Popen(
-                command, env=_build_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+                command,
+                env=_build_environment(),
+                stdin=subprocess.PIPE,
+                start_new_session=not in_terminal,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
             )
         assert self.process.stdout is not None
         self.first_line = self.process.stdout.readline().strip()
@@ -91,6 +112,36 @@ class EmulatorProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def start_for_command(runtime: str, state_dir: str | None = None) -> tuple[str, str]:
+    """Start an emulator that ends when this process has become another program, and that has ended.
+
+    It holds the other end of a pipe that the program inherits, and is in no terminal's foreground: signals and the
+    terminal are the program's alone.
+
+    Args:
+        runtime: ``auto``, ``docker`` or ``process``.
+        state_dir: its state folder; one that it removes where None.
+
+    Returns:
+        Its endpoint, and its state folder.
+
+    Raises:
+        EmulatorStartError: it did not start; the message says why.
+    """
+    temporary = Path(mkdtemp(prefix="smdebug-emulator-run-")) if state_dir is None else None
+    folder = Path(state_dir or f"{temporary}/state")
+    try:
+        emulator = EmulatorProcess(folder, runtime=runtime, remove=temporary, in_terminal=False)
+    except EmulatorStartError:
+        if temporary is not None:
+            shutil.rmtree(temporary)
+        raise
+    assert emulator.process.stdin is not None
+    os.set_inheritable(emulator.process.stdin.fileno(), True)  # noqa: FBT003 - takes no keyword
+    _held.append(emulator)
+    return emulator.endpoint_url, str(folder)
 
 
 def _build_environment() -> dict[str, str]:

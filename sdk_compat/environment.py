@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from sdk_compat.boto3_client import assume_role, build_variables, write_sts_rule_set
-from sdk_compat.sagemaker_v2 import default_bucket_name, write_config
+from sdk_compat.aws_variables import assume_role, build_variables, write_profiles, write_sts_rule_set
+from sdk_compat.sagemaker_v2 import write_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +17,19 @@ if TYPE_CHECKING:
 DEFAULT_ENDPOINT_URL = "http://127.0.0.1:4580"
 DEFAULT_REGION = "us-east-1"
 DEFAULT_ACCOUNT_ID = "123456789012"
-OVERRULING_VARIABLES = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
-"""A profile or a token of the user's real account, which clients would put beside the emulator's credentials."""
+STARTUP_FOLDER = str(Path(__file__).with_name("startup"))
+OVERRULING_VARIABLES = (
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_SESSION_TOKEN",
+    "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_USE_DUALSTACK_ENDPOINT",
+    "AWS_USE_FIPS_ENDPOINT",
+)
+"""Of the user's real account: clients would put them beside the emulator's credentials and endpoint."""
 
 
 class EndpointError(ValueError):
@@ -35,7 +47,6 @@ def prepare_environment(
     environment: Mapping[str, str],
     *,
     region: str = DEFAULT_REGION,
-    account_id: str = DEFAULT_ACCOUNT_ID,
     folder: Path | None = None,
     role_name: str | None = None,
 ) -> dict[str, str]:
@@ -45,22 +56,60 @@ def prepare_environment(
         endpoint_url: the emulator; it need not run yet, unless there is a role.
         environment: the present environment; it is not changed.
         region: of clients that name none.
-        account_id: the emulator's.
         folder: for the files; ``default_folder`` when None.
         role_name: sign as this role, which is made if missing, so that ``sagemaker.get_execution_role()`` works.
 
     Raises:
-        EndpointError, OSError, ClientError, EndpointConnectionError.
+        EndpointError, EmulatorAnswerError, OSError.
     """
     kept = folder if folder is not None else default_folder(endpoint_url, environment)
     _parse_endpoint(endpoint_url)
     models = kept / "models"
     write_sts_rule_set(models, endpoint_url)
     variables = build_variables(endpoint_url, region, models, environment)
-    variables |= write_config(kept / "sagemaker" / "config.yaml", default_bucket_name(region, account_id))
+    variables |= write_config(kept / "sagemaker" / "config.yaml")
     if role_name is not None:
         variables |= assume_role(endpoint_url, region, role_name)
     return variables
+
+
+def prepare_command_environment(
+    endpoint_url: str,
+    environment: Mapping[str, str],
+    *,
+    region: str | None = None,
+    role_name: str | None = None,
+) -> dict[str, str]:
+    """Return the whole environment of a command whose clients are to reach the emulator only.
+
+    Beside the variables of ``prepare_environment`` there are a configuration in place of the user's, whose profiles
+    are the emulator's, and a start-up hook for Python: see ``startup/sitecustomize.py``.
+
+    Raises:
+        EndpointError, EmulatorAnswerError, OSError.
+    """
+    folder = default_folder(endpoint_url, environment)
+    chosen = region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    variables = prepare_environment(
+        endpoint_url, environment, region=chosen or DEFAULT_REGION, folder=folder, role_name=role_name
+    )
+    variables |= write_profiles(folder, variables, environment)
+    if chosen is None:  # a profile's own region counts, as it does without the emulator
+        del variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"]
+    variables["PYTHONPATH"] = _put_first(STARTUP_FOLDER, environment.get("PYTHONPATH", ""), os.pathsep)
+    for name in ("NO_PROXY", "no_proxy"):
+        variables[name] = _put_first("127.0.0.1,localhost,.localhost", environment.get(name, ""), ",")
+    inherited = {
+        name: value
+        for name, value in environment.items()
+        if name not in OVERRULING_VARIABLES and not name.startswith("AWS_ENDPOINT_URL_")
+    }
+    return {**inherited, **variables}
+
+
+def _put_first(first: str, rest: str, separator: str) -> str:
+    """Put an entry before a list of such, unless it is there already, as where one command runs another."""
+    return rest if rest.startswith(first) else separator.join(filter(None, (first, rest)))
 
 
 def format_exports(variables: Mapping[str, str]) -> str:

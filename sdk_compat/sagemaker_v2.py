@@ -5,28 +5,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from sdk_compat.boto3_client import EmulatorSession
-
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def default_bucket_name(region: str, account_id: str) -> str:
-    """Return the name that the SDK gives its default bucket."""
-    return f"sagemaker-{region}-{account_id}"
+def build_config() -> dict[str, Any]:
+    """Return the SDK's configuration: no telemetry, which would go to the internet."""
+    return {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}}}
 
 
-def build_config(bucket: str) -> dict[str, Any]:
-    """Return the SDK's configuration: no telemetry (it would go to the internet), and a default bucket."""
-    modules = {"TelemetryOptOut": True, "Session": {"DefaultS3Bucket": bucket}}
-    return {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": modules}}}
-
-
-def write_config(path: Path, bucket: str) -> dict[str, str]:
+def write_config(path: Path) -> dict[str, str]:
     """Write the configuration and return the variable that makes the SDK read it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # JSON is YAML, so that no YAML library is needed.
-    path.write_text(json.dumps(build_config(bucket), indent=2), encoding="utf-8")
+    path.write_text(json.dumps(build_config(), indent=2), encoding="utf-8")
     return {"SAGEMAKER_USER_CONFIG_OVERRIDE": str(path)}
 
 
@@ -48,11 +40,10 @@ def local_session(
     """
     from sagemaker.session import Session
 
-    boto_session = EmulatorSession(endpoint_url, region)
-    account_id = boto_session.client("sts").get_caller_identity()["Account"]
-    bucket = default_bucket or default_bucket_name(region, account_id)
+    from sdk_compat.boto3_client import EmulatorSession
+
     return Session(
-        boto_session=boto_session,
-        default_bucket=bucket,
-        sagemaker_config=build_config(bucket),
+        boto_session=EmulatorSession(endpoint_url, region),
+        default_bucket=default_bucket,
+        sagemaker_config=build_config(),
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
 import threading
 from dataclasses import replace
-from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -41,8 +41,15 @@ _STOP_SECONDS = 180.0
     help="Open moto's own controls below /moto-api/: reset, seed, recorder. They ask for no signature.",
 )
 @click.option("--until-stdin-ends", is_flag=True, hidden=True)  # as it does when the program that holds it ends
+@click.option("--remove", type=click.Path(), hidden=True)  # a folder, when all has ended
 def start(
-    port: int | None, runtime: str | None, state_dir: Path | None, *, moto_api: bool, until_stdin_ends: bool
+    port: int | None,
+    runtime: str | None,
+    state_dir: Path | None,
+    *,
+    moto_api: bool,
+    until_stdin_ends: bool,
+    remove: str | None,
 ) -> None:
     """Serve in the foreground until Ctrl-C, SIGTERM, or SIGHUP (unless that is ignored, as under nohup).
 
@@ -63,6 +70,8 @@ def start(
     if until_stdin_ends:
         threading.Thread(target=_wait_for_stdin, args=(stopping,), name="stdin", daemon=True).start()
     _serve(settings, stopping)
+    if remove is not None:
+        shutil.rmtree(remove)
 
 
 def _wait_for_stdin(stopping: threading.Event) -> None:
@@ -137,6 +146,8 @@ def status(state_dir: Path | None, *, as_json: bool) -> None:
 
 
 def _ask_health(record: RunningEmulator) -> dict[str, Any]:
+    from http.client import HTTPConnection, HTTPException
+
     address = urlsplit(record.endpoint_url)
     connection = HTTPConnection(str(address.hostname), address.port, timeout=10)
     try:

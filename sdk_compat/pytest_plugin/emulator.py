@@ -162,7 +162,6 @@ class SageMakerEmulator:
             self.endpoint_url,
             os.environ,
             region=self.region,
-            account_id=self.account_id,
             folder=self._folder / "clients",
             role_name=ROLE_NAME,
         )

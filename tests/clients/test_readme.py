@@ -40,7 +40,7 @@ def readme_emulator(
 
 
 def test_readme_has_its_blocks() -> None:
-    assert [kind for kind, _ in BLOCKS] == ["sh", "sh", "sh", "sh", "python", "sh", "python", "python", "python"]
+    assert [kind for kind, _ in BLOCKS] == ["sh", "sh", "sh", "sh", "sh", "python", "sh", "python", "python", "python"]
 
 
 @pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[f"{n}-{kind}" for n, (kind, _) in enumerate(BLOCKS, 1)])

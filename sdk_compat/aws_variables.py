@@ -1,0 +1,194 @@
+"""boto3, botocore and the AWS CLI: what they read from the environment, and the files that it names.
+
+``AWS_ENDPOINT_URL`` moves every client that names no endpoint of its own. The SageMaker SDK names one: it makes its STS
+clients with ``https://sts.<region>.amazonaws.com``. botocore asks a service's endpoint rule set about an explicit
+endpoint too, and reads rule sets from the folders in ``AWS_DATA_PATH`` first. The one written here sends AWS's own STS
+addresses to the emulator and leaves every other explicit endpoint as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from configparser import Error as ConfigError
+from configparser import RawConfigParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Good for nothing but the emulator, which reads signatures and does not check them.
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "smdebug-emulator", "AWS_SECRET_ACCESS_KEY": "smdebug-emulator"}
+_ANSWER_SECONDS = 60.0
+_STS_RULE_SET = ("sts", "2011-06-15", "endpoint-rule-set-1.json")
+
+
+def build_variables(endpoint_url: str, region: str, models: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that boto3, botocore and the AWS CLI read.
+
+    Args:
+        endpoint_url: the emulator.
+        region: of clients that name none.
+        models: the folder that ``write_sts_rule_set`` filled.
+        environment: the present environment, whose AWS_DATA_PATH is kept.
+    """
+    others = [path for path in environment.get("AWS_DATA_PATH", "").split(os.pathsep) if path and path != str(models)]
+    return {
+        "AWS_ENDPOINT_URL": endpoint_url,
+        "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
+        "AWS_DATA_PATH": os.pathsep.join([str(models), *others]),
+        "AWS_DEFAULT_REGION": region,
+        "AWS_REGION": region,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        **CREDENTIALS,
+    }
+
+
+def build_sts_rule_set(endpoint_url: str) -> dict[str, Any]:
+    """Endpoint rules for STS: botocore's own rule set with other rules, which read the same parameters."""
+    from botocore.loaders import Loader  # slow to import, and needed only once for an endpoint
+
+    endpoint_is_set = {"fn": "isSet", "argv": [{"ref": "Endpoint"}]}
+    emulator = {"url": endpoint_url, "properties": {}, "headers": {}}
+    aws_addresses = (
+        "https://sts.{Region}.amazonaws.com",
+        "https://sts.{Region}.amazonaws.com.cn",
+        "https://sts-fips.{Region}.amazonaws.com",
+        "https://sts.amazonaws.com",
+    )
+    rules: list[dict[str, Any]] = [
+        {
+            "conditions": [
+                endpoint_is_set,
+                {"fn": "isSet", "argv": [{"ref": "Region"}]},
+                {"fn": "stringEquals", "argv": [{"ref": "Endpoint"}, address]},
+            ],
+            "endpoint": emulator,
+            "type": "endpoint",
+        }
+        for address in aws_addresses
+    ]
+    as_named = {"url": {"ref": "Endpoint"}, "properties": {}, "headers": {}}
+    rules.append({"conditions": [endpoint_is_set], "endpoint": as_named, "type": "endpoint"})
+    rules.append({"conditions": [], "endpoint": emulator, "type": "endpoint"})
+    return {**Loader().load_service_model("sts", "endpoint-rule-set-1"), "rules": rules}
+
+
+def write_sts_rule_set(models: Path, endpoint_url: str) -> None:
+    """Write the rule set where botocore looks for it when ``models`` is in AWS_DATA_PATH."""
+    path = models.joinpath(*_STS_RULE_SET)
+    if path.exists():
+        return  # of this endpoint: each has a folder of its own
+    _write_whole(path, json.dumps(build_sts_rule_set(endpoint_url), indent=1))
+
+
+class EmulatorAnswerError(Exception):
+    """The emulator did not answer, or something else did; the text says what to do."""
+
+
+def assume_role(endpoint_url: str, region: str, role_name: str) -> dict[str, str]:
+    """Variables with the credentials of an assumed role, made if it is missing.
+
+    With them, ``sagemaker.get_execution_role()`` finds a role. The emulator forgets them when it ends.
+
+    Raises:
+        EmulatorAnswerError: no emulator answered.
+    """
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"},
+        ],
+    }
+    named = {"RoleName": role_name}
+    # Importing boto3 would take longer than all the rest that a command waits for.
+    created = _ask(
+        endpoint_url,
+        region,
+        "iam",
+        {"Action": "CreateRole", "Version": "2010-05-08", "AssumeRolePolicyDocument": json.dumps(trust), **named},
+    )
+    if "<Code>EntityAlreadyExists</Code>" in created:
+        created = _ask(endpoint_url, region, "iam", {"Action": "GetRole", "Version": "2010-05-08", **named})
+    arn = _read_element(created, "Arn", endpoint_url)
+    assumed = {"Action": "AssumeRole", "Version": "2011-06-15", "RoleArn": arn, "RoleSessionName": "SageMaker"}
+    given = _ask(endpoint_url, region, "sts", assumed)
+    return {
+        "AWS_ACCESS_KEY_ID": _read_element(given, "AccessKeyId", endpoint_url),
+        "AWS_SECRET_ACCESS_KEY": _read_element(given, "SecretAccessKey", endpoint_url),
+        "AWS_SESSION_TOKEN": _read_element(given, "SessionToken", endpoint_url),
+    }
+
+
+def write_profiles(folder: Path, variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Write a configuration with every profile that the user has, and return the variables that name it.
+
+    Each keeps its region and output format, so that code that names a profile finds it. None keeps its credentials,
+    or anything that would lead elsewhere.
+
+    Args:
+        folder: for the file.
+        variables: with the emulator's credentials.
+        environment: the present environment.
+    """
+    home = Path(environment.get("HOME") or Path.home()) / ".aws"
+    profiles: dict[str, dict[str, str]] = {"default": {"region": variables["AWS_REGION"]}}
+    for variable, name in (("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "credentials")):
+        found = RawConfigParser(strict=False)
+        try:
+            found.read(Path(environment.get(variable) or home / name).expanduser(), encoding="utf-8")
+        except (ConfigError, UnicodeError):
+            continue  # whose profiles cannot be named either
+        for section in found.sections():
+            if not section.startswith(("sso-session ", "services ", "plugins")):
+                kept = {key: value for key, value in found.items(section) if key in ("region", "output")}
+                profiles.setdefault(section.removeprefix("profile ").strip(), {}).update(kept)
+    credentials = {name.lower(): variables[name] for name in (*CREDENTIALS, "AWS_SESSION_TOKEN") if name in variables}
+    lines: list[str] = []
+    for name, settings in profiles.items():
+        lines.append("[default]" if name == "default" else f"[profile {name}]")
+        lines += [f"{key} = {value}" for key, value in {**settings, **credentials}.items()]
+    path = folder / "config"
+    _write_whole(path, "\n".join(lines) + "\n")
+    return {"AWS_CONFIG_FILE": str(path), "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file in one step: another shell may be reading it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(f".{os.getpid()}")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(path)
+
+
+def _ask(endpoint_url: str, region: str, service: str, parameters: Mapping[str, str]) -> str:
+    """Send a request of AWS's query protocol; returns the answer, errors of the service included."""
+    scope = f"{CREDENTIALS['AWS_ACCESS_KEY_ID']}/20260101/{region}/{service}/aws4_request"
+    signed = {"Authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"}
+    request = Request(f"{endpoint_url}/", urlencode(parameters).encode(), signed)  # noqa: S310 - checked by who calls
+    try:
+        with urlopen(request, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310
+            return str(answer.read().decode(errors="replace"))
+    except HTTPError as error:
+        with error:
+            return error.read().decode(errors="replace")
+    except (URLError, OSError) as error:
+        raise EmulatorAnswerError(
+            f"No emulator answers at {endpoint_url} ({getattr(error, 'reason', error)}): start one with "
+            "smdebug-emulator start, or name another with --endpoint."
+        ) from error
+
+
+def _read_element(answer: str, name: str, endpoint_url: str) -> str:
+    found = re.search(f"<{name}>(.*?)</{name}>", answer)
+    if found is None:
+        raise EmulatorAnswerError(
+            f"What answers at {endpoint_url} is no emulator: start one on another port with smdebug-emulator start "
+            "--port N, or name its address with --endpoint."
+        )
+    return found[1]
