@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
 
@@ -144,19 +145,6 @@ def write_run(folder: Path, steps: list[dict[str, Any]], modes: list[ModeKeys] |
     write_whole_file(str(folder / END_OF_JOB_FILE), [])
 
 
-class Minutes:
-    """A clock that the steps of a stalled training pass on: 20 s a step, and then more and more."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.pause = 14.0
-
-    def __call__(self) -> float:
-        self.now += self.pause
-        self.pause *= 1.4
-        return self.now
-
-
 def judge_firing(name: str, firing: Firing, folder: Path) -> RuleReport:
     """Evaluates the rule on its run; writes report and plot into the folder."""
     write_run(folder / "run", firing.steps, firing.modes)
@@ -166,7 +154,9 @@ def judge_firing(name: str, firing: Firing, folder: Path) -> RuleReport:
         others = [create_trial(str(folder / "other"), name="my-finished-job")]
     rule = find_built_in_rule(name)(create_trial(str(folder / "run")), others, **firing.parameters)
     if isinstance(rule, StalledTrainingRule):
-        rule.begin(Minutes())
+        # A clock that the steps of a stalled training pass on: 20 s a step, and then more and more.
+        times = accumulate(14.0 * 1.4**number for number in count())
+        rule.begin(lambda: next(times))
     report = RuleReport(name, name, "made-up", firing.parameters, rule)
     report.write(evaluate(rule, report=report), folder)
     return report

@@ -11,7 +11,6 @@ import sys
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
 
@@ -145,19 +144,14 @@ def status(state_dir: Path | None, *, as_json: bool) -> None:
         _print_status(emulator, jobs)
 
 
-def _ask_health(record: RunningEmulator) -> dict[str, Any]:
-    from http.client import HTTPConnection, HTTPException
+def _ask_health(record: RunningEmulator) -> Any:
+    import urllib3
 
-    address = urlsplit(record.endpoint_url)
-    connection = HTTPConnection(str(address.hostname), address.port, timeout=10)
     try:
-        connection.request("GET", "/_emulator/health")
-        health: dict[str, Any] = json.loads(connection.getresponse().read())
-    except (OSError, HTTPException, ValueError) as error:
+        address = f"{record.endpoint_url}/_emulator/health"
+        return json.loads(urllib3.PoolManager().request("GET", address, timeout=10, retries=False).data)
+    except (urllib3.exceptions.HTTPError, ValueError) as error:
         fail(f"The emulator at {record.endpoint_url} (process {record.pid}) does not answer: {error}")
-    finally:
-        connection.close()
-    return health
 
 
 def _print_status(emulator: dict[str, Any], jobs: list[dict[str, Any]]) -> None:

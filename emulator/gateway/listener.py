@@ -89,14 +89,10 @@ class Listener:
 
 
 def _bind(address: str, port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((address, port))
         # From here on a client's connection waits for its answer instead of being refused.
-        listening.listen(_BACKLOG)
+        return socket.create_server((address, port), backlog=_BACKLOG)
     except OSError as error:
-        listening.close()
         if error.errno == errno.EADDRINUSE:
             text = f"Port {port} of {address} is taken: stop what listens there, or give another port with --port."
         elif error.errno == errno.EACCES:
@@ -104,4 +100,3 @@ def _bind(address: str, port: int) -> socket.socket:
         else:
             text = f"Nothing can listen on port {port} of {address}: {error.strerror}."
         raise StartupError(text) from error
-    return listening

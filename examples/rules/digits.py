@@ -1,19 +1,20 @@
-"""What the trainings of this folder share: scikit-learn's handwritten digits, a switch `--cured`, and a plain loop."""
+"""What the PyTorch trainings of this folder share: `table.py`'s digits and switch, and a plain loop."""
 
 from __future__ import annotations
 
-import argparse
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
+import table
 import torch
+from table import is_cured
 from torch import nn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+__all__ = ["Digits", "is_cured", "load_digits", "train"]
 
 
 @dataclass
@@ -29,16 +30,9 @@ class Digits:
 def load_digits() -> Digits:
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    data = np.load(Path(os.environ["SM_CHANNEL_TRAINING"]) / "digits.npz")
-    images, labels = torch.from_numpy(data["images"]), torch.from_numpy(data["labels"])
+    images, labels = map(torch.from_numpy, table.load_digits())
     count = len(images) // 5
     return Digits(images[count:], labels[count:], images[:count], labels[:count])
-
-
-def is_cured() -> bool:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--cured", choices=["true", "false"], default="false", help="train without the mistake")
-    return bool(parser.parse_args().cured == "true")
 
 
 def train(

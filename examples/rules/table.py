@@ -1,4 +1,4 @@
-"""What the XGBoost trainings of this folder share: scikit-learn's handwritten digits, and the switch `--cured`."""
+"""What the trainings of this folder share: scikit-learn's handwritten digits, and the switch `--cured`."""
 
 from __future__ import annotations
 
