@@ -94,7 +94,7 @@ def processed(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactor
     return {each["kind"]: each for each in map(json.loads, lines)}
 
 
-KINDS = ("Processor", "ScriptProcessor")
+KINDS = ("Processor", "ScriptProcessor", "FrameworkProcessor")
 
 
 @pytest.mark.parametrize("kind", KINDS)

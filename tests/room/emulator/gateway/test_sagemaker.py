@@ -105,6 +105,7 @@ def test_search_finds_training_jobs_here_and_experiments_in_moto(gateway: Gatewa
     assert (answer["NextToken"], answer["TotalHits"]) == ("more", {"Value": 7, "Relation": "EqualTo"})
     sagemaker.create_experiment(ExperimentName="searched")
     (found,) = sagemaker.search(Resource="Experiment")["Results"]
+    sagemaker.delete_experiment(ExperimentName="searched")
     assert found["Experiment"]["ExperimentName"] == "searched"
     hint = {"PropertyNameQuery": {"PropertyNameHint": "HyperParameters"}}
     names = sagemaker.get_search_suggestions(Resource="TrainingJob", SuggestionQuery=hint)["PropertyNameSuggestions"]
