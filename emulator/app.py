@@ -53,13 +53,14 @@ class Emulator:
 
             # The emulator's pages answer; requests for the rooms below wait.
             from emulator.api.application import build_pages
+            from emulator.api.spot import build_spot_pages
             from emulator.gateway.gateway import Gateway, Rooms
             from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 
             own_hosts = set(LOOPBACK_HOSTS)
-            rooms = self._rooms = Rooms(
-                own_hosts, build_pages(self.describe), has_sagemaker_operation, settings.moto_api
-            )
+            pages = build_pages(self.describe)
+            pages.register_blueprint(build_spot_pages(self.interrupt))
+            rooms = self._rooms = Rooms(own_hosts, pages, has_sagemaker_operation, settings.moto_api)
             gateway = Gateway(rooms)
             closers.callback(_stop_listening, rooms, listeners)
             listeners[0].serve(gateway)
@@ -128,7 +129,7 @@ class Emulator:
             from emulator.moto_services.logs import LogGroups
             from emulator.moto_services.s3 import ObjectStore
 
-            jobs = Jobs(
+            jobs = self._jobs = Jobs(
                 store,
                 runtime,
                 publisher,
@@ -151,6 +152,11 @@ class Emulator:
     def close(self) -> None:
         """Stop every job, wait for its end, and give everything back. No container is left."""
         self._closers.close()
+
+    def interrupt(self, region: str | None, name: str, capacity_seconds: float) -> None:
+        """See ``Jobs.interrupt_training_job``; waits until the jobs of the last run are taken up."""
+        self._rooms.sagemaker.result()
+        self._jobs.interrupt_training_job(region or self.settings.region, name, capacity_seconds)
 
     def describe(self) -> dict[str, Any]:
         """Say how the emulator is doing, as ``GET /_emulator/health`` answers it."""

@@ -7,6 +7,7 @@ import click
 from emulator.cli.engine import engine
 from emulator.cli.events import events
 from emulator.cli.images import images
+from emulator.cli.interrupt import interrupt
 from emulator.cli.other_programs import demo, env, rules, run
 from emulator.cli.service import start, status, stop
 from emulator.cli.stop_handler import stop_handler
@@ -26,5 +27,5 @@ def main() -> None:
     """  # noqa: D301 - click wants the character itself
 
 
-for command in (demo, start, env, run, stop, status, events, rules, stop_handler, images, engine):
+for command in (demo, start, env, run, stop, status, events, interrupt, rules, stop_handler, images, engine):
     main.add_command(command)

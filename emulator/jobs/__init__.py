@@ -181,6 +181,29 @@ class Jobs:
                 run.ask_stop(self._settings.stop_grace_seconds)
         return job
 
+    def interrupt_training_job(self, region: str, name: str, capacity_seconds: float) -> None:
+        """Take the Spot instances from a job that runs; it begins again, with its checkpoints, on others.
+
+        Args:
+            region: of the job.
+            name: the job's.
+            capacity_seconds: how long there are no others.
+
+        Raises:
+            ValidationException: unknown, not on Spot instances, or not running.
+        """
+        job = self.get_training_job(region, name)
+        if not job.request.get("EnableManagedSpotTraining"):
+            raise ValidationException(f"The training job {name} has no Spot instances: set EnableManagedSpotTraining.")
+        with self._threads.lock:
+            run = self._threads.find(job.arn)
+            has_instances = job.secondary_status in ("Starting", "Downloading", "Training")
+            if not has_instances or not isinstance(run, TrainingRun):
+                raise ValidationException(
+                    f"The training job {name} is in status {job.secondary_status}: it has no instances to be taken."
+                )
+            run.interrupt(capacity_seconds)
+
     def update_training_job(self, region: str, name: str, changes: Mapping[str, Mapping[str, Any]]) -> TrainingJob:
         """Change members of the request of a job that has not ended, as Describe shows them.
 

@@ -54,7 +54,7 @@ def describe_training_job(job: TrainingJob, evaluations: Sequence[RuleEvaluation
     if job.training_end_ms is not None:
         description["TrainingEndTime"] = to_seconds(job.training_end_ms)
         description["TrainingTimeInSeconds"] = job.training_seconds
-        description["BillableTimeInSeconds"] = job.training_seconds
+        description["BillableTimeInSeconds"] = job.billable_seconds
     if job.final_metrics:
         description["FinalMetricDataList"] = [
             {"MetricName": metric.name, "Value": metric.value, "Timestamp": to_seconds(metric.timestamp_ms)}

@@ -7,7 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 TrainingJobStatus = Literal["InProgress", "Completed", "Failed", "Stopping", "Stopped"]
 SecondaryStatus = Literal[
@@ -20,23 +20,29 @@ SecondaryStatus = Literal[
     "Failed",
     "Stopped",
     "MaxRuntimeExceeded",
+    "MaxWaitTimeExceeded",
+    "Interrupted",
+    "Restarting",
 ]
-StopCause = Literal["StopTrainingJob", "MaxRuntimeExceeded"]
+StopCause = Literal["StopTrainingJob", "MaxRuntimeExceeded", "MaxWaitTimeExceeded"]
 
 ENDED_STATUSES: frozenset[str] = frozenset({"Completed", "Failed", "Stopped"})
 
 # From each secondary status, the ones it may become. The first entry is a job that is not stored yet.
 TRANSITIONS: Mapping[str | None, frozenset[str]] = {
     None: frozenset({"Starting"}),
-    "Starting": frozenset({"Downloading", "Stopping", "Failed"}),
-    "Downloading": frozenset({"Training", "Stopping", "Failed"}),
-    "Training": frozenset({"Uploading", "Stopping", "Failed"}),
-    "Uploading": frozenset({"Completed", "Stopping", "Failed"}),
-    "Stopping": frozenset({"Stopped", "MaxRuntimeExceeded", "Failed"}),
+    "Starting": frozenset({"Downloading", "Stopping", "Failed", "Restarting"}),
+    "Downloading": frozenset({"Training", "Stopping", "Failed", "Restarting"}),
+    "Training": frozenset({"Uploading", "Stopping", "Failed", "Restarting", "Interrupted"}),
+    "Uploading": frozenset({"Completed", "Stopping", "Failed", "Restarting"}),
+    "Interrupted": frozenset({"Starting", "Stopping", "Failed"}),
+    "Restarting": frozenset({"Starting", "Stopping", "Failed"}),
+    "Stopping": frozenset({"Stopped", "MaxRuntimeExceeded", "MaxWaitTimeExceeded", "Failed"}),
     "Completed": frozenset(),
     "Failed": frozenset(),
     "Stopped": frozenset(),
     "MaxRuntimeExceeded": frozenset(),
+    "MaxWaitTimeExceeded": frozenset(),
 }
 
 # The primary status that goes with each secondary one.
@@ -50,6 +56,9 @@ STATUS_OF_SECONDARY: Mapping[SecondaryStatus, TrainingJobStatus] = {
     "Failed": "Failed",
     "Stopped": "Stopped",
     "MaxRuntimeExceeded": "Stopped",
+    "MaxWaitTimeExceeded": "Stopped",
+    "Interrupted": "InProgress",
+    "Restarting": "InProgress",
 }
 
 STATUS_MESSAGES: Mapping[SecondaryStatus, str] = {
@@ -62,7 +71,12 @@ STATUS_MESSAGES: Mapping[SecondaryStatus, str] = {
     "Failed": "Training job failed",
     "Stopped": "Training job stopped",
     "MaxRuntimeExceeded": "Training job runtime exceeded MaxRuntimeInSeconds provided",
+    "MaxWaitTimeExceeded": "Training job wait time exceeded MaxWaitTimeInSeconds provided",
+    "Interrupted": "Training job interrupted: the managed Spot instances were taken back",
+    "Restarting": "Restarting the training job after an internal error",
 }
+# The stages in which the job has instances.
+_BILLED: frozenset[SecondaryStatus] = frozenset({"Downloading", "Training", "Uploading", "Stopping"})
 DOWNLOADING_INPUT_DATA = "Downloading input data"
 
 MAX_FAILURE_REASON = 1024
@@ -159,6 +173,30 @@ class TrainingJob:
         return None if start is None or end is None else max(1, ceil((end - start) / 1000))
 
     @property
+    def billable_seconds(self) -> int | None:
+        """As ``training_seconds``, without the time in which an interrupted or restarted job had no instance."""
+        if self.training_seconds is None:
+            return None
+        first = next(number for number, entry in enumerate(self.transitions) if entry.status == "Downloading")
+        return max(1, ceil(self.count_ms(_BILLED, self.last_modified_ms, first) / 1000))
+
+    def count_ms(self, stages: Collection[SecondaryStatus], now_ms: int, first: int = 0) -> int:
+        """Milliseconds that the job has spent in ``stages``, from its transition number ``first`` on."""
+        passed = (each for each in self.transitions[first:] if each.status in stages)
+        return sum((now_ms if each.end_ms is None else each.end_ms) - each.start_ms for each in passed)
+
+    @property
+    def max_wait_seconds(self) -> int | None:
+        """StoppingCondition.MaxWaitTimeInSeconds of a job on Spot instances, None of any other."""
+        return (self.request.get("StoppingCondition") or {}).get("MaxWaitTimeInSeconds")
+
+    @property
+    def retries_left(self) -> int:
+        """How often an internal error may still restart it: RetryStrategy."""
+        asked = (self.request.get("RetryStrategy") or {}).get("MaximumRetryAttempts", 0)
+        return int(asked) - sum(entry.status == "Restarting" for entry in self.transitions)
+
+    @property
     def max_runtime_seconds(self) -> int:
         """StoppingCondition.MaxRuntimeInSeconds; AWS's default is a day."""
         return int((self.request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds") or DEFAULT_RUNTIME_SECONDS)
@@ -183,7 +221,7 @@ class TrainingJob:
         message = STATUS_MESSAGES[secondary]
         if secondary == "Downloading" and self.request.get("InputDataConfig"):
             message = DOWNLOADING_INPUT_DATA
-        ended = secondary in ENDED_STATUSES or secondary == "MaxRuntimeExceeded"
+        ended = STATUS_OF_SECONDARY[secondary] in ENDED_STATUSES
         entry = SecondaryStatusTransition(secondary, now_ms, now_ms if ended else None, message)
         return replace(
             self,
@@ -201,7 +239,8 @@ class TrainingJob:
 
     def end_stop(self, now_ms: int) -> TrainingJob:
         """Return the job that was Stopping at its end, which is named after what stopped it."""
-        return self.transition("Stopped" if self.stop_cause != "MaxRuntimeExceeded" else self.stop_cause, now_ms)
+        cause = self.stop_cause
+        return self.transition("Stopped" if cause is None or cause == "StopTrainingJob" else cause, now_ms)
 
     def fail(self, now_ms: int, failure_reason: str) -> TrainingJob:
         """Return the job as Failed, or as it is when it has ended."""

@@ -6,7 +6,8 @@ import logging
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from threading import Lock
+from math import inf
+from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from container_runtime.runtime import (
@@ -50,7 +51,7 @@ from emulator.moto_services.cloudwatch import Datum
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from emulator.jobs.records.training_job import FinalMetric, SecondaryStatus
+    from emulator.jobs.records.training_job import FinalMetric, SecondaryStatus, StopCause
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.host_containers import HostExit
     from emulator.jobs.staging.hosts import Host
@@ -91,6 +92,9 @@ class TrainingRun:
         self._taken_up = container_ids is not None
         self._containers = HostContainers(collaborators.runtime, job.name, container_ids or {})
         self._following = False
+        # Seconds for which there is no instance, once those that it has are taken from it.
+        self._interruption: float | None = None
+        self._stop_asked = Event()
         self._lock = Lock()
         # Taken up again on its way out, a job is stopped again.
         self._stop_grace = collaborators.settings.stop_grace_seconds if job.status == "Stopping" else None
@@ -104,20 +108,79 @@ class TrainingRun:
         """Drive the job from where it is to its end: the stages of AWS's table in their order, then its rules' end."""
         try:
             with self._failing_alone():
-                if not self._taken_up:
-                    self._prepare()
-                    self._enter("Downloading")
-                    self._download()
-                    self._start_containers()
-                self._enter("Training")
-                self._follow_containers()
-                self._start_rules()
-                exits = self._wait_for_exits()
-                self._enter("Uploading")
-                self._upload_results(exits)
-                self._end(exits)
+                while not self._try():
+                    self._begin_again()
         finally:
             self._end_rules()
+
+    def _try(self) -> bool:
+        """Run the job once, from where it is; False where it has to begin again."""
+        try:
+            if not self._taken_up:
+                self._prepare()
+                self._enter("Downloading")
+                self._download()
+                self._start_containers()
+            self._enter("Training")
+            self._follow_containers()
+            self._start_rules()
+            exits = self._wait_for_exits()
+            if self._was_interrupted():
+                return False
+            self._enter("Uploading")
+            self._upload_results(exits)
+            self._end(exits)
+        except (ImageNotFoundError, ContainerStartError, NetworkExhaustedError):
+            raise
+        except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
+            return not self._may_restart(error)
+        return True
+
+    def _was_interrupted(self) -> bool:
+        """Store that the job's Spot instances were taken from it; not where it is to stop anyway."""
+        if self._interruption is None:
+            return False
+        assert self._uploads is not None
+        for host in self._hosts:
+            note = "smdebug-emulator: The Spot instances were taken from the job. It begins again on others."
+            self._write_line(host, LogLine(self._with.ledger.now_ms(), note))
+        self._with.log_writer.flush()
+        self._uploads.finish_attempt()
+
+        def interrupt(job: TrainingJob, now_ms: int) -> TrainingJob:
+            return job if job.status == "Stopping" else job.transition("Interrupted", now_ms)
+
+        self._change(interrupt)
+        return self._job.status != "Stopping"
+
+    def _may_restart(self, error: Exception) -> bool:
+        """Store that an internal error restarts the job; where RetryStrategy does not have it, raise the error."""
+        if self._job.retries_left <= 0 or self._job.ended:
+            raise error
+        logger.warning("Training job %s is restarted: %s", self.name, error)
+        if self._following and self._uploads is not None:
+            with suppress(UploadError, ContainerRuntimeError, OSError):
+                self._containers.ask_stop(0.0)
+                self._containers.wait(_KILL_SECONDS)
+                self._uploads.finish_attempt()
+        self._change(lambda job, now_ms: job if job.status == "Stopping" else job.transition("Restarting", now_ms))
+        return True
+
+    def _begin_again(self) -> None:
+        """Leave nothing of the containers that were, and wait for instances."""
+        self._clean_up()
+        with self._lock:
+            capacity_seconds, self._interruption = self._interruption or 0.0, None
+            self._containers = HostContainers(self._with.runtime, self.name, {})
+            self._following = self._taken_up = False
+            self._uploads = None
+        left = self._remaining_wait_seconds()
+        self._stop_asked.wait(min(capacity_seconds, left))
+        self._check_stop()
+        if capacity_seconds >= left:
+            self._change(partial(TrainingJob.begin_stop, cause="MaxWaitTimeExceeded"))
+            raise StopAsked
+        self._change(lambda job, now_ms: job if job.status == "Stopping" else job.transition("Starting", now_ms))
 
     @contextmanager
     def _failing_alone(self) -> Iterator[None]:
@@ -246,6 +309,8 @@ class TrainingRun:
             self._following = True
             if self._stop_grace is not None:
                 self._containers.ask_stop(self._stop_grace)
+            elif self._interruption is not None:
+                self._containers.ask_stop(self._with.settings.stop_grace_seconds)
         if self._uploads is None:
             self._uploads = self._build_uploads()
         self._uploads.start()
@@ -277,9 +342,11 @@ class TrainingRun:
 
     def _wait_for_exits(self) -> Sequence[HostExit]:
         """Wait until all containers have ended: by themselves, for one of them, by a stop, or when their time is up."""
-        exits = self._containers.wait(self._remaining_seconds())
+        runtime_left, wait_left = self._remaining_seconds(), self._remaining_wait_seconds()
+        exits = self._containers.wait(min(runtime_left, wait_left))
         if exits is None:
-            self._change(partial(TrainingJob.begin_stop, cause="MaxRuntimeExceeded"))
+            cause: StopCause = "MaxRuntimeExceeded" if runtime_left <= wait_left else "MaxWaitTimeExceeded"
+            self._change(partial(TrainingJob.begin_stop, cause=cause))
             self._containers.ask_stop(self._with.settings.stop_grace_seconds)
             exits = self._containers.wait()
         assert exits is not None
@@ -289,9 +356,14 @@ class TrainingRun:
         return exits
 
     def _remaining_seconds(self) -> float:
-        start_ms = self._job.container_start_ms
-        ran = 0.0 if start_ms is None else (self._with.ledger.now_ms() - start_ms) / 1000
+        ran = self._job.count_ms({"Training"}, self._with.ledger.now_ms()) / 1000
         return max(0.0, self._job.max_runtime_seconds - ran)
+
+    def _remaining_wait_seconds(self) -> float:
+        limit = self._job.max_wait_seconds
+        if limit is None:
+            return inf
+        return max(0.0, limit - (self._with.ledger.now_ms() - self._job.creation_ms) / 1000)
 
     def _upload_results(self, exits: Sequence[HostExit]) -> None:
         """Upload the last tensors, then the artifacts: a model only of a training that succeeded or was stopped."""
@@ -376,8 +448,16 @@ class TrainingRun:
         """Stop what runs; returns at once. Any thread may call it, more than once."""
         with self._lock:
             self._stop_grace = grace_seconds
+            self._stop_asked.set()
             if self._following:
                 self._containers.ask_stop(grace_seconds)
+
+    def interrupt(self, capacity_seconds: float) -> None:
+        """Take the job's Spot instances from it, as soon as it has some, and give it others after so many seconds."""
+        with self._lock:
+            self._interruption = capacity_seconds
+            if self._following:
+                self._containers.ask_stop(self._with.settings.stop_grace_seconds)
 
     def shut_down(self, grace_seconds: float) -> None:
         """Store that the job is stopping and ask it to, because the emulator ends."""

@@ -79,14 +79,22 @@ class LiveUploads:
         """
         if self._finished:
             return
+        self.finish_attempt()
+        if self._tensors_destination is not None:
+            announce_end(self._object_store, self._tensors_destination)
+        self._finished = True
+
+    def finish_attempt(self) -> None:
+        """Upload the rest of what these containers saved, which have ended; others will save more.
+
+        Raises:
+            UploadError: something could not be stored.
+        """
         for opt_ml in self._opt_mls:
             # All is looked at once more: what was in the way for a moment only need not be told.
             opt_ml.refused.clear()
         for upload in self._all:
             upload.finish()
-        if self._tensors_destination is not None:
-            announce_end(self._object_store, self._tensors_destination)
-        self._finished = True
 
     def stop(self) -> None:
         """End every thread, and leave what is not uploaded where it is."""

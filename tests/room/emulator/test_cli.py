@@ -90,6 +90,9 @@ def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
     assert deployed.returncode == 0, deployed.stderr
     assert "function:smdebug-stop-training" in deployed.stdout
 
+    interrupted = run("interrupt", "no-such-job", "--state-dir", state)
+    assert (interrupted.returncode, interrupted.stderr) == (1, "Requested resource not found.\n")
+
     stopped = run("stop", "--state-dir", state)
     assert stopped.stdout == f"Stopped the emulator at {endpoint}.\n"
     assert process.wait(60) == 0

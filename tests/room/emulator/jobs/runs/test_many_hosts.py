@@ -250,7 +250,7 @@ def test_second_host_that_does_not_start_takes_the_first_with_it(room: Room, mon
 
 
 def test_lack_of_networks_is_a_capacity_error(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
+    def refuse(*_: Any, **_members: Any) -> None:
         raise NetworkExhaustedError("no address range is left")
 
     monkeypatch.setattr(room.runtime, "create_network", refuse)
