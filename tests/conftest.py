@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from container_runtime.docker.daemon import describe_engine
-from sdk_compat.emulator_process import EmulatorProcess
-from tests.boto3_client import make_client
 from tests.interop.recorded_runs import unpack_recorded_runs
+from tests.running_emulator import BACK_ENDS, RunningEmulator
 
 with suppress(ImportError):
     # It comes with torch's builds for CUDA, and ends the process if it is loaded after TensorFlow.
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-BACK_ENDS = [
-    pytest.param("process", id="process"),
-    pytest.param("docker", id="docker", marks=pytest.mark.docker),
-]
 FOLDERS_WITH_JOBS = ("tests/clients/", "tests/contract/", "tests/end_to_end/", "tests/interop/")
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
@@ -71,13 +66,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def recorded_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the runs that the real smdebug recorded, by their names; to be read only."""
     return unpack_recorded_runs(tmp_path_factory.mktemp("recorded_runs"))
-
-
-class RunningEmulator(EmulatorProcess):
-    """An emulator in a process of its own, as a user runs it."""
-
-    def client(self, service: str, region: str = "us-east-1") -> Any:
-        return make_client(self.endpoint_url, service, region)
 
 
 @pytest.fixture(scope="session")

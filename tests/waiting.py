@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 Found = TypeVar("Found")
+
+ENDED = {"Completed", "Failed", "Stopped"}
+
+
+def has_ended(job: Mapping[str, Any]) -> bool:
+    """Whether a training job, as it is described, has ended, and all its rules with it."""
+    rules = job.get("DebugRuleEvaluationStatuses", [])
+    running = [each for each in rules if each["RuleEvaluationStatus"] in {"InProgress", "Stopping"}]
+    return job["TrainingJobStatus"] in ENDED and not running
 
 
 def wait_until(condition: Callable[[], Found], what: object = "", *, seconds: float = 180) -> Found:

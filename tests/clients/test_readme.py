@@ -16,7 +16,7 @@ from sdk_compat.environment import prepare_environment
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 CHECKOUT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```", (CHECKOUT / "README.md").read_text(), re.MULTILINE | re.DOTALL)

@@ -16,7 +16,7 @@ from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, stage_inputs
 from sdk_compat.environment import prepare_environment
 
 if TYPE_CHECKING:
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 SOURCE = Path(__file__).parents[2] / "sdk_compat" / "demo"
 CLASSES = ("Estimator", "PyTorch")

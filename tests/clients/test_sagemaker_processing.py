@@ -14,7 +14,7 @@ import pytest
 from sdk_compat.environment import prepare_environment
 
 if TYPE_CHECKING:
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.3.0-cpu-py311"
 # What a processor's script finds where SageMaker puts it; a process without /opt/ml finds it in SAGEMAKER_BASE_DIR.

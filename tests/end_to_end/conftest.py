@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
-import tarfile
 import uuid
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sdk_compat.demo.training_job import stage_inputs
-from tests.conftest import BACK_ENDS
-from tests.waiting import wait_until
+from tests.end_to_end.finished_jobs import WaitForJob, wait_until_ended
+from tests.running_emulator import BACK_ENDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
-    from tests.conftest import RunningEmulator
-
-WaitForJob = Callable[..., dict[str, Any]]
-ENDED = {"Completed", "Failed", "Stopped"}
+    from tests.running_emulator import RunningEmulator
 
 
 @pytest.fixture(scope="session")
@@ -43,25 +36,6 @@ def job_name(request: pytest.FixtureRequest) -> str:
     return f"{words}-{uuid.uuid4().hex[:8]}"
 
 
-def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 270) -> dict[str, Any]:
-    """Wait until a job and its rules have ended; return its description."""
-    sagemaker = emulator.client("sagemaker")
-
-    def describe() -> dict[str, Any]:
-        description: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
-        return description
-
-    def find_end() -> dict[str, Any] | None:
-        description = describe()
-        rules = description.get("DebugRuleEvaluationStatuses", [])
-        running = [r for r in rules if r["RuleEvaluationStatus"] in {"InProgress", "Stopping"}]
-        return description if description["TrainingJobStatus"] in ENDED and not running else None
-
-    ended = wait_until(find_end, lambda: f"{name} did not end: {describe()}\n{emulator.log_text()}", seconds=seconds)
-    assert ended is not None
-    return ended
-
-
 @pytest.fixture
 def wait_for_job(emulator: RunningEmulator) -> WaitForJob:
     """Wait until a job and its rules have ended; return its description."""
@@ -74,44 +48,3 @@ def alone(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningE
     emulator = start_emulator(request.param)
     yield emulator
     assert emulator.stop() == 0
-
-
-def read_streams(emulator: RunningEmulator, name: str) -> dict[str, str]:
-    """What each host of a training job has printed, by the host's name."""
-    logs, group = emulator.client("logs"), "/aws/sagemaker/TrainingJobs"
-    try:
-        streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")["logStreams"]
-    except logs.exceptions.ResourceNotFoundException:
-        return {}
-    texts = {}
-    for stream in streams:
-        # A stream at a time: moto's filter_log_events takes no notice of a prefix.
-        events = logs.get_log_events(logGroupName=group, logStreamName=stream["logStreamName"], startFromHead=True)
-        host = stream["logStreamName"].removeprefix(f"{name}/").rsplit("-", 1)[0]
-        texts[host] = "\n".join(event["message"] for event in events["events"])
-    return texts
-
-
-def read_log(emulator: RunningEmulator, name: str) -> str:
-    """What a training job has printed so far."""
-    return "\n".join(read_streams(emulator, name).values())
-
-
-def download_run(emulator: RunningEmulator, bucket: str, name: str, folder: Path) -> Path:
-    """The tensors of a training job, as they are in S3, in a folder on this disk, which is returned."""
-    s3, prefix = emulator.client("s3"), f"tensors/{name}/debug-output/"
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-        for entry in page.get("Contents", ()):
-            path = folder / entry["Key"].removeprefix(prefix)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read())
-    return folder
-
-
-def download_model(emulator: RunningEmulator, description: dict[str, Any]) -> dict[str, bytes]:
-    """The files of a training job's model artifact, by their names in it."""
-    bucket, _, key = description["ModelArtifacts"]["S3ModelArtifacts"].removeprefix("s3://").partition("/")
-    content = emulator.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
-    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-        files = {member.name.removeprefix("./"): tar.extractfile(member) for member in tar if member.isfile()}
-        return {name: file.read() for name, file in files.items() if file}

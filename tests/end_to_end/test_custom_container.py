@@ -16,7 +16,7 @@ from container_runtime.docker.image_build import plan_builds
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.wheelhouse import fetch_wheels
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
-from tests.end_to_end.conftest import read_log, wait_until_ended
+from tests.end_to_end.finished_jobs import read_log, wait_until_ended
 from tests.end_to_end.test_pytorch import Job
 from tests.waiting import wait_until
 from tests.wheel import build_wheel
@@ -24,7 +24,7 @@ from tests.wheel import build_wheel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 CHECKOUT = Path(__file__).parents[2]
 EXAMPLE = CHECKOUT / "examples" / "custom_container"

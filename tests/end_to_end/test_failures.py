@@ -10,10 +10,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, build_request
-from tests.end_to_end.conftest import WaitForJob, read_log
+from tests.end_to_end.finished_jobs import WaitForJob, read_log
 
 if TYPE_CHECKING:
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 
 def build_script_request(emulator: RunningEmulator, name: str, script: str) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sdk_compat.demo.training_job import build_training_job
-from tests.end_to_end.conftest import read_log, wait_until_ended
+from tests.end_to_end.finished_jobs import read_log, wait_until_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 SECRET = "swordfish"
 BUCKET = "links"

@@ -10,11 +10,11 @@ import numpy as np
 
 from sdk_compat.demo.training_job import BUCKET
 from smdebug.trials import create_trial
-from tests.end_to_end.conftest import WaitForJob, download_model, download_run, read_streams
+from tests.end_to_end.finished_jobs import WaitForJob, download_model, download_run, read_streams
 from tests.end_to_end.test_many_workers import build_hosts_request
 
 if TYPE_CHECKING:
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "frameworks" / "tensorflow_distributed" / "train.py"
 

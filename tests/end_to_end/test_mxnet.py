@@ -14,7 +14,7 @@ import pytest
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from smdebug import modes
 from smdebug.trials import create_trial
-from tests.end_to_end.conftest import download_model, download_run, read_log
+from tests.end_to_end.finished_jobs import download_model, download_run, read_log
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smdebug.trials import Trial
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 NETWORK = {f"dense{layer}_{kind}" for layer in range(3) for kind in ("weight", "bias")}
 

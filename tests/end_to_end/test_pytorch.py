@@ -15,7 +15,7 @@ import torch
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from smdebug.pytorch import modes
 from smdebug.trials import create_trial
-from tests.end_to_end.conftest import download_model, download_run, read_log
+from tests.end_to_end.finished_jobs import download_model, download_run, read_log
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smdebug.trials import Trial
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 SCRIPTS = {"untouched": "train.py", "hook": "train_with_hook.py"}
 STEPS_OF_AN_EPOCH = 15

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from examples.rules.job import Example
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
     Runs = dict[str, Future[dict[str, Any]]]
 

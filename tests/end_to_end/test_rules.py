@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sdk_compat.environment import prepare_environment
-from tests.end_to_end.conftest import ENDED
-from tests.waiting import wait_until
+from tests.waiting import ENDED, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 BUCKET = "rules-end-to-end"
 IMAGE = "pytorch-training:2.13.0-cpu-py311"

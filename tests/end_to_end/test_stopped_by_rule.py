@@ -14,8 +14,8 @@ from sdk_compat.environment import prepare_environment
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.conftest import RunningEmulator
-    from tests.end_to_end.conftest import WaitForJob
+    from tests.end_to_end.finished_jobs import WaitForJob
+    from tests.running_emulator import RunningEmulator
 
 
 def check_stopped_by_handler(emulator: RunningEmulator, description: dict[str, Any]) -> None:

@@ -13,12 +13,12 @@ import pytest
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from smdebug import modes
 from smdebug.trials import create_trial
-from tests.end_to_end.conftest import download_model, download_run
+from tests.end_to_end.finished_jobs import download_model, download_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 SCRIPTS = {"untouched": "train.py", "hook": "train_with_hook.py"}
 EPOCHS = 6

@@ -20,13 +20,13 @@ from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
 from sdk_compat.environment import prepare_environment
 from smdebug.trials import create_trial
-from tests.end_to_end.conftest import WaitForJob, download_model, download_run, wait_until_ended
+from tests.end_to_end.finished_jobs import WaitForJob, download_model, download_run, wait_until_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from smdebug.trials import Trial
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks" / "xgboost"
 

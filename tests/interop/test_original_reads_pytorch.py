@@ -15,7 +15,7 @@ from tests.interop.test_original_reads_ours import read_ours, read_with_original
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 
 @pytest.mark.parametrize("kind", SCRIPTS)

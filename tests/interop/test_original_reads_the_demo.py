@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from smdebug.trials import create_trial
-from tests.conftest import BACK_ENDS
 from tests.interop.test_original_reads_ours import read_ours, read_with_original
+from tests.running_emulator import BACK_ENDS
 
 CHECKOUT = Path(__file__).parents[2]
 

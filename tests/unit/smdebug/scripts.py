@@ -24,16 +24,15 @@ ROOT = Path(__file__).parents[3]
 START = f"exec({Path(smdebug.__file__).with_name('autoload.pth').read_text()!r})\n"
 
 
-@pytest.fixture
-def run_script(tmp_path: Path) -> RunScript:
-    """Runs text as a script of its own process, smdebug importable."""
+def build_script_runner(python: str, folder: Path, **always: str) -> RunScript:
+    """A function that runs text as a script of an interpreter, smdebug importable."""
 
     def start(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        script = tmp_path / "script.py"
+        script = folder / "script.py"
         script.write_text(text)
         return subprocess.run(
-            [sys.executable, str(script), *arguments],
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **environment},
+            [python, str(script), *arguments],
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **always, **environment},
             capture_output=True,
             text=True,
             timeout=120,
@@ -41,6 +40,11 @@ def run_script(tmp_path: Path) -> RunScript:
         )
 
     return start
+
+
+@pytest.fixture
+def run_script(tmp_path: Path) -> RunScript:
+    return build_script_runner(sys.executable, tmp_path)
 
 
 @pytest.fixture

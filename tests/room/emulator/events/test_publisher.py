@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.room.emulator.conftest import ACCOUNT, REGION, Emulator
+from tests.room.emulator.small_emulator import ACCOUNT, REGION, Emulator
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

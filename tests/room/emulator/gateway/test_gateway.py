@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-    from tests.room.emulator.gateway.conftest import Gateway
+    from tests.room.emulator.gateway.listening_gateway import Gateway
 
 MIB = 1024 * 1024
 

@@ -15,7 +15,7 @@ from emulator.moto_services.wsgi import has_sagemaker_resource
 from tests.unit.emulator.gateway.test_protocol import REQUEST
 
 if TYPE_CHECKING:
-    from tests.room.emulator.gateway.conftest import Gateway
+    from tests.room.emulator.gateway.listening_gateway import Gateway
 
 
 @pytest.fixture

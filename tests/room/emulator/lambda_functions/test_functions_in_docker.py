@@ -11,7 +11,7 @@ import pytest
 from emulator.gateway.listener import Listener
 from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.functions import get_function
-from tests.room.emulator.conftest import ACCOUNT, CREDENTIALS, REGION, Emulator
+from tests.room.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

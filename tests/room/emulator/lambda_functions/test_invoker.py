@@ -17,7 +17,7 @@ from container_runtime.process.local_processes import LocalProcesses
 from emulator.lambda_functions import worker_log
 from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.functions import get_function
-from tests.room.emulator.conftest import ACCOUNT, CREDENTIALS, REGION, Emulator, build_zip
+from tests.room.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator, build_zip
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

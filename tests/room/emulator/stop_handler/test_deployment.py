@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from emulator.stop_handler.deployment import build_code_zip, deploy_stop_handler
-from tests.room.emulator.conftest import REGION, Emulator
 from tests.room.emulator.events.test_publisher import Deliveries, build_event, put_rule
+from tests.room.emulator.small_emulator import REGION, Emulator
 from tests.waiting import wait_until
 
 # In the manner of the handler in AWS's guide: it looks at every status of the event and stops the job by name.

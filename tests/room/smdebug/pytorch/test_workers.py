@@ -19,7 +19,7 @@ from smdebug.writing.run_writer import Worker
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
     from tests.unit.smdebug.scripts import RunScript
     from tests.unit.smdebug.written_run import WrittenRun
 

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from smdebug import ReductionConfig, SaveConfig, modes
-from smdebug.capture import singleton
 from smdebug.capture.hook import BaseHook
 from smdebug.exceptions import SMDebugError, SMDebugRuntimeError, SMDebugTypeError
 from smdebug.reading.reader import FileReader
 from smdebug.trials import create_trial
 from smdebug.writing.run_writer import Worker
+from tests.unit.smdebug.hooks import closing_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,17 +40,12 @@ MakeHook = Callable[..., PlainHook]
 
 @pytest.fixture
 def make_hook(tmp_path: Path) -> Iterator[MakeHook]:
-    hooks: list[PlainHook] = []
-
-    def make(name: str = "run", **more: Any) -> PlainHook:
+    def build(name: str = "run", **more: Any) -> PlainHook:
         config = SaveConfig(save_interval=1)
-        hooks.append(PlainHook(out_dir=str(tmp_path / name), save_config=config, include_regex=".*", **more))
-        return hooks[-1]
+        return PlainHook(out_dir=str(tmp_path / name), save_config=config, include_regex=".*", **more)
 
-    yield make
-    for hook in hooks:
-        hook.close()
-    singleton.del_hook()
+    with closing_hooks(build) as make:
+        yield make
 
 
 @pytest.fixture

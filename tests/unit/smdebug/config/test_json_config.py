@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from smdebug.capture import singleton
 from smdebug.capture.hook import BaseHook
 from smdebug.config.json_config import create_hook_from_json_config, parse_bool
 from smdebug.environment import is_switched_on, parse_switch
 from smdebug.writing.run_writer import Worker
+from tests.unit.smdebug.hooks import closing_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,20 +41,14 @@ class PlainHook(BaseHook):
 
 @pytest.fixture
 def make_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.delenv("TRAINING_JOB_NAME", raising=False)
-    hooks = []
 
-    def make(config: dict[str, Any]) -> Any:
+    def build(config: dict[str, Any]) -> Any:
         path = tmp_path / "config.json"
         path.write_text(json.dumps(config).replace("<TMP>", str(tmp_path)))
-        hook = create_hook_from_json_config(PlainHook, str(path))
-        hooks.append(hook)
-        return hook
+        return create_hook_from_json_config(PlainHook, str(path))
 
-    yield make
-    for hook in hooks:
-        hook.close()
-    singleton.del_hook()
+    with closing_hooks(build) as make:
+        yield make
 
 
 def describe_collection(collection: Collection) -> dict[str, Any]:

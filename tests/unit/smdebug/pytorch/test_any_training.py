@@ -27,7 +27,7 @@ import smdebug.pytorch as smd
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.unit.smdebug.pytorch.conftest import MakeHook
+    from tests.unit.smdebug.pytorch.small_training import MakeHook
 
 STEPS = 4
 BATCH, FEATURES, CLASSES = 4, 6, 3

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
     from tests.unit.smdebug.scripts import RunScript
     from tests.unit.smdebug.written_run import WrittenRun
 

@@ -11,7 +11,7 @@ from torch import nn
 from torch._dynamo.utils import counters
 
 import smdebug.pytorch as smd
-from tests.unit.smdebug.pytorch.conftest import MakeHook, Net, Training
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Net, Training
 
 from .test_model_kinds import check_step, get_gradients, get_parameters
 

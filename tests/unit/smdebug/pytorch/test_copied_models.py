@@ -12,7 +12,7 @@ import pytest
 import torch
 
 if TYPE_CHECKING:
-    from tests.unit.smdebug.pytorch.conftest import MakeHook
+    from tests.unit.smdebug.pytorch.small_training import MakeHook
     from tests.unit.smdebug.written_run import WrittenRun
 
 X = torch.ones(1, 4)

@@ -17,7 +17,7 @@ from smdebug.writing import step_writer
 if TYPE_CHECKING:
     import pytest
 
-    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
     from tests.unit.smdebug.scripts import RunScript
     from tests.unit.smdebug.written_run import WrittenRun
 

@@ -14,7 +14,7 @@ from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugError, SMD
 from smdebug.format.tfevent import read_record
 from smdebug.pytorch import hook as hook_module
 from smdebug.writing.run_writer import Worker
-from tests.unit.smdebug.pytorch.conftest import MakeHook, Net, Training
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Net, Training
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from tests.unit.smdebug.pytorch.conftest import MakeHook, Net
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Net
 
 if TYPE_CHECKING:
     from tests.unit.smdebug.written_run import WrittenRun

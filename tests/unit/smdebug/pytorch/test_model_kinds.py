@@ -14,7 +14,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.checkpoint import checkpoint
 
 import smdebug.pytorch as smd
-from tests.unit.smdebug.pytorch.conftest import MakeHook, Net, Training
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Net, Training
 
 if TYPE_CHECKING:
     from pathlib import Path

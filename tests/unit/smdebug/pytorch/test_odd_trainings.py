@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import smdebug.pytorch as smd
-from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
 from tests.unit.smdebug.scripts import START, RunScript
 
 if TYPE_CHECKING:

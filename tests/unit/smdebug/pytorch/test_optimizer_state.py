@@ -12,7 +12,7 @@ import smdebug.pytorch as smd
 from smdebug.trials import create_trial
 
 if TYPE_CHECKING:
-    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
     from tests.unit.smdebug.written_run import WrittenRun
 
 

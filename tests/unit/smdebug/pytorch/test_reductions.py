@@ -14,7 +14,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.pytorch.tensors.reductions import reduce_tensor
 
 if TYPE_CHECKING:
-    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
     from tests.unit.smdebug.written_run import WrittenRun
 
 OPERATIONS = [*ALLOWED_REDUCTIONS, *ALLOWED_NORMS]

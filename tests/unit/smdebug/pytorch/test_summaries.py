@@ -16,7 +16,7 @@ import smdebug.pytorch as smd
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
     from tests.unit.smdebug.written_run import WrittenRun
 
 # CRC-32C bit by bit, as its definition has it.

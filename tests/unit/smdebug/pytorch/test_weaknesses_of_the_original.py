@@ -21,7 +21,7 @@ from tests.unit.smdebug.object_storage import BUCKET, Storage
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.smdebug.pytorch.conftest import MakeHook, Training
+    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
     from tests.unit.smdebug.scripts import RunScript
     from tests.unit.smdebug.written_run import WrittenRun
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 import smdebug.tensorflow as smd
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugNotImplementedError, SMDebugValueError
 from smdebug.tensorflow.steps import taps
-from tests.unit.smdebug.tensorflow.conftest import MakeHook, Recorder, make_data, make_model
+from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, make_data, make_model
 
 if TYPE_CHECKING:
     from pathlib import Path

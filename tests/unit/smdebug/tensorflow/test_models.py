@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from smdebug.tensorflow.steps.model_names import ModelNames
-from tests.unit.smdebug.tensorflow.conftest import MakeHook, Recorder, Taped, make_data
+from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, Taped, make_data
 
 if TYPE_CHECKING:
     from tests.unit.smdebug.written_run import WrittenRun

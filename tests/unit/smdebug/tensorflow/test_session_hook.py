@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from smdebug.exceptions import SMDebugNotImplementedError
+from tests.unit.smdebug.hooks import closing_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,18 +25,11 @@ Y = 2 * X.sum(axis=1, keepdims=True)
 
 @pytest.fixture
 def make_session_hook(run: WrittenRun) -> Iterator[Callable[..., smd.SessionHook]]:
-    hooks = []
+    def build(**arguments: Any) -> smd.SessionHook:
+        return smd.SessionHook(str(run.path), **{"save_config": smd.SaveConfig(save_interval=1), **arguments})
 
-    def make(**arguments: Any) -> smd.SessionHook:
-        arguments.setdefault("save_config", smd.SaveConfig(save_interval=1))
-        hooks.append(smd.SessionHook(str(run.path), **arguments))
-        return hooks[-1]
-
-    with tf.Graph().as_default():
+    with closing_hooks(build) as make, tf.Graph().as_default():
         yield make
-    for hook in hooks:
-        hook.close()
-    smd.del_hook()
 
 
 class Network:

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import smdebug.tensorflow as smd
-from tests.unit.smdebug.tensorflow.conftest import MakeHook, Taped, make_data, make_model
+from tests.unit.smdebug.tensorflow.small_models import MakeHook, Taped, make_data, make_model
 
 if TYPE_CHECKING:
     from tests.unit.smdebug.written_run import WrittenRun

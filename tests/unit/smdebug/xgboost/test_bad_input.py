@@ -10,7 +10,7 @@ import xgboost
 
 import smdebug.xgboost as smd
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugTypeError, SMDebugValueError
-from tests.unit.smdebug.xgboost.conftest import BINARY, Cancer, MakeHook, train
+from tests.unit.smdebug.xgboost.cancer import BINARY, Cancer, MakeHook, train
 
 if TYPE_CHECKING:
     from pathlib import Path

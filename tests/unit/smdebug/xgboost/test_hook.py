@@ -13,7 +13,7 @@ import xgboost
 import smdebug.xgboost as smd
 from smdebug.trials import create_trial
 from smdebug.xgboost.models import IMPORTANCE_TYPES
-from tests.unit.smdebug.xgboost.conftest import BINARY, Cancer, MakeHook, train
+from tests.unit.smdebug.xgboost.cancer import BINARY, Cancer, MakeHook, train
 
 if TYPE_CHECKING:
     from tests.unit.smdebug.written_run import WrittenRun

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.model_selection import cross_val_score
 
-from tests.unit.smdebug.xgboost.conftest import BINARY, Cancer, MakeHook, train
+from tests.unit.smdebug.xgboost.cancer import BINARY, Cancer, MakeHook, train
 
 if TYPE_CHECKING:
     from tests.unit.smdebug.written_run import WrittenRun

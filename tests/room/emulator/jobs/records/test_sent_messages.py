@@ -16,13 +16,13 @@ from emulator.jobs.records import store as store_module
 from emulator.jobs.records.sent_messages import SNS, format_sent, read_sent, record_message
 from emulator.jobs.records.store import JobStore
 from emulator.moto_services.sns import PublishedMessage, capture_published
-from tests.room.emulator.jobs.conftest import REGION
+from tests.room.emulator.jobs.job_room import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.room.emulator.jobs.conftest import Room
+    from tests.room.emulator.jobs.job_room import Room
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ import pytest
 
 from container_runtime.runtime import NetworkExhaustedError
 from emulator.jobs.runs import host_containers
-from tests.room.emulator.jobs.conftest import ACCOUNT, ENDED, REGION
+from tests.room.emulator.jobs.job_room import ACCOUNT, REGION
 from tests.room.emulator.jobs.runs.test_recovery import WAIT_FOR_GO, let_go, recover, run_and_kill
-from tests.waiting import wait_until
+from tests.waiting import ENDED, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.room.emulator.jobs.conftest import Room
+    from tests.room.emulator.jobs.job_room import Room
 
 TWO = {"ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 2, "VolumeSizeInGB": 1}}
 # Each host knows its rank as an AWS script does.

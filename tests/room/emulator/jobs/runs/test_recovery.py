@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL
-from tests.room.emulator.jobs.conftest import REGION, open_room
+from tests.room.emulator.jobs.job_room import REGION, open_room
 from tests.room.emulator.jobs.runs.test_processing import describe, wait
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.room.emulator.jobs.conftest import Room
+    from tests.room.emulator.jobs.job_room import Room
     from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 
 ROOT = Path(__file__).parents[5]
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[5]
 KILLED = """
 import os, pathlib, signal, sys, json
 sys.path.insert(0, {root!r})
-from tests.room.emulator.jobs.conftest import REGION, open_room
+from tests.room.emulator.jobs.job_room import REGION, open_room
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 from tests.waiting import wait_until
 with open_room(pathlib.Path({tmp!r}), RecordingPublisher(deliver=False)) as room:

@@ -16,13 +16,13 @@ from emulator.jobs.records.store import StoreTransaction
 from emulator.jobs.runs import threads
 from emulator.jobs.runs.rule import describe_exit_without_verdict, parse_verdict
 from emulator.jobs.staging.rule_configuration import is_below, locate_output
-from tests.room.emulator.jobs.conftest import REGION
+from tests.room.emulator.jobs.job_room import REGION
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.room.emulator.jobs.conftest import Room
+    from tests.room.emulator.jobs.job_room import Room
 
 
 def rule_statuses(description: dict[str, Any]) -> dict[str, str]:

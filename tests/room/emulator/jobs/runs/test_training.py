@@ -15,11 +15,11 @@ import pytest
 
 from container_runtime.process.namespace_grant import NamespaceGrant
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
-from tests.room.emulator.jobs.conftest import REGION
+from tests.room.emulator.jobs.job_room import REGION
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.room.emulator.jobs.conftest import Room
+    from tests.room.emulator.jobs.job_room import Room
 
 TRAINING_LOG = "/aws/sagemaker/TrainingJobs"
 

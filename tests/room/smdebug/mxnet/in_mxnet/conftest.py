@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,14 @@ import pytest
 from mxnet import autograd, gluon, nd
 
 import smdebug.mxnet as smd
-from smdebug.logger import DuplicateLogFilter, get_logger
-from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.hooks import closing_hooks, plain_environment, run, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.unit.smdebug.written_run import WrittenRun
+
+__all__ = ["plain_environment", "run", "said"]
 
 MakeHook = Callable[..., smd.Hook]
 EVERY_STEP = smd.SaveConfig(save_interval=1)
@@ -63,37 +65,12 @@ def _first_names() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TRAINING_JOB_NAME", "SMDEBUG_CONFIG_FILE_PATH", "USE_SMDEBUG"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def run(tmp_path: Any) -> WrittenRun:
-    return WrittenRun(tmp_path / "run")
-
-
 @pytest.fixture
 def make_hook(run: WrittenRun) -> Iterator[MakeHook]:
     """Makes the hook of a run, every step saved unless said otherwise; closed when the test ends."""
-    made: list[smd.Hook] = []
 
-    def make(**options: Any) -> smd.Hook:
-        hook = smd.Hook(out_dir=str(run.path), **{"save_config": EVERY_STEP, **options})
-        made.append(hook)
-        return hook
+    def build(**options: Any) -> smd.Hook:
+        return smd.Hook(out_dir=str(run.path), **{"save_config": EVERY_STEP, **options})
 
-    yield make
-    for hook in made:
-        hook.close()
-    smd.del_hook()
-
-
-@pytest.fixture
-def said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
-    logger = get_logger()
-    monkeypatch.setattr(logger, "propagate", True)
-    monkeypatch.setattr(logger, "filters", [DuplicateLogFilter(1000)])
-    caplog.set_level(logging.INFO, logger="smdebug")
-    return caplog
+    with closing_hooks(build) as make:
+        yield make

@@ -1,0 +1,72 @@
+"""Waiting for the end of whole jobs, and what they left: logs, tensors, models."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tests.waiting import has_ended, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.running_emulator import RunningEmulator
+WaitForJob = Callable[..., dict[str, Any]]
+
+
+def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 270) -> dict[str, Any]:
+    """Wait until a job and its rules have ended; return its description."""
+    sagemaker = emulator.client("sagemaker")
+
+    def describe() -> dict[str, Any]:
+        description: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
+        return description
+
+    def describe_too_late() -> str:
+        return f"{name} did not end: {describe()}\n{emulator.log_text()}"
+
+    wait_until(lambda: has_ended(describe()), describe_too_late, seconds=seconds)
+    return describe()
+
+
+def read_streams(emulator: RunningEmulator, name: str) -> dict[str, str]:
+    """What each host of a training job has printed, by the host's name."""
+    logs, group = emulator.client("logs"), "/aws/sagemaker/TrainingJobs"
+    try:
+        streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")["logStreams"]
+    except logs.exceptions.ResourceNotFoundException:
+        return {}
+    texts = {}
+    for stream in streams:
+        # A stream at a time: moto's filter_log_events takes no notice of a prefix.
+        events = logs.get_log_events(logGroupName=group, logStreamName=stream["logStreamName"], startFromHead=True)
+        host = stream["logStreamName"].removeprefix(f"{name}/").rsplit("-", 1)[0]
+        texts[host] = "\n".join(event["message"] for event in events["events"])
+    return texts
+
+
+def read_log(emulator: RunningEmulator, name: str) -> str:
+    """What a training job has printed so far."""
+    return "\n".join(read_streams(emulator, name).values())
+
+
+def download_run(emulator: RunningEmulator, bucket: str, name: str, folder: Path) -> Path:
+    """The tensors of a training job, as they are in S3, in a folder on this disk, which is returned."""
+    s3, prefix = emulator.client("s3"), f"tensors/{name}/debug-output/"
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for entry in page.get("Contents", ()):
+            path = folder / entry["Key"].removeprefix(prefix)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read())
+    return folder
+
+
+def download_model(emulator: RunningEmulator, description: dict[str, Any]) -> dict[str, bytes]:
+    """The files of a training job's model artifact, by their names in it."""
+    bucket, _, key = description["ModelArtifacts"]["S3ModelArtifacts"].removeprefix("s3://").partition("/")
+    content = emulator.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        files = {member.name.removeprefix("./"): tar.extractfile(member) for member in tar if member.isfile()}
+        return {name: file.read() for name, file in files.items() if file}
