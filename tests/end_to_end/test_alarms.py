@@ -12,7 +12,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 HANDLER = """
 import boto3

@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import RunningEmulator
+    from tests.running_emulator import RunningEmulator
 
 RUN = [sys.executable, "-m", "emulator", "run", "--runtime", "process"]
 

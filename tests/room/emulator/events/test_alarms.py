@@ -11,14 +11,14 @@ from botocore.exceptions import ClientError
 
 from emulator.events import alarms as alarms_module
 from emulator.events.alarms import Alarms
-from tests.room.emulator.conftest import ACCOUNT, REGION
 from tests.room.emulator.events.test_publisher import create_queue, put_rule, receive
+from tests.room.emulator.small_emulator import ACCOUNT, REGION
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.room.emulator.conftest import Emulator
+    from tests.room.emulator.small_emulator import Emulator
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 DIMENSIONS = [{"Name": "TrainingJobName", "Value": "job"}]

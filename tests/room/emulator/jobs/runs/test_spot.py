@@ -8,12 +8,12 @@ import pytest
 
 from container_runtime.runtime import ContainerRuntimeError
 from emulator.exceptions import ValidationException
-from tests.room.emulator.jobs.conftest import REGION
+from tests.room.emulator.jobs.job_room import REGION
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from container_runtime.runtime import ResolvedImage
-    from tests.room.emulator.jobs.conftest import Room
+    from tests.room.emulator.jobs.job_room import Room
 
 LOG = "/aws/sagemaker/TrainingJobs"
 # Saves a checkpoint when it is told to end, and goes on from one that it finds.
