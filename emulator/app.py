@@ -65,10 +65,12 @@ class Emulator:
             closers.callback(_stop_listening, rooms, listeners)
             listeners[0].serve(gateway)
 
-            # moto answers, and S3 has the objects of the last run.
+            # moto answers, and has what it had in the last run.
+            from emulator.moto_services.durable import open_moto
             from emulator.moto_services.s3_backend import open_s3
 
             closers.callback(open_s3(settings.state_dir / "s3").close)
+            closers.callback(open_moto(settings.state_dir / "moto").close)
             from emulator.moto_services.metric_filters import count_log_events
             from emulator.moto_services.sagemaker_metrics import count_missing_steps
 

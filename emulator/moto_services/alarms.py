@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from emulator.moto_services.cloudwatch import find_backend
+from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacement import replaced
 
@@ -96,7 +97,7 @@ def list_alarms() -> list[Alarm]:
     """List every metric alarm of every account and region. Composite alarms are only stored."""
     from moto.cloudwatch.models import cloudwatch_backends
 
-    with service_lock("cloudwatch"):
+    with reading(), service_lock("cloudwatch"):
         return [
             _describe(account, region, found)
             for account, regions in list(cloudwatch_backends.items())
@@ -113,7 +114,7 @@ def read_samples(alarm: Alarm, since_ms: int) -> dict[str, list[Sample]]:
     for key, stat in alarm.stats.items():
         wanted.setdefault((stat.namespace, stat.name), []).append(key)
     samples: dict[str, list[Sample]] = {key: [] for key in alarm.stats}
-    with service_lock("cloudwatch"):
+    with reading(), service_lock("cloudwatch"):
         data = list(find_backend(alarm.account, alarm.region).metric_data)
     for datum in data:
         for key in wanted.get((datum.namespace, datum.name), ()):
@@ -129,7 +130,7 @@ def read_samples(alarm: Alarm, since_ms: int) -> dict[str, list[Sample]]:
 
 def set_state(alarm: Alarm, state: str, reason: str, reason_data: str) -> Alarm | None:
     """Change the state, and return the alarm with it; None where the alarm was deleted meanwhile."""
-    with service_lock("cloudwatch"):
+    with keeping(), service_lock("cloudwatch"):
         found = find_backend(alarm.account, alarm.region).alarms.get(alarm.name)
         if found is None:
             return None

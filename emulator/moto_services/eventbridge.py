@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import TargetGoneError
+from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.logs import LogGroups
 from emulator.moto_services.replacement import replaced
@@ -68,14 +69,14 @@ class Target:
 
 def matching_targets(account: str, region: str, bus: str, event: Mapping[str, Any]) -> list[Target]:
     """List the targets of every enabled rule of ``bus`` (a name or an ARN) whose pattern fits the whole ``event``."""
-    with service_lock("events"):
+    with reading(), service_lock("events"):
         rules = _rules(account, region, bus)
         return [target for rule in rules if _matches(rule, event) for target in _targets(rule)]
 
 
 def possible_targets(account: str, region: str, bus: str, event: Mapping[str, Any]) -> list[Target]:
     """List the targets that a later event of this kind may have: what a pattern asks of the detail is left out."""
-    with service_lock("events"):
+    with reading(), service_lock("events"):
         return [
             target
             for rule in _rules(account, region, bus)
@@ -97,12 +98,13 @@ def deliver_to_queue(target: Target, body: str) -> None:
     group_id = target.parameters.get("SqsParameters", {}).get("MessageGroupId")
     # No service lock: a ReceiveMessage that waits would hold it for up to 20 s; moto's queues have a lock of their own.
     try:
-        sqs_backends[account][region].send_message(
-            queue_name=queue,
-            message_body=body,
-            group_id=group_id,
-            deduplication_id=str(uuid.uuid4()) if group_id else None,
-        )
+        with keeping():
+            sqs_backends[account][region].send_message(
+                queue_name=queue,
+                message_body=body,
+                group_id=group_id,
+                deduplication_id=str(uuid.uuid4()) if group_id else None,
+            )
     except QueueDoesNotExist:
         raise TargetGoneError(f"the queue {target.arn} does not exist; create it or remove the target") from None
 
@@ -121,7 +123,7 @@ def deliver_to_archive(target: Target, event: Mapping[str, Any]) -> None:
         TargetGoneError: the archive was deleted.
     """
     name = target.rule_arn.rpartition("/")[2].removeprefix("Events-Archive-")
-    with service_lock("events"):
+    with keeping(), service_lock("events"):
         archive = _backend(target.account, target.region).archives.get(name)
         if archive is None:
             raise TargetGoneError(f"the archive {name} does not exist any more")
@@ -140,7 +142,10 @@ def deliver_to_topic(target: Target, body: str) -> None:
     parts = target.arn.split(":")
     # No service lock: an HTTP subscriber may answer slowly, and a subscribed function calls back.
     try:
-        sns_backends[parts[4]][parts[3]].publish(message=body, arn=target.arn, subject=target.parameters.get("Subject"))
+        with keeping():
+            sns_backends[parts[4]][parts[3]].publish(
+                message=body, arn=target.arn, subject=target.parameters.get("Subject")
+            )
     except SNSNotFoundError:
         raise TargetGoneError(f"the topic {target.arn} does not exist; create it or remove the target") from None
 

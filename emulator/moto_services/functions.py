@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import FunctionCodeError, FunctionNotFoundError
+from emulator.moto_services.durable import reading
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacement import replaced
 
@@ -66,7 +67,7 @@ def get_function(account: str, region: str, name_or_arn: str, qualifier: str | N
         region, account = parts[3], parts[4]
     elif len(parts) >= 3:  # Lambda's partial ARN: <account>:function:<name>
         account, name_or_arn = parts[0], ":".join(parts[2:])
-    with service_lock("awslambda"):
+    with reading(), service_lock("awslambda"):
         backend = _backend(account, region)
         try:
             found = backend.get_function(name_or_arn, qualifier)
@@ -86,7 +87,7 @@ def capture_invocations(invoke: Callable[[Function, bytes], None]) -> Iterator[N
 
     @functools.wraps(LambdaFunction.invoke)
     def invoke_function(found: Any, body: str | bytes, request_headers: Any, response_headers: Any) -> str:  # noqa: ARG001
-        with service_lock("awslambda"):
+        with reading(), service_lock("awslambda"):
             function = _describe(found, _backend(found.account_id, found.region))
         invoke(function, body if isinstance(body, bytes) else (body or "{}").encode())
         return ""

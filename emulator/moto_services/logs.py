@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
 
 if TYPE_CHECKING:
@@ -22,7 +24,11 @@ class LogGroups:
 
     def ensure_stream(self, group: str, stream: str) -> None:
         """Create the group and the stream where they are missing."""
-        with service_lock("logs"):
+        with reading(), service_lock("logs"):
+            found = self._backend().groups.get(group)
+            if found is not None and stream in found.streams:
+                return
+        with keeping(), service_lock("logs"):
             backend = self._backend()
             backend.ensure_log_group(group)
             backend.ensure_log_stream(group, stream)
@@ -36,10 +42,13 @@ class LogGroups:
         events = [{"timestamp": timestamp, "message": _cut(text)} for timestamp, text in lines]
         if not events:
             return
-        with service_lock("logs"):
-            self.ensure_stream(group, stream)
+        self.ensure_stream(group, stream)
+        with reading():
+            found = self._backend().groups[group]
+        # Events are kept as they come, and the metrics of filters soon; what subscribers get has to be kept now.
+        with keeping() if found.subscription_filters else nullcontext(), service_lock("logs"):
             # The group's own method: the backend's refuses unordered batches and drops what is older than 14 days.
-            self._backend().groups[group].put_log_events(stream, events)
+            found.put_log_events(stream, events)
 
     def _backend(self) -> Any:
         from moto.logs.models import logs_backends

@@ -212,6 +212,13 @@ def s3_access() -> Iterator[None]:
                 _active.commit()
 
 
+def commit_touched() -> None:
+    """Write what others than S3's own requests changed in S3, if anything."""
+    if _active is not None and _active.journal.has_touched:
+        with s3_access():
+            pass  # writes it when it ends
+
+
 def stage_content(bucket: str, key: str, data: bytes | Path) -> bytes | StoredContent:
     """Return ``data`` as ``put_object`` takes it. This is the slow part of a put, and needs no lock.
 

@@ -174,6 +174,11 @@ class S3Journal:
         """Let the next ``commit`` write this bucket's present state."""
         self._touched.add((bucket, None))
 
+    @property
+    def has_touched(self) -> bool:
+        """Whether the next ``commit`` has something to write."""
+        return bool(self._touched)
+
     def forget_touched(self) -> None:
         """Drop the notes of what was touched: it is in the index already."""
         self._touched.clear()

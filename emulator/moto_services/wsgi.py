@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import threading
-from contextlib import nullcontext
+import traceback
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any
 from wsgiref.util import setup_testing_defaults
 
+from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
 
 if TYPE_CHECKING:
@@ -14,9 +18,18 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from wsgiref.types import StartResponse, WSGIEnvironment
 
+    from werkzeug.wrappers import Response
+
+logger = logging.getLogger(__name__)
+
 # The services that this process touches beside HTTP. The others stay as concurrent as moto has them: a long poll of
 # SQS must not hold up the next SendMessage.
 _LOCKED_SERVICES = frozenset({"cloudwatch", "logs", "events", "awslambda"})
+_SIGNED_SERVICE = re.compile(r"Credential=[^,\s]+/(?P<service>[\w-]+)/aws4_request")
+# What Python raises where moto takes for granted that a request is well formed.
+_SIGNS_OF_BAD_INPUT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+# The packages of moto's extras that the install leaves out, by the module that is missing, where the names differ.
+_PACKAGES = {"cfnlint": "cfn-lint"}
 
 
 class MotoApplication:
@@ -27,15 +40,14 @@ class MotoApplication:
         self._import = threading.Lock()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Find the service (by signature, target header or path) and let it answer."""
+        """Find the service (by signature, target header or path), let it answer, and keep what it changed.
+
+        What moto refuses by an exception, or by a page for people, becomes an error of the service.
+        """
         # What werkzeug's own server calls RAW_URI: S3 keys with encoded slashes need the path as it was sent.
         environ.setdefault("RAW_URI", environ.get("REQUEST_URI", ""))
         environ.setdefault("moto.preserved_header_names", environ.get("emulator.metadata_names", {}))
-        application = self._load().get_application(environ)
-        service = getattr(application, "service", "")
-        with _access(service):
-            answer: Iterable[bytes] = application(environ, start_response)
-        return answer
+        return self._answer(environ)(environ, start_response)
 
     def preload(self) -> None:
         """Answer one ListBuckets, so that the first client need not wait for what S3 loads."""
@@ -45,13 +57,99 @@ class MotoApplication:
         if hasattr(answer, "close"):
             answer.close()
 
+    def _answer(self, environ: WSGIEnvironment) -> Response:
+        from werkzeug.wrappers import Response
+
+        from emulator.moto_services.service_requests import only_reads, read_operation
+
+        found = _SIGNED_SERVICE.search(environ.get("HTTP_AUTHORIZATION", ""))
+        service, operation = found["service"] if found else "s3", read_operation(environ)
+        try:
+            application = self._load().get_application(environ)
+            service = getattr(application, "service", "")
+            with ExitStack() as around:
+                around.enter_context(reading() if only_reads(environ, operation) else keeping())
+                around.enter_context(_access(service))
+                answer = Response.from_app(application, environ)
+            return _translate_page(service, environ, operation, answer)
+        except Exception as error:  # noqa: BLE001 -- whatever moto raises; logged there
+            return _translate_exception(service, environ, operation, error)
+
     def _load(self) -> Any:
         with self._import:
             if self._dispatcher is None:
                 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-                self._dispatcher = DomainDispatcherApplication(create_backend_app)
+                def create(service: Any) -> Any:
+                    if service == "iam":
+                        from emulator.moto_services import policy_simulation
+
+                        policy_simulation.install()
+                    return create_backend_app(service)
+
+                self._dispatcher = DomainDispatcherApplication(create)
             return self._dispatcher
+
+
+def _translate_page(service: str, environ: WSGIEnvironment, operation: str | None, answer: Response) -> Response:
+    """Return ``answer``, or an error of the service in place of a page that werkzeug made for people."""
+    is_page = answer.status_code >= 400 and answer.mimetype == "text/html" and answer.data.startswith(b"<!doctype")
+    if not is_page:
+        return answer
+    answer.close()
+    if answer.status_code in (404, 405):
+        return _refuse_unknown(service, environ, operation)
+    return _refuse_bad_input(service, environ, operation, f"the request cannot be read ({answer.status})")
+
+
+def _translate_exception(service: str, environ: WSGIEnvironment, operation: str | None, error: Exception) -> Response:
+    from emulator.moto_services.service_requests import encode_error
+
+    name = f"{service} {operation or environ['REQUEST_METHOD'] + ' ' + environ.get('PATH_INFO', '')}"
+    if isinstance(error, ImportError):
+        missing = (error.name or "").partition(".")[0]
+        text = (
+            f"{name} needs the Python package {_PACKAGES.get(missing, missing)}, which is not part of the emulator's "
+            f"install. Run: pip install {_PACKAGES.get(missing, missing)}, and start the emulator again."
+        )
+        return encode_error(service, environ, "ServiceUnavailable", text, 400)
+    if isinstance(error, NotImplementedError):
+        return _refuse_unknown(service, environ, operation)
+    if isinstance(error, _SIGNS_OF_BAD_INPUT) and not _is_ours(error):
+        logger.warning("%s was refused, because moto does not understand it:", name, exc_info=error)
+        return _refuse_bad_input(service, environ, operation, f"{type(error).__name__}: {error}")
+    logger.error("%s failed", name, exc_info=error)
+    text = "We encountered an internal error. The emulator's log has the traceback."
+    code = "InternalError" if service == "s3" else "InternalFailure"
+    return encode_error(service, environ, code, text, 500)
+
+
+def _is_ours(error: Exception) -> bool:
+    """Tell whether an exception was raised by a module of this project and not by moto or below it."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return "/emulator/" in last.filename
+
+
+def _refuse_unknown(service: str, environ: WSGIEnvironment, operation: str | None) -> Response:
+    from emulator.moto_services.service_requests import encode_error, find_model, find_protocol
+
+    protocol = find_protocol(find_model(service), environ)
+    asked = operation or f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO', '')}"
+    text = f"The emulator does not have {asked[:200]} of {service}."
+    if service == "s3":
+        return encode_error(service, environ, "NotImplemented", text, 501)
+    if protocol in ("query", "ec2"):
+        return encode_error(service, environ, "InvalidAction", text, 400)
+    status = 404 if protocol.startswith("rest") else 400
+    return encode_error(service, environ, "UnknownOperationException", text, status)
+
+
+def _refuse_bad_input(service: str, environ: WSGIEnvironment, operation: str | None, reason: str) -> Response:
+    from emulator.moto_services.service_requests import encode_error, find_bad_input_code
+
+    code = find_bad_input_code(service, environ, operation)
+    text = f"The request cannot be understood: {reason[:300]}"
+    return encode_error(service, environ, code, text, 400)
 
 
 def _access(service: str) -> AbstractContextManager[Any]:

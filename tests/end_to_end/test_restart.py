@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,11 @@ def test_killed_emulator_takes_its_jobs_up_again(
         "RuleEvaluatorImage": "sagemaker-debugger-rules",
         "RuleParameters": parameters,
     }
+    queue = first.client("sqs").create_queue(QueueName="ends")["QueueUrl"].rpartition("/")[2]
+    pattern = {"source": ["aws.sagemaker"], "detail": {"TrainingJobStatus": ["Completed"]}}
+    first.client("events").put_rule(Name="ends", EventPattern=json.dumps(pattern))
+    target = {"Id": "queue", "Arn": "arn:aws:sqs:us-east-1:123456789012:ends"}
+    first.client("events").put_targets(Rule="ends", Targets=[target])
     first.client("sagemaker").create_training_job(**request, DebugRuleConfigurations=[rule])
 
     def status(emulator: RunningEmulator) -> dict[str, Any]:
@@ -78,6 +84,11 @@ def test_killed_emulator_takes_its_jobs_up_again(
     second.client("s3").head_object(Bucket=BUCKET, Key=key)
     data = second.client("s3").get_object(Bucket=BUCKET, Key="data/digits.npz")
     assert data["Body"].read() == DIGITS.read_bytes(), "what was in S3 before is still there"
+    message = wait_until(
+        lambda: second.client("sqs").receive_message(QueueUrl=queue).get("Messages"), "the rule made before the kill"
+    )
+    assert json.loads(message[0]["Body"])["detail"]["TrainingJobName"] == "survivor"
+    assert "alive" in read_log(second, "survivor"), "what was logged before the kill is still there"
     assert second.stop() == 0
 
 

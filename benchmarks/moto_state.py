@@ -1,0 +1,89 @@
+"""What keeping moto's state costs at 10,000 resources of one service: a put more, beside moto_server's, and a start.
+
+Each service gets its resources in process, then one request more is sent sixty times over HTTP, to moto alone in
+memory and to moto kept on the disk. "First read" is the first answer that needs the resources, of moto opened anew.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+
+from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.moto_services import durable
+from emulator.moto_services.wsgi import MotoApplication
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RESOURCES, REQUESTS = 10_000, 60
+REGION = "us-east-1"
+PUTS: dict[str, tuple[Callable[[Any, str], Any], Callable[[Any], Any]]] = {
+    "iam": (
+        lambda iam, name: iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}"),
+        lambda iam: iam.get_role(RoleName="r0"),
+    ),
+    "sns": (lambda sns, name: sns.create_topic(Name=name), lambda sns: sns.list_topics()),
+    "logs": (
+        lambda logs, name: logs.create_log_group(logGroupName=name),
+        lambda logs: logs.describe_log_groups(limit=1),
+    ),
+}
+
+
+def main() -> None:
+    listener = Listener(LOOPBACK, 0)
+    listener.serve(MotoApplication())
+    print(f"{'service':<10} {'resources':>9} {'in memory':>12} {'kept':>12} {'first read':>12}")
+    for service in PUTS:
+        make: Any = boto3.client
+        client = make(
+            service,
+            endpoint_url=f"http://127.0.0.1:{listener.port}",
+            region_name=REGION,
+            aws_access_key_id="key",
+            aws_secret_access_key="secret",
+        )
+        for resources in (100, RESOURCES):
+            with tempfile.TemporaryDirectory() as scratch:
+                _print_times(client, service, resources, Path(scratch))
+    listener.close()
+
+
+def _print_times(client: Any, service: str, resources: int, folder: Path) -> None:
+    put, read = PUTS[service]
+    kept = durable.open_moto(folder)
+    durable._active = None  # noqa: SLF001 -- in memory only: as moto_server, and filled in reasonable time
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: put(client, f"r{number}"), range(resources)))
+    in_memory = _measure(lambda number: put(client, f"m{number}"))
+    durable._active = kept  # noqa: SLF001
+    put(client, "warm")
+    durably = _measure(lambda number: put(client, f"k{number}"))
+    kept.close()
+    kept = durable.open_moto(folder)
+    started = time.perf_counter()
+    read(client)
+    first = (time.perf_counter() - started) * 1000
+    kept.close()
+    print(f"{service:<10} {resources:>9} {in_memory:>9.1f} ms {durably:>9.1f} ms {first:>9.1f} ms")
+
+
+def _measure(send: Callable[[int], Any]) -> float:
+    """Return the median time of a request in milliseconds."""
+    times = []
+    for number in range(REQUESTS):
+        started = time.perf_counter()
+        send(number)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times) * 1000
+
+
+if __name__ == "__main__":
+    main()

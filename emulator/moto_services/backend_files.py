@@ -1,0 +1,131 @@
+"""The folder in which backends of moto outlive the process: one file for each service, account and region.
+
+A file is there in whole or not at all, under the region's name and a number. Nothing waits for the disk: what is
+acknowledged survives a kill -9, not the loss of power. One that is damaged is moved aside and said; the others are not
+touched by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from emulator.exceptions import StartupError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+_MAGIC = b"smdebug-emulator backend 1 "
+_PLACE = re.compile(r"[A-Za-z0-9_-]+")
+_SUFFIX = ".state"
+
+
+class Place(NamedTuple):
+    """What one file is of: moto's name of a service, an account, and a region (or partition)."""
+
+    service: str
+    account_id: str
+    region: str
+
+    def __str__(self) -> str:
+        return f"{self.service} of the account {self.account_id} in {self.region}"
+
+
+class DamagedFileError(Exception):
+    """A file is not what was written."""
+
+
+class BackendFiles:
+    """The folder. Thread safe for different places."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make it.
+
+        Raises:
+            StartupError: it cannot be written.
+        """
+        self._folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StartupError(f"{folder} cannot be written ({error.strerror}): move it away.") from error
+
+    def list_places(self) -> Iterator[Place]:
+        """Yield what there is a file of."""
+        for folder in sorted(self._folder.glob("*/*")):
+            for region in sorted({path.name.partition(".")[0] for path in folder.glob(f"*{_SUFFIX}")}):
+                yield Place(folder.parent.name, folder.name, region)
+
+    def read(self, place: Place) -> bytes:
+        """Return what was written.
+
+        Raises:
+            DamagedFileError: something else is there.
+            OSError: it cannot be read.
+        """
+        header, _, content = self._list_files(place)[-1].read_bytes().partition(b"\n")
+        if header != _describe(content):
+            raise DamagedFileError("its checksum is wrong" if header.startswith(_MAGIC) else "it is of another version")
+        return content
+
+    def write(self, place: Place, content: bytes) -> None:
+        """Replace what there is.
+
+        A file that takes another's name is written to the disk at once by ext4, which takes milliseconds. So each gets
+        a number of its own, and the one before it is removed then.
+
+        Raises:
+            OSError: the disk is full, say; what was there still is.
+        """
+        before = self._list_files(place)
+        folder = self._find_folder(place)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial = folder / f"{place.region}.partial"
+        with partial.open("wb") as target:
+            target.write(_describe(content) + b"\n")
+            target.write(content)
+        partial.rename(folder / f"{place.region}.{_read_number(before[-1]) + 1 if before else 1}{_SUFFIX}")
+        for path in before:
+            path.unlink()
+
+    def remove(self, place: Place) -> None:
+        """Forget what there is, if anything."""
+        for path in self._list_files(place):
+            path.unlink()
+
+    def set_aside(self, place: Place, error: Exception) -> None:
+        """Move a damaged file away, so that the next change does not write over it, and say so in one line."""
+        path = self._list_files(place)[-1]
+        aside = path.with_suffix(".damaged")
+        path.replace(aside)
+        logger.error(
+            "What moto kept of %s cannot be read (%s: %s): it begins empty. The file is now %s; put a sound copy of it "
+            "back as %s while the emulator is stopped, or create the resources again and delete it.",
+            place,
+            type(error).__name__,
+            error,
+            aside,
+            path.name,
+        )
+
+    def _list_files(self, place: Place) -> list[Path]:
+        """List the files of ``place``, the latest last; a kill may have left the one before it."""
+        return sorted(self._find_folder(place).glob(f"{place.region}.*{_SUFFIX}"), key=_read_number)
+
+    def _find_folder(self, place: Place) -> Path:
+        # Names of requests never become paths unchecked.
+        assert all(_PLACE.fullmatch(part) for part in place), place
+        return self._folder / place.service / place.account_id
+
+
+def _read_number(path: Path) -> int:
+    return int(path.name.split(".")[1])
+
+
+def _describe(content: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(content).hexdigest().encode()

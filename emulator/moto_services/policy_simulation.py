@@ -1,0 +1,107 @@
+"""IAM's SimulatePrincipalPolicy and SimulateCustomPolicy, which moto does not have.
+
+The policies of a principal are judged as moto's own access control judges them: a Deny wins, then an Allow, and what
+nobody allows is denied. Conditions, boundaries and resource policies are not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_ARN = re.compile(r"arn:[\w-]+:iam::\d{12}:(?P<kind>role|user|group)/(?:.*/)?(?P<name>[^/]+)")
+
+
+def install() -> None:
+    """Let moto's IAM answer both."""
+    from moto.iam import responses
+
+    for answer in (simulate_principal_policy, simulate_custom_policy):
+        setattr(responses.IamResponse, answer.__name__, answer)
+
+
+def simulate_principal_policy(response: Any) -> Any:
+    """Answer SimulatePrincipalPolicy; an error of IAM's where there is no such principal."""
+    from moto.core.responses import ActionResult
+    from moto.iam.exceptions import NotFoundException, ValidationError
+
+    arn = response._get_param("PolicySourceArn") or ""  # noqa: SLF001 -- moto's only reader of it
+    found = _ARN.fullmatch(arn)
+    if found is None:
+        raise ValidationError(f"Invalid Entity Arn: {arn} does not clearly define entity type and name.")
+    owner = _find_principal(response.backend, found["kind"], arn)
+    if owner is None:
+        raise NotFoundException(f"The {found['kind']} with name {found['name']} cannot be found.")
+    documents = list(_list_documents(response.backend, found["kind"], owner))
+    return ActionResult(_simulate(response, [*documents, *_list_given(response)]))
+
+
+def simulate_custom_policy(response: Any) -> Any:
+    """Answer SimulateCustomPolicy."""
+    from moto.core.responses import ActionResult
+
+    return ActionResult(_simulate(response, _list_given(response)))
+
+
+def judge(documents: Iterable[str], action: str, resource: str) -> str:
+    """Judge one action on one resource by policy documents, as IAM names the decisions."""
+    decision = "implicitDeny"
+    for document in documents:
+        statements = json.loads(document).get("Statement", [])
+        for statement in statements if isinstance(statements, list) else [statements]:
+            if _fits(statement, "Action", action, re.IGNORECASE) and _fits(statement, "Resource", resource, 0):
+                if statement.get("Effect") == "Deny":
+                    return "explicitDeny"
+                decision = "allowed"
+    return decision
+
+
+def _fits(statement: dict[str, Any], member: str, name: str, flags: int) -> bool:
+    for key, wanted in ((member, True), (f"Not{member}", False)):
+        if key in statement:
+            patterns = statement[key] if isinstance(statement[key], list) else [statement[key]]
+            return any(_as_expression(pattern, flags).fullmatch(name) for pattern in patterns) is wanted
+    return True  # a trust or key policy names no resource
+
+
+def _as_expression(pattern: str, flags: int) -> re.Pattern[str]:
+    return re.compile("".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in pattern), flags)
+
+
+def _simulate(response: Any, documents: Sequence[str]) -> dict[str, Any]:
+    actions = response._get_param("ActionNames", [])  # noqa: SLF001
+    resources = response._get_param("ResourceArns") or ["*"]  # noqa: SLF001
+    results = [
+        {
+            "EvalActionName": action,
+            "EvalResourceName": resource,
+            "EvalDecision": judge(documents, action, resource),
+            "MatchedStatements": [],
+            "MissingContextValues": [],
+        }
+        for action in actions
+        for resource in resources
+    ]
+    return {"EvaluationResults": results, "IsTruncated": False}
+
+
+def _list_given(response: Any) -> list[str]:
+    given: list[str] = response._get_param("PolicyInputList", [])  # noqa: SLF001
+    return given
+
+
+def _find_principal(backend: Any, kind: str, arn: str) -> Any:
+    owners = {"role": backend.roles, "user": backend.users, "group": backend.groups}[kind]
+    return next((owner for owner in owners.values() if owner.arn == arn), None)
+
+
+def _list_documents(backend: Any, kind: str, owner: Any) -> Iterable[str]:
+    yield from (str(document) for document in owner.policies.values())
+    yield from (policy.document for policy in owner.managed_policies.values())
+    if kind == "user":
+        for group in backend.get_groups_for_user(owner.name):
+            yield from _list_documents(backend, "group", group)

@@ -1,0 +1,132 @@
+"""What a request to a service of moto asks for, and errors in the protocol in which it asked."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import uuid
+from http import HTTPStatus
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import xmltodict
+from moto.core.utils import get_service_model
+from werkzeug.wrappers import Response
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIEnvironment
+
+    from botocore.model import ServiceModel
+
+# botocore's names of services where moto's module or the signature is called otherwise.
+_MODELS = {"awslambda": "lambda", "monitoring": "cloudwatch", "states": "stepfunctions", "email": "ses"}
+_READS = ("Describe", "List", "Get", "Head", "Search", "Lookup", "BatchGet", "Query", "Scan", "Filter", "Simulate")
+# Of these names, and yet they make something, or what they do is kept elsewhere.
+_CHANGES, _KEEPS_NOTHING = frozenset({"GetId", "GetAuthorizationToken"}), frozenset({"PutEvents", "StartQuery"})
+_RPC_PATH = re.compile(r"/service/[^/]+/operation/(?P<operation>\w+)")
+_FORM = "application/x-www-form-urlencoded"
+_SMALL_FORM_BYTES = 2 * 1024**2
+# What services call bad input, the commonest first; each has one of them among the errors of its model.
+_BAD_INPUT = (
+    "ValidationException", "ValidationError", "InvalidParameterValueException", "InvalidParameterException",
+    "InvalidParameter", "InvalidParameterValue", "InvalidRequestException", "BadRequestException", "InvalidInput",
+    "InvalidInputException", "InvalidRequest", "InvalidArgumentException",
+)  # fmt: skip
+_BY_PROTOCOL = {"query": "ValidationError", "ec2": "InvalidParameterValue", "rest-xml": "InvalidRequest"}
+
+
+def read_operation(environ: WSGIEnvironment) -> str | None:
+    """Read the name of the operation; None where only the method and path tell it. The body can be read again."""
+    if target := environ.get("HTTP_X_AMZ_TARGET"):
+        return str(target).rpartition(".")[2]
+    if found := _RPC_PATH.fullmatch(environ.get("PATH_INFO", "")):
+        return str(found["operation"])
+    texts = [environ.get("QUERY_STRING", "")]
+    length = environ.get("CONTENT_LENGTH") or "0"
+    if environ.get("CONTENT_TYPE", "").startswith(_FORM) and length.isdecimal() and int(length) <= _SMALL_FORM_BYTES:
+        body = environ["wsgi.input"].read(int(length))
+        environ["wsgi.input"] = BytesIO(body)
+        texts.append(body.decode(errors="replace"))
+    for text in texts:
+        if "Action=" in text and (actions := parse_qs(text).get("Action")):
+            return str(actions[0])
+    return None
+
+
+def only_reads(environ: WSGIEnvironment, operation: str | None) -> bool:
+    """Tell whether a request changes nothing that has to be kept."""
+    if operation is None:
+        return environ["REQUEST_METHOD"] in ("GET", "HEAD", "OPTIONS")
+    reads = operation.startswith(_READS) and operation not in _CHANGES
+    return reads or operation in _KEEPS_NOTHING
+
+
+def encode_error(service: str, environ: WSGIEnvironment, code: str, message: str, status: int) -> Response:
+    """Encode an error of ``service`` (moto's name, or the signature's) as its clients expect it."""
+    model, request_id = find_model(service), str(uuid.uuid4())
+    protocol = find_protocol(model, environ)
+    headers = {"x-amzn-RequestId": request_id}
+    error = {"Code": code, "Message": "".join(letter if letter.isprintable() else " " for letter in message)}
+    if protocol.startswith("rest-xml") or protocol in ("query", "ec2"):
+        if service == "s3":
+            document: dict[str, Any] = {"Error": {**error, "RequestId": request_id}}
+        elif protocol == "ec2":
+            document = {"Response": {"Errors": {"Error": error}, "RequestID": request_id}}
+        else:
+            kind = "Sender" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "Receiver"
+            namespace = {"@xmlns": model.metadata["xmlNamespace"]} if model and "xmlNamespace" in model.metadata else {}
+            document = {"ErrorResponse": {**namespace, "Error": {"Type": kind, **error}, "RequestId": request_id}}
+        return Response(xmltodict.unparse(document), status, headers, content_type="text/xml")
+    headers["x-amzn-ErrorType"] = code
+    body = json.dumps({"__type": code, "message": message})
+    version = model.metadata.get("jsonVersion", "1.1") if model else "1.1"
+    kind = "application/json" if protocol == "rest-json" else f"application/x-amz-json-{version}"
+    return Response(body, status, headers, content_type=kind)
+
+
+def find_bad_input_code(service: str, environ: WSGIEnvironment, operation: str | None) -> str:
+    """Find what the service calls a request that it cannot understand."""
+    model = find_model(service)
+    if model is None:
+        return _BAD_INPUT[0]
+    if service == "s3":
+        return "InvalidRequest"
+    known = operation in model.operation_names
+    shapes = model.operation_model(operation).error_shapes if known else model.error_shapes  # type: ignore[arg-type]
+    names = {str(shape.metadata.get("error", {}).get("code", shape.name)) for shape in shapes}
+    fallback = _BY_PROTOCOL.get(find_protocol(model, environ), _BAD_INPUT[0])
+    return next((name for name in _BAD_INPUT if name in names), fallback)
+
+
+def find_protocol(model: ServiceModel | None, environ: WSGIEnvironment) -> str:
+    """Find in which of its protocols a service was asked; one that botocore does not have is taken to speak JSON."""
+    if model is None:
+        return "json"
+    protocols = model.metadata.get("protocols", [model.metadata["protocol"]])
+    if environ.get("CONTENT_TYPE", "").startswith(_FORM) and "query" in protocols:
+        return "query"
+    if "HTTP_X_AMZ_TARGET" in environ and "json" in protocols:
+        return "json"
+    return str(model.metadata["protocol"])
+
+
+@functools.lru_cache(maxsize=32)
+def find_model(service: str) -> ServiceModel | None:
+    """Find botocore's model of a service; None where it has none of this name."""
+    from botocore.exceptions import UnknownServiceError
+    from moto.backends import get_backend, list_of_moto_modules
+
+    name = _MODELS.get(service, service)
+    if service in list_of_moto_modules():
+        try:
+            find: Any = get_backend
+            name = _MODELS.get(service) or str(find(service).service_name)
+        except (ImportError, AttributeError):  # a package is missing, or it is a module of no service
+            name = _MODELS.get(service, service)
+    try:
+        found: ServiceModel = get_service_model(name)
+    except UnknownServiceError:
+        return None
+    return found
