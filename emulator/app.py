@@ -7,17 +7,18 @@ import threading
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import StartupError
-from emulator.gateway.authentication import LOOPBACK_HOSTS, read_region
+from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
 from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.state_folder import StateFolder
 
 if TYPE_CHECKING:
     from container_runtime.selection import ChosenRuntime
     from emulator.gateway.gateway import Rooms
-    from emulator.jobs import Jobs
+    from emulator.jobs.accounts import Accounts
     from emulator.jobs.records.store import JobStore
     from emulator.settings import Settings
 
@@ -42,7 +43,7 @@ class Emulator:
         Raises:
             StartupError: the text is one line that says what to do. Nothing is left running.
         """
-        self._store: JobStore | None = None
+        self._accounts: Accounts | None = None
         with ExitStack() as closers:
             # The state folder is this process's own, and its port is open.
             folder = StateFolder(settings.state_dir)
@@ -55,12 +56,19 @@ class Emulator:
             from emulator.api.application import build_pages
             from emulator.api.spot import build_spot_pages
             from emulator.gateway.gateway import Gateway, Rooms
+            from emulator.moto_services.accounts import find_account
             from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 
             own_hosts = set(LOOPBACK_HOSTS)
             pages = build_pages(self.describe)
             pages.register_blueprint(build_spot_pages(self.interrupt))
-            rooms = self._rooms = Rooms(own_hosts, pages, has_sagemaker_operation, settings.moto_api)
+            rooms = self._rooms = Rooms(
+                own_hosts,
+                pages,
+                has_sagemaker_operation,
+                partial(find_account, default=settings.account_id),
+                settings.moto_api,
+            )
             gateway = Gateway(rooms)
             closers.callback(_stop_listening, rooms, listeners)
             listeners[0].serve(gateway)
@@ -91,12 +99,25 @@ class Emulator:
             endpoint_url = f"http://{runtime.host_address}:{settings.port}"
 
             # What is known of jobs and messages is read from the disk, and kept there.
+            from emulator.jobs.accounts import Accounts
             from emulator.jobs.records.sent_messages import record_message
-            from emulator.jobs.records.store import JobStore
             from emulator.moto_services.sns import capture_published
 
-            store = self._store = JobStore(settings.state_dir / "jobs.sqlite")
-            closers.callback(store.close)
+            def build_jobs(account_id: str, store: JobStore) -> Jobs:
+                return Jobs(
+                    store,
+                    runtime,
+                    publisher,
+                    partial(ObjectStore, account_id),
+                    partial(LogGroups, account_id),
+                    partial(Metrics, account_id),
+                    replace(settings, account_id=account_id),
+                    endpoint_url,
+                )
+
+            accounts = self._accounts = Accounts(settings.state_dir, build_jobs)
+            closers.callback(accounts.close_stores)
+            store = accounts.open_store(settings.account_id)
             closers.enter_context(capture_published(lambda message: record_message(store, message)))
             # The containers of jobs and functions still ask while they end; after them nobody is to write any more.
             closers.callback(_stop_listening, rooms, listeners)
@@ -110,7 +131,7 @@ class Emulator:
                 runtime, endpoint_url, settings.state_dir / "lambda", settings.container_credentials
             )
             closers.callback(invoker.close)
-            rooms.invoke.set_result(InvokeApplication(invoker, settings.account_id, find_region))
+            rooms.invoke.set_result(InvokeApplication(invoker, itemgetter(ACCOUNT_HEADER), find_region))
 
             # Events reach the targets of EventBridge's rules.
             from emulator.events.publisher import Publisher
@@ -131,19 +152,9 @@ class Emulator:
             from emulator.moto_services.logs import LogGroups
             from emulator.moto_services.s3 import ObjectStore
 
-            jobs = self._jobs = Jobs(
-                store,
-                runtime,
-                publisher,
-                partial(ObjectStore, settings.account_id),
-                partial(LogGroups, settings.account_id),
-                partial(Metrics, settings.account_id),
-                settings,
-                endpoint_url,
-            )
-            closers.callback(jobs.close)
-            recover_jobs(jobs, settings)
-            sagemaker = SageMaker(jobs, settings.account_id, has_sagemaker_resource)
+            closers.callback(accounts.close_jobs)
+            recover_jobs(accounts, settings)
+            sagemaker = SageMaker(accounts.find_jobs, has_sagemaker_resource)
             rooms.sagemaker.set_result(sagemaker)
 
             # Every room answers: other processes may find this one by its folder.
@@ -158,7 +169,9 @@ class Emulator:
     def interrupt(self, region: str | None, name: str, capacity_seconds: float) -> None:
         """See ``Jobs.interrupt_training_job``; waits until the jobs of the last run are taken up."""
         self._rooms.sagemaker.result()
-        self._jobs.interrupt_training_job(region or self.settings.region, name, capacity_seconds)
+        assert self._accounts is not None
+        jobs = self._accounts.find_jobs(self.settings.account_id)
+        jobs.interrupt_training_job(region or self.settings.region, name, capacity_seconds)
 
     def describe(self) -> dict[str, Any]:
         """Say how the emulator is doing, as ``GET /_emulator/health`` answers it."""
@@ -170,14 +183,15 @@ class Emulator:
             "endpoint": self.settings.endpoint_url,
             "stateDir": str(self.settings.state_dir),
         }
-        if ready and self._store is not None:
+        if ready and self._accounts is not None:
+            stores = self._accounts.stores
             description |= {
                 "runtime": self.chosen.runtime.name,
                 "runtimeReason": self.chosen.reason,
-                "jobRegions": self._store.list_regions(),
-                "runningTrainingJobs": len(self._store.list_running_training_jobs()),
-                "runningRuleEvaluations": len(self._store.list_running_rule_evaluations()),
-                "undeliveredEvents": len(self._store.list_outbox()),
+                "jobRegions": sorted({region for store in stores for region in store.list_regions()}),
+                "runningTrainingJobs": sum(len(store.list_running_training_jobs()) for store in stores),
+                "runningRuleEvaluations": sum(len(store.list_running_rule_evaluations()) for store in stores),
+                "undeliveredEvents": sum(len(store.list_outbox()) for store in stores),
             }
         return description
 
@@ -204,7 +218,7 @@ def choose_runtime(settings: Settings) -> ChosenRuntime:
         raise StartupError(str(error)) from error
 
 
-def recover_jobs(jobs: Jobs, settings: Settings) -> None:
+def recover_jobs(accounts: Accounts, settings: Settings) -> None:
     """Take up the jobs of the last run.
 
     Raises:
@@ -213,7 +227,7 @@ def recover_jobs(jobs: Jobs, settings: Settings) -> None:
     from container_runtime.runtime import ContainerRuntimeError
 
     try:
-        jobs.recover()
+        accounts.open_all()
     except ContainerRuntimeError as error:
         raise StartupError(f"The jobs of {settings.state_dir} cannot be taken up again: {error}") from error
 

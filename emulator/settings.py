@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _REGION = re.compile(r"[a-z]{2,3}(-[a-z]+)+-\d")
+DEFAULT_ACCOUNT_ID = "123456789012"
+
 RuntimeChoice = Literal["auto", "docker", "process"]
 RUNTIME_CHOICES: tuple[RuntimeChoice, ...] = ("auto", "docker", "process")
 # By the setting that a variable is for: what reads its text, whether the value fits, and what would.
@@ -21,6 +23,7 @@ _VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], st
     "port": (int, range(65536).__contains__, "give a whole number from 0 to 65535"),
     "runtime": (str, RUNTIME_CHOICES.__contains__, f"use one of {', '.join(RUNTIME_CHOICES)}"),
     "region": (str, _REGION.fullmatch, "give a region of AWS, such as eu-west-1"),
+    "account_id": (str, re.compile(r"\d{12}").fullmatch, "give an account's 12 digits"),
     "stop_grace_seconds": (float, lambda seconds: 0 <= seconds <= 86_400, "give a number from 0 to 86400"),
     "moto_api": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
 }
@@ -40,7 +43,7 @@ class Settings:
         port: TCP port on 127.0.0.1 (and on the gateway address of the emulator's Docker network).
         runtime: which container back end; ``auto`` takes Docker when an engine answers, else processes.
         state_dir: folder of everything that survives a restart.
-        account_id: 12 digits, the account of every resource.
+        account_id: 12 digits, the account of whoever signs with a key that names or belongs to no other.
         region: used where a request's signature names none.
         stop_grace_seconds: between SIGTERM and SIGKILL when a job is stopped (AWS: 120).
         tensor_poll_seconds: how often a running job's output folder is looked at.
@@ -50,7 +53,7 @@ class Settings:
     port: int = 4580
     runtime: RuntimeChoice = "auto"
     state_dir: Path = field(default_factory=lambda: default_state_dir(os.environ))
-    account_id: str = "123456789012"
+    account_id: str = DEFAULT_ACCOUNT_ID
     region: str = "us-east-1"
     stop_grace_seconds: float = 120.0
     tensor_poll_seconds: float = 0.05
@@ -67,12 +70,12 @@ class Settings:
 
     @property
     def container_credentials(self) -> Mapping[str, str]:
-        """Credentials that containers sign with: made up, and good for nothing but this emulator."""
-        return {"AWS_ACCESS_KEY_ID": "smdebug-emulator", "AWS_SECRET_ACCESS_KEY": "smdebug-emulator"}
+        """Credentials that containers sign with, as the account: good for nothing but this emulator."""
+        return {"AWS_ACCESS_KEY_ID": self.account_id, "AWS_SECRET_ACCESS_KEY": "smdebug-emulator"}
 
 
 def settings_from_environment(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read SMDEBUG_EMULATOR_PORT, _RUNTIME, _STATE_DIR, _REGION, _STOP_GRACE_SECONDS and _MOTO_API.
+    """Read SMDEBUG_EMULATOR_PORT, _RUNTIME, _STATE_DIR, _ACCOUNT_ID, _REGION, _STOP_GRACE_SECONDS and _MOTO_API.
 
     Raises:
         StartupError: a value that cannot be used; the text names the variable, the value and what fits.

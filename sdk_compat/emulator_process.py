@@ -40,6 +40,7 @@ class EmulatorProcess:
         *,
         runtime: str = "auto",
         port: int = 0,
+        account_id: str = "123456789012",
         remove: Path | None = None,
         in_terminal: bool = True,
     ) -> None:
@@ -49,6 +50,7 @@ class EmulatorProcess:
             state_dir: where its state survives; made when missing. The log is kept beside it.
             runtime: ``auto``, ``docker`` or ``process``.
             port: TCP port, 0 for any free one.
+            account_id: the account of clients whose key is no account's.
             remove: a folder that the emulator removes when it has stopped.
             in_terminal: whether the terminal's Ctrl-C stops it, too.
 
@@ -60,6 +62,7 @@ class EmulatorProcess:
         self.log_path = state_dir.with_name(f"{state_dir.name}.log")
         command = [sys.executable, "-P", "-m", "emulator", "start", "--port", str(port)]
         command += ["--runtime", runtime, "--state-dir", str(state_dir), "--until-stdin-ends"]
+        command += ["--account", account_id]
         command += [] if remove is None else ["--remove", str(remove)]
         with self.log_path.open("w") as log:
             self.process = subprocess.Popen(

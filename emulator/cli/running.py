@@ -48,8 +48,7 @@ def build_client_factory(endpoint_url: str, region: str) -> ClientFactory:
     """Return a function that makes a boto3 client of the emulator for a service's name."""
     import boto3
 
-    key = Settings().container_credentials
-    session: Any = boto3.Session(key["AWS_ACCESS_KEY_ID"], key["AWS_SECRET_ACCESS_KEY"], region_name=region)
+    session: Any = boto3.Session("smdebug-emulator", "smdebug-emulator", region_name=region)
     return partial(session.client, endpoint_url=endpoint_url)
 
 

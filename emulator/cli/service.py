@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -34,6 +35,7 @@ _STOP_SECONDS = 180.0
     help="What runs containers: docker, local processes, or docker where an engine answers  [default: auto].",
 )
 @state_dir_option
+@click.option("--account", help="The account of who signs with no account's key: 12 digits  [default: 123456789012].")
 @click.option(
     "--moto-api",
     is_flag=True,
@@ -45,6 +47,7 @@ def start(
     port: int | None,
     runtime: str | None,
     state_dir: Path | None,
+    account: str | None,
     *,
     moto_api: bool,
     until_stdin_ends: bool,
@@ -58,7 +61,14 @@ def start(
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for package in ("emulator", "container_runtime"):
         logging.getLogger(package).setLevel(logging.INFO)
-    options: dict[str, Any] = {"port": port, "runtime": runtime, "moto_api": moto_api or None}
+    if account is not None and not re.fullmatch(r"\d{12}", account):
+        raise click.BadParameter(f"{account!r} has to be 12 digits.", param_hint="--account")
+    options: dict[str, Any] = {
+        "port": port,
+        "runtime": runtime,
+        "account_id": account,
+        "moto_api": moto_api or None,
+    }
     given = {name: option for name, option in options.items() if option is not None}
     settings = replace(read_settings(state_dir), **given)
     _warn_of_original()

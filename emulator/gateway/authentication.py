@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+# The account of a request, as moto reads it.
+ACCOUNT_HEADER = "HTTP_X_MOTO_ACCOUNT_ID"
 # What a browser says of a request that another page caused; what has no page behind it says nothing, or "none".
 _OWN_SITES = frozenset({"same-origin", "none"})
 _SCOPE = re.compile(r"Credential=[^/,\s]+/\d{8}/([a-z0-9-]+)/[a-z0-9.-]+/aws4_request")
+
+_ACCESS_KEY = re.compile(r"(?:Credential=|^AWS )([^/:,\s]+)")
 
 
 def read_region(environ: WSGIEnvironment, default: str = "") -> str:
@@ -30,6 +34,14 @@ def read_region(environ: WSGIEnvironment, default: str = "") -> str:
         query = parse_qs(environ["QUERY_STRING"])
         found = _SCOPE.search(f"Credential={query['X-Amz-Credential'][0]}")
     return default if found is None else found[1]
+
+
+def read_access_key(environ: WSGIEnvironment) -> str:
+    """Read the access key that signed a request, or its URL; an empty text when unsigned."""
+    query = parse_qs(environ.get("QUERY_STRING", ""))
+    signed = query.get("X-Amz-Credential", query.get("AWSAccessKeyId", [""]))[0]
+    found = _ACCESS_KEY.search(environ.get("HTTP_AUTHORIZATION", ""))
+    return found[1] if found is not None else signed.partition("/")[0]
 
 
 def authenticate(environ: WSGIEnvironment, regions: Collection[str]) -> str:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from emulator.api import PREFIX
 from emulator.exceptions import AccessDeniedException, AwsError, InternalFailure
-from emulator.gateway.authentication import check_source
+from emulator.gateway.authentication import ACCOUNT_HEADER, check_source, read_access_key
 from emulator.gateway.protocol import encode_error
 from emulator.gateway.sagemaker import check_known, read_operation_name
 from emulator.lambda_functions.invoke_api import INVOKE_PATH
@@ -48,6 +48,7 @@ class Rooms:
         own_hosts: the names and addresses at which the emulator may be asked.
         pages: the emulator's own pages.
         has_moto_operation: whether moto has a SageMaker operation, by its name in snake case.
+        find_account: the account of an access key.
         opens_moto_api: whether moto's own controls below ``/moto-api/`` answer.
         invoke: Lambda's Invoke.
         sagemaker: SageMaker's operations.
@@ -57,6 +58,7 @@ class Rooms:
     own_hosts: Collection[str]
     pages: WSGIApplication
     has_moto_operation: Callable[[str], bool]
+    find_account: Callable[[str], str]
     opens_moto_api: bool = False
     invoke: Future[WSGIApplication] = field(default_factory=Future)
     sagemaker: Future[SageMaker] = field(default_factory=Future)
@@ -93,6 +95,7 @@ class Gateway:
         self._request_handlers: list[Callable[[Request], WSGIApplication | None]] = [
             self._refuse_strangers,
             self._refuse_controls,
+            self._name_account,
             self._serve_pages,
             self._invoke_function,
             self._run_operation,
@@ -128,6 +131,10 @@ class Gateway:
                 f"{_MOTO_API}/ is closed: it resets and records every service without a signature. Start the emulator "
                 "with --moto-api, or with SMDEBUG_EMULATOR_MOTO_API=1 in its environment, to open it."
             )
+
+    def _name_account(self, request: Request) -> None:
+        """Say whose request it is in the header that moto has for it, and that the rooms of ours read, too."""
+        request.environ.setdefault(ACCOUNT_HEADER, self._rooms.find_account(read_access_key(request.environ)))
 
     def _serve_pages(self, request: Request) -> WSGIApplication | None:
         return self._rooms.pages if request.path.startswith(PREFIX) or is_from_a_browser(request) else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botocore import xform_name
 
 from emulator.exceptions import AwsError, UnknownOperationException
-from emulator.gateway.authentication import authenticate, load_regions
+from emulator.gateway.authentication import ACCOUNT_HEADER, authenticate, load_regions
 from emulator.gateway.protocol import MAX_BODY_BYTES, find_operation, load_operation
 from emulator.operations import find_operations
 from emulator.operations.context import Context
@@ -36,24 +36,21 @@ class SageMaker:
 
     def __init__(
         self,
-        jobs: Jobs,
-        account_id: str,
+        find_jobs: Callable[[str], Jobs],
         has_moto_resource: Callable[[str, str, str], bool],
         operations: Mapping[str, Handler] | None = None,
     ) -> None:
         """Check every operation against the model.
 
         Args:
-            jobs: what the operations work on.
-            account_id: the account of every resource.
+            find_jobs: what the operations of an account work on.
             has_moto_resource: whether moto has a resource, by account, region and ARN.
             operations: those of ``emulator.operations`` unless given.
 
         Raises:
             ValueError: an operation that the model does not have.
         """
-        self._jobs = jobs
-        self._account_id = account_id
+        self._find_jobs = find_jobs
         self._has_moto_resource = has_moto_resource
         self._operations = find_operations() if operations is None else dict(operations)
         for name in self._operations:
@@ -83,8 +80,9 @@ class SageMaker:
             raise AwsError(text, code="RequestEntityTooLargeException", status=413)
         body: bytes = environ["wsgi.input"].read(length)
         request: dict[str, Any] = operation.decode(body)
-        has_moto_resource = partial(self._has_moto_resource, self._account_id, region)
-        context = Context(self._jobs, self._account_id, region, has_moto_resource)
+        account_id = environ[ACCOUNT_HEADER]
+        has_moto_resource = partial(self._has_moto_resource, account_id, region)
+        context = Context(self._find_jobs(account_id), account_id, region, has_moto_resource)
         response = self._operations[name](request, context)
         if response is None:
             environ["wsgi.input"] = BytesIO(body)

@@ -36,11 +36,14 @@ class InvokeApplication:
     """A WSGI application for the requests whose path ``INVOKE_PATH`` matches."""
 
     def __init__(
-        self, invoker: FunctionInvoker, account_id: str, find_region: Callable[[WSGIEnvironment], str]
+        self,
+        invoker: FunctionInvoker,
+        find_account: Callable[[WSGIEnvironment], str],
+        find_region: Callable[[WSGIEnvironment], str],
     ) -> None:
-        """``find_region`` tells the region that a request is for."""
+        """``find_account`` and ``find_region`` tell whose a request is, and the region that it is for."""
         self._invoker = invoker
-        self._account_id = account_id
+        self._find_account = find_account
         self._find_region = find_region
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -87,9 +90,9 @@ class InvokeApplication:
     def _find_function(self, request: Request) -> Function:
         path = INVOKE_PATH.fullmatch(request.path)
         assert path is not None  # the gateway sends nothing else here
-        region = self._find_region(request.environ)
+        account, region = self._find_account(request.environ), self._find_region(request.environ)
         try:
-            return get_function(self._account_id, region, unquote(path["name"]), request.args.get("Qualifier"))
+            return get_function(account, region, unquote(path["name"]), request.args.get("Qualifier"))
         except FunctionNotFoundError as error:
             raise AwsError(str(error), code="ResourceNotFoundException", status=HTTPStatus.NOT_FOUND) from error
         except FunctionCodeError as error:

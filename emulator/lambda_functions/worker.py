@@ -227,6 +227,7 @@ class Worker:
             "LANG": "en_US.UTF-8",
             "TZ": ":UTC",
             **self._settings.credentials,
+            "AWS_ACCESS_KEY_ID": function.account,
             **function.environment,
             "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.runtime}",
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_mb),

@@ -19,8 +19,8 @@ class Context:
     """Where one request goes.
 
     Attributes:
-        jobs: all jobs of this emulator.
-        account_id: the account of every resource.
+        jobs: all jobs of the account.
+        account_id: whoever signed the request.
         region: the region the request was signed for.
         has_moto_resource: whether moto has the resource with an ARN, in this account and region.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from emulator.jobs.records.arns import build_arn
 from emulator.jobs.records.training_job import DEFAULT_RUNTIME_SECONDS, MAX_FAILURE_REASON, UndeclaredTransitionError
 
 if TYPE_CHECKING:
@@ -105,4 +106,4 @@ class ProcessingJob:
 
 def build_processing_job_arn(account_id: str, region: str, name: str) -> str:
     """ARN of the processing job ``name``, in lower case as AWS writes it."""
-    return f"arn:aws:sagemaker:{region}:{account_id}:processing-job/{name.lower()}"
+    return build_arn(account_id, region, f"processing-job/{name.lower()}")

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
+from emulator.jobs.records.arns import build_arn
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -252,7 +254,7 @@ class TrainingJob:
 
 def build_training_job_arn(account_id: str, region: str, name: str) -> str:
     """ARN of the training job ``name``."""
-    return f"arn:aws:sagemaker:{region}:{account_id}:training-job/{name}"
+    return build_arn(account_id, region, f"training-job/{name}")
 
 
 def new_training_job(account_id: str, region: str, job_id: str, request: Mapping[str, Any], now_ms: int) -> TrainingJob:

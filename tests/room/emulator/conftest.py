@@ -55,7 +55,7 @@ def emulator(tmp_path: Path, moto_application: Any) -> Iterator[Emulator]:
         emulator.containers, emulator.endpoint_url, tmp_path / "lambda", CREDENTIALS, idle_seconds=60.0
     )
     emulator.publisher = Publisher(emulator.invoker, retry_seconds=0.02)
-    routes["invoke"] = InvokeApplication(emulator.invoker, ACCOUNT, read_region)
+    routes["invoke"] = InvokeApplication(emulator.invoker, lambda _: ACCOUNT, read_region)
     yield emulator
     emulator.publisher.close()
     emulator.invoker.close()

@@ -45,6 +45,7 @@ def test_every_variable() -> None:
         ("SMDEBUG_EMULATOR_STOP_GRACE_SECONDS", "soon"),
         ("SMDEBUG_EMULATOR_REGION", "moon"),
         ("SMDEBUG_EMULATOR_MOTO_API", "perhaps"),
+        ("SMDEBUG_EMULATOR_ACCOUNT_ID", "12345"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:

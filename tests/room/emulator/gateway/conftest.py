@@ -31,8 +31,10 @@ def gateway(fresh_moto: None) -> Iterator[Gateway]:
         start_response("200 OK", [("Content-Length", "2")])
         return [b"{}"]
 
-    rooms = Rooms(LOOPBACK_HOSTS, build_pages(lambda: {"status": "running"}), has_sagemaker_operation)
-    rooms.sagemaker.set_result(SageMaker(jobs, ACCOUNT, has_sagemaker_resource))
+    rooms = Rooms(
+        LOOPBACK_HOSTS, build_pages(lambda: {"status": "running"}), has_sagemaker_operation, lambda _: ACCOUNT
+    )
+    rooms.sagemaker.set_result(SageMaker(lambda _: jobs, has_sagemaker_resource))
     rooms.invoke.set_result(invoke)
     rooms.moto.set_result(MotoApplication())
     listener.serve(GatewayApplication(rooms))

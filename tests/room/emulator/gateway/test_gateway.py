@@ -184,7 +184,7 @@ def test_puts_and_lists_at_the_same_time(gateway: Gateway) -> None:
 
 
 def build_rooms() -> Rooms:
-    return Rooms(LOOPBACK_HOSTS, build_pages(lambda: {"status": "starting"}), lambda _: False)
+    return Rooms(LOOPBACK_HOSTS, build_pages(lambda: {"status": "starting"}), lambda _: False, lambda _: "123456789012")
 
 
 class Sent:

@@ -397,4 +397,4 @@ def test_operations_of_moto_are_answered_by_moto(sagemaker: Any) -> None:
 def test_an_operation_that_the_model_lacks_stops_the_start(gateway: Gateway) -> None:
     jobs: Any = gateway.jobs
     with pytest.raises(ValueError, match="FlyToTheMoon"):
-        SageMaker(jobs, "123456789012", has_sagemaker_resource, {"FlyToTheMoon": lambda _request, _context: {}})
+        SageMaker(lambda _: jobs, has_sagemaker_resource, {"FlyToTheMoon": lambda _request, _context: {}})

@@ -65,7 +65,7 @@ def test_environment_is_lambdas_and_nothing_of_the_hosts(emulator: Emulator, mon
     assert "SECRET_OF_THE_HOST" not in environment
     assert environment["AWS_ENDPOINT_URL"] == emulator.endpoint_url
     assert environment["AWS_REGION"] == REGION
-    assert environment["AWS_ACCESS_KEY_ID"] == "test"
+    assert environment["AWS_ACCESS_KEY_ID"] == ACCOUNT, "a function signs as its account"
     assert environment["AWS_LAMBDA_FUNCTION_NAME"] == "fn"
     assert environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "256"
     assert environment["AWS_LAMBDA_LOG_GROUP_NAME"] == "/aws/lambda/fn"

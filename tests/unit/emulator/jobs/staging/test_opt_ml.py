@@ -123,7 +123,7 @@ def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -
         "TRAINING_JOB_ARN": "arn:aws:sagemaker:eu-west-1:123456789012:training-job/job",
         "AWS_REGION": "eu-west-1",
         "AWS_DEFAULT_REGION": "eu-west-1",
-        "AWS_ACCESS_KEY_ID": "smdebug-emulator",
+        "AWS_ACCESS_KEY_ID": "123456789012",
         "AWS_SECRET_ACCESS_KEY": "smdebug-emulator",
         "AWS_ENDPOINT_URL": "http://10.0.0.1:4580",
         "AWS_RETRY_MODE": "standard",

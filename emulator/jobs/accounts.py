@@ -1,0 +1,86 @@
+"""The jobs of every account: each has a room and a store of its own, so that none sees another's."""
+
+from __future__ import annotations
+
+import re
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from emulator.jobs.records.store import JobStore
+from emulator.settings import DEFAULT_ACCOUNT_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from emulator.jobs import Jobs
+
+_FILE_NAME = re.compile(r"jobs(-(?P<account>\d{12}))?\.sqlite")
+
+
+class Accounts:
+    """Opens an account's store and room when the account first asks. Thread safe."""
+
+    def __init__(self, folder: Path, build_jobs: Callable[[str, JobStore], Jobs]) -> None:
+        """Open nothing yet.
+
+        Args:
+            folder: of the stores.
+            build_jobs: makes the room of an account on its store.
+        """
+        self._folder = folder
+        self._build_jobs = build_jobs
+        self._lock = RLock()
+        self._stores: dict[str, JobStore] = {}
+        self._jobs: dict[str, Jobs] = {}
+
+    def open_store(self, account_id: str) -> JobStore:
+        """Open the store of an account.
+
+        Raises:
+            StartupError: its file cannot be used.
+        """
+        with self._lock:
+            if account_id not in self._stores:
+                suffix = "" if account_id == DEFAULT_ACCOUNT_ID else f"-{account_id}"
+                self._stores[account_id] = JobStore(self._folder / f"jobs{suffix}.sqlite")
+            return self._stores[account_id]
+
+    def find_jobs(self, account_id: str) -> Jobs:
+        """Find the room of an account, taken up where the last process left it."""
+        if (jobs := self._jobs.get(account_id)) is not None:
+            return jobs
+        with self._lock:
+            if account_id not in self._jobs:
+                jobs = self._build_jobs(account_id, self.open_store(account_id))
+                jobs.recover()
+                self._jobs[account_id] = jobs
+            return self._jobs[account_id]
+
+    def open_all(self) -> None:
+        """Open the rooms of every account that has a store: their jobs may still run.
+
+        Raises:
+            ContainerRuntimeError: the engine does not answer.
+        """
+        for path in sorted(self._folder.iterdir()):
+            if (found := _FILE_NAME.fullmatch(path.name)) is not None:
+                self.find_jobs(found["account"] or DEFAULT_ACCOUNT_ID)
+
+    @property
+    def stores(self) -> list[JobStore]:
+        """Every store that is open."""
+        with self._lock:
+            return list(self._stores.values())
+
+    def close_jobs(self) -> None:
+        """Stop every job and wait for its end. The stores stay open: events of the ends are still to be delivered."""
+        with self._lock:
+            for jobs in self._jobs.values():
+                jobs.close()
+
+    def close_stores(self) -> None:
+        """Close every file."""
+        with self._lock:
+            for store in self._stores.values():
+                store.close()
