@@ -3,8 +3,6 @@
 Importing it imports nothing else: no framework, no file, no thread, no network. Names load when they are first used.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -7,19 +7,13 @@ What teaches a framework to show its tensors is `install()` of `on_import_<modul
 framework: it waits until the script does.
 """
 
-from __future__ import annotations
-
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
+from types import ModuleType
 
 _DEFAULT_CONFIG_FILE = "/opt/ml/input/config/debughookconfig.json"
 _CAPTURE_PREFIX = "on_import_"

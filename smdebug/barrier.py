@@ -1,15 +1,11 @@
 """The one place where failures of capture end, so that none reaches the training."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cast
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from smdebug.exceptions import InvalidCollectionConfiguration
 from smdebug.logger import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,7 +1,5 @@
 """Environment variables and files that configure a run: their names, their defaults, and reading them."""
 
-from __future__ import annotations
-
 import math
 import os
 

@@ -5,8 +5,6 @@ implemented) derive from that one too, so that code which catches the built-in k
 wrong, where, and what to do next.
 """
 
-from __future__ import annotations
-
 from smdebug.mode_keys import ModeKeys as modes  # noqa: N813 -- the name that users import from here
 
 

@@ -1,7 +1,5 @@
 """The logger named `smdebug`: to standard output, the same text three times at most."""
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

@@ -1,20 +1,16 @@
 """A run as a long table: one line for each scalar and each saved reduction."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
+from smdebug.format.tensor_location import TensorLocation
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
+from smdebug.reading.open_run import OpenRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import pandas
-
-    from smdebug.format.tensor_location import TensorLocation
-    from smdebug.reading.open_run import OpenRun
 
 COLUMNS = ("step", "mode", "mode_step", "worker", "tensor", "reduction", "value")
 # A record with one number in it is no longer than this, unless its name is: larger ones are not read to find out.
@@ -29,7 +25,7 @@ def build_frame(
     *,
     mode: ModeKeys = ModeKeys.GLOBAL,
     with_values: bool = True,
-) -> pandas.DataFrame:
+) -> "pandas.DataFrame":
     """Return a long table of the scalars and saved reductions of a run; pandas's `pivot` makes any other table of it.
 
     Args:

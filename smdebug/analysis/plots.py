@@ -1,22 +1,18 @@
 """A scalar or a reduction over steps, and how a tensor's values are spread over steps, as matplotlib draws them."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError, TensorUnavailable
 from smdebug.format.reductions import check_reduction_name
 from smdebug.mode_keys import ModeKeys
+from smdebug.reading.open_run import OpenRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
-
-    from smdebug.reading.open_run import OpenRun
 
 _SIZE_INCHES = (8.0, 4.5)
 # More names than this do not fit beside the picture.
@@ -30,8 +26,8 @@ def plot(
     *,
     mode: ModeKeys = ModeKeys.GLOBAL,
     abs: bool = False,  # noqa: A002 -- the word that reduction_value has for it
-    axes: Axes | None = None,
-) -> Axes:
+    axes: "Axes | None" = None,
+) -> "Axes":
     """Draws one line a tensor and worker: its value, or a reduction of it, over the steps at which it was saved.
 
     Args:
@@ -90,8 +86,8 @@ def plot_histogram(
     mode: ModeKeys = ModeKeys.GLOBAL,
     worker: str | None = None,
     bins: int = 60,
-    axes: Axes | None = None,
-) -> Axes:
+    axes: "Axes | None" = None,
+) -> "Axes":
     """Draws how a tensor's values are spread: steps from left to right, values upwards, darker where more values lie.
 
     The run is walked twice, for the range and for the counts, so that no more than one step's values are in memory.
@@ -156,7 +152,7 @@ def _find_names(trial: OpenRun, tensors: str | Iterable[str], mode: ModeKeys) ->
     return list(found)
 
 
-def _make_axes() -> Axes:
+def _make_axes() -> "Axes":
     try:
         from matplotlib.figure import Figure
         from matplotlib.pyplot import subplots

@@ -1,17 +1,12 @@
 """Holding trials still while they are looked at, and parsing of texts from configurations."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smdebug.config.json_config import parse_bool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from smdebug.reading.open_run import OpenRun
+from smdebug.reading.open_run import OpenRun
 
 __all__ = ["no_refresh", "parse_bool", "parse_list_from_str", "refresh"]
 

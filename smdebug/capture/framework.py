@@ -1,23 +1,19 @@
 """Framework: what the recorder of steps asks of a framework's hook, with the answers of one that has nothing to say."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from smdebug.capture.one_process import KeptOutOfCopies
 from smdebug.capture.tensor_writer import TensorWriter
+from smdebug.config.collection import Collection
 from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.config.reduction_config import ReductionConfig
+from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import InvalidCollectionConfiguration
 from smdebug.logger import get_logger
-
-if TYPE_CHECKING:
-    from smdebug.config.collection import Collection
-    from smdebug.config.collection_manager import CollectionManager
-    from smdebug.config.reduction_config import ReductionConfig
-    from smdebug.config.save_config import SaveConfig
-    from smdebug.writing.run_writer import Worker
+from smdebug.writing.run_writer import Worker
 
 
 class Framework(KeptOutOfCopies):

@@ -1,9 +1,8 @@
 """BaseHook: what a script configures and asks for; how a framework shows its tensors is its own folder's matter."""
 
-from __future__ import annotations
-
 import atexit
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.barrier import guarded
@@ -18,15 +17,13 @@ from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.format.arguments import check_mode, check_name
+from smdebug.mode_keys import ModeKeys
 from smdebug.writing.run_writer import check_out_dir
 from smdebug.writing.summaries import Scalar
 from smdebug.writing.tensorboard import get_tensorboard_dir
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Self
-
-    from smdebug.mode_keys import ModeKeys
 
 
 class BaseHook(Framework):
@@ -117,7 +114,7 @@ class BaseHook(Framework):
     # What a script sets up and asks for.
 
     @classmethod
-    def create_from_json_file(cls, json_file_path: str | None = None) -> Self:
+    def create_from_json_file(cls, json_file_path: str | None = None) -> "Self":
         """Make a hook of a debughookconfig.json: the given one, the environment's, or SageMaker's own.
 
         Raises:

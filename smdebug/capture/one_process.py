@@ -1,14 +1,12 @@
 """What belongs to one process: forked children do not go on with it, and copied or pickled models do not hold it."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Self
 
 
@@ -44,7 +42,7 @@ def _leave_all_to_parent() -> None:
 class KeptOutOfCopies:
     """A hook, or a part of one: frameworks keep them in the model, and scripts copy and pickle models."""
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Self":
         """Return the same object: a copy of a model is not captured, but must be possible."""
         return self
 

@@ -1,31 +1,25 @@
 """StepRecorder: the life of a step, from what is due at it to the files that hold it."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
 
 from smdebug.barrier import LossReport, guarded
+from smdebug.capture.framework import Framework
 from smdebug.capture.one_process import KeptOutOfCopies, watch_forks
 from smdebug.capture.saved_collections import SavedCollections
 from smdebug.capture.saving_plan import SavingPlan, StepPlan
 from smdebug.capture.step_counters import StepCounters
+from smdebug.config.collection import Collection
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage.output import get_outage
 from smdebug.writing.run_writer import RunWriter
-from smdebug.writing.selected_tensor import write_value
+from smdebug.writing.selected_tensor import Selection, write_value
+from smdebug.writing.step_writer import StepWriter
 from smdebug.writing.summaries import Scalar, Summaries
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy as np
-
-    from smdebug.capture.framework import Framework
-    from smdebug.config.collection import Collection
-    from smdebug.writing.selected_tensor import Selection
-    from smdebug.writing.step_writer import StepWriter
 
 
 class StepRecorder(KeptOutOfCopies):

@@ -1,17 +1,11 @@
 """The collections of one hook, completed from its configuration, and the plan of what they save."""
 
-from __future__ import annotations
+from collections.abc import Iterable
 
-from typing import TYPE_CHECKING
-
+from smdebug.capture.framework import Framework
 from smdebug.capture.saving_plan import SavingPlan
+from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.collection_setup import fill_in, selects_nothing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from smdebug.capture.framework import Framework
-    from smdebug.config.collection_manager import CollectionManager
 
 
 class SavedCollections:

@@ -1,19 +1,13 @@
 """What is saved at a step: worked out once for each set of collections that are due together."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from smdebug.config.collection import Collection
 from smdebug.config.collection_keys import NON_REDUCTION_COLLECTIONS, TRAIN_ONLY_COLLECTIONS, CollectionKeys
+from smdebug.config.save_config import SaveConfigMode
 from smdebug.mode_keys import ModeKeys
 from smdebug.writing.selected_tensor import Selection
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from smdebug.config.collection import Collection
-    from smdebug.config.save_config import SaveConfigMode
 
 # Numbers that stand for any when a regex is tried on names that are not known yet.
 _SAMPLE_NUMBERS = tuple(range(12))

@@ -1,7 +1,5 @@
 """The hook of this process, for code that did not make it."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol, TypeVar
 
 from smdebug.environment import is_switched_on

@@ -1,7 +1,5 @@
 """Step numbers kept beside a job's checkpoints, so that a restarted job counts on from where it was."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How many steps a job has made, over all and in each mode."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from smdebug.capture.state_store import (

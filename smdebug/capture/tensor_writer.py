@@ -1,20 +1,14 @@
 """TensorWriter: how a value, an array or a framework's tensor, is written into the file of a step."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
 
 from smdebug.format.arguments import make_numpy_array
-from smdebug.writing.selected_tensor import write_selected
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-
-    from smdebug.writing.selected_tensor import Selection
-    from smdebug.writing.step_writer import StepWriter
-    from smdebug.writing.summaries import Summaries
+from smdebug.writing.selected_tensor import Selection, write_selected
+from smdebug.writing.step_writer import StepWriter
+from smdebug.writing.summaries import Summaries
 
 
 class TensorWriter:

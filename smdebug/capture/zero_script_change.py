@@ -1,17 +1,13 @@
 """Capture of scripts that know nothing of smdebug: what is the same in every framework."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from smdebug.barrier import LossReport
 from smdebug.capture.hook import BaseHook
 from smdebug.capture.singleton import get_current_hook
+from smdebug.config.collection import Collection
 from smdebug.logger import get_logger
-
-if TYPE_CHECKING:
-    from smdebug.config.collection import Collection
 
 HookT = TypeVar("HookT", bound=BaseHook)
 

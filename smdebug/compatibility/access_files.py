@@ -1,19 +1,15 @@
 """A local file or an S3 object that is visible once it is closed."""
 
-from __future__ import annotations
-
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.format.locations import TEMP_SUFFIX
-from smdebug.storage.output import S3_SCHEME, LocalOutput, S3Output
+from smdebug.storage.output import S3_SCHEME, LocalOutput, Output, S3Output
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
-
-    from smdebug.storage.output import Output
 
 __all__ = ["SMDEBUG_TEMP_PATH_SUFFIX", "TSAccessFile", "TSAccessS3", "get_temp_path"]
 
@@ -50,7 +46,7 @@ class WholeFile:
             output, self._output = self._output, None
             output.commit()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(

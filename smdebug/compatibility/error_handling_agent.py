@@ -1,14 +1,10 @@
 """A barrier for functions of any kind, under the name that code written for smdebug knows."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 from smdebug.barrier import LossReport
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["BASE_ERROR_MESSAGE", "ErrorHandlingAgent", "error_handling_agent"]
 

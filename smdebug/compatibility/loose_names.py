@@ -1,7 +1,5 @@
 """Names that code written for smdebug imports one by one, and that nothing else of this library uses."""
 
-from __future__ import annotations
-
 import os
 import re
 from enum import Enum

@@ -1,9 +1,10 @@
 """Files of records for code written for smdebug: writing them, and reading records or tensors one after the other."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.format.tfevent import (
@@ -14,14 +15,8 @@ from smdebug.format.tfevent import (
     read_events,
     read_record,
 )
+from smdebug.mode_keys import ModeKeys
 from smdebug.storage.output import open_output
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from smdebug.mode_keys import ModeKeys
 
 __all__ = ["CHECKSUM_MAGIC_BYTES", "RecordReader", "RecordWriter", "TensorReader", "masked_crc32c"]
 

@@ -1,7 +1,5 @@
 """The end of a run, and what stands in its folder."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

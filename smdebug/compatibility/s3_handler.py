@@ -1,20 +1,16 @@
 """Listing, reading and deleting objects of S3, several requests at a time."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.storage.output import get_s3_client, split_s3_path
 from smdebug.storage.s3 import explained, is_s3
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    Request = TypeVar("Request")
-    Answer = TypeVar("Answer")
+Request = TypeVar("Request")
+Answer = TypeVar("Answer")
 
 __all__ = ["DeleteRequest", "ListRequest", "ReadObjectRequest", "S3Handler", "list_s3_objects"]
 

@@ -1,10 +1,9 @@
 """What tests of training scripts put around them: a SageMaker job's environment, or a clean folder."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from smdebug.capture.singleton import del_hook
@@ -17,7 +16,6 @@ from smdebug.environment import (
 )
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
 _VARIABLES = (CONFIG_FILE_PATH_ENV_STR, TENSORBOARD_CONFIG_FILE_PATH_ENV_STR, TRAINING_JOB_NAME_ENV_STR)
@@ -50,7 +48,7 @@ class SagemakerSimulator:
         self._tensorboard_json_path = f"{json_config_path}.tensorboard.json"
         self._before: dict[str, str | None] = {}
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         self._before = {name: os.environ.get(name) for name in _VARIABLES}
         Path(self.json_file_path).write_text(self.json_file_contents, encoding="utf-8")
         Path(self._tensorboard_json_path).write_text(f'{{"LocalPath": "{self.tensorboard_dir}"}}', encoding="utf-8")
@@ -90,7 +88,7 @@ class ScriptSimulator:
         self.out_dir = out_dir
         self.tensorboard_dir = tensorboard_dir
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         self._empty()
         del_hook()
         return self

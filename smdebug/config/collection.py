@@ -1,10 +1,9 @@
 """A named group of tensors with one configuration."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from smdebug.config.collection_keys import (
     DEFAULT_MXNET_COLLECTIONS,
@@ -22,9 +21,6 @@ from smdebug.config.collection_keys import (
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "DEFAULT_MXNET_COLLECTIONS",
@@ -172,7 +168,7 @@ class Collection:
         return json.dumps(self.to_json_dict())
 
     @classmethod
-    def from_dict(cls, params: Mapping[str, Any]) -> Collection:
+    def from_dict(cls, params: Mapping[str, Any]) -> "Collection":
         """Build from the form of `to_json_dict`; keys it does not know are ignored.
 
         Raises:
@@ -190,7 +186,7 @@ class Collection:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> Collection:
+    def from_json(cls, text: str) -> "Collection":
         """Build from the text of `to_json`."""
         return cls.from_dict(json.loads(text))
 

@@ -1,16 +1,12 @@
 """All collections of one run, and the file that describes them."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smdebug.config.collection import Collection, CollectionKeys
 from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 COLLECTIONS_KEY = "collections"
 META_KEY = "_meta"
@@ -82,12 +78,12 @@ class CollectionManager:
         write_whole_file(f"{out_dir}/{COLLECTIONS_DIR}/{filename}", [json.dumps(self.to_json_dict()).encode()])
 
     @classmethod
-    def load(cls, filename: str | Path, collection_class: type[Collection] | None = None) -> CollectionManager:
+    def load(cls, filename: str | Path, collection_class: type[Collection] | None = None) -> "CollectionManager":
         """Read a local collections file; errors as `load_from_string` raises them."""
         return cls.load_from_string(Path(filename).read_text(encoding="utf-8"), collection_class)
 
     @classmethod
-    def load_from_string(cls, s: str, collection_class: type[Collection] | None = None) -> CollectionManager:
+    def load_from_string(cls, s: str, collection_class: type[Collection] | None = None) -> "CollectionManager":
         """Read the text of a collections file.
 
         Raises:

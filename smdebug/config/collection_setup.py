@@ -1,18 +1,12 @@
 """What a hook makes of the collections it is given, before it saves anything."""
 
-from __future__ import annotations
+from collections.abc import Iterable
 
-from typing import TYPE_CHECKING
-
+from smdebug.config.collection import Collection
 from smdebug.config.collection_keys import NON_REDUCTION_COLLECTIONS, CollectionKeys
+from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from smdebug.config.collection import Collection
-    from smdebug.config.collection_manager import CollectionManager
 
 
 def include_tensors(

@@ -1,12 +1,12 @@
 """Hooks configured by a debughookconfig.json, whose values SageMaker's API delivers as text."""
 
-from __future__ import annotations
-
 import json
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.json_config_keys import (
     COLLECTION_KEYS,
     COLLECTION_PARAMETERS,
@@ -29,11 +29,6 @@ from smdebug.environment import (
 )
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from smdebug.config.collection_manager import CollectionManager
 
 
 class ConfiguredHook(Protocol):

@@ -1,16 +1,11 @@
 """Which keys a hook config may hold, and a word about those it may not: a misspelt key is otherwise never noticed."""
 
-from __future__ import annotations
-
 import difflib
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping
 
 from smdebug.config.save_config import SAVE_CONFIG_FIELDS
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
 
 TOP_LEVEL_KEYS = frozenset({"S3OutputPath", "LocalPath", "HookParameters", "CollectionConfigurations"})
 COLLECTION_KEYS = frozenset({"CollectionName", "CollectionParameters"})

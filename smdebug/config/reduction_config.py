@@ -1,16 +1,12 @@
 """What to save of a tensor: its values, its shape, or numbers computed from it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.format.reductions import ALLOWED_NORMS as ALLOWED_NORMS
 from smdebug.format.reductions import ALLOWED_REDUCTIONS as ALLOWED_REDUCTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 ALLOWED_PARAMS = ["reductions", "abs_reductions", "norms", "abs_norms", "save_raw_tensor", "save_shape"]
 _ABS_PREFIX = "abs_"
@@ -69,12 +65,12 @@ class ReductionConfig:
         return json.dumps(self.to_json_dict())
 
     @classmethod
-    def from_json(cls, text: str) -> ReductionConfig:
+    def from_json(cls, text: str) -> "ReductionConfig":
         """Build from the text of `to_json`."""
         return cls.from_dict(json.loads(text))
 
     @classmethod
-    def from_dict(cls, params: Mapping[str, Any]) -> ReductionConfig:
+    def from_dict(cls, params: Mapping[str, Any]) -> "ReductionConfig":
         """Build from the text form of `to_json_dict`; other keys are ignored.
 
         Raises:
@@ -107,7 +103,7 @@ class ReductionConfig:
         )
 
     @classmethod
-    def parse(cls, reduction_config: object) -> ReductionConfig | None:
+    def parse(cls, reduction_config: object) -> "ReductionConfig | None":
         """Make a ReductionConfig of None, a ReductionConfig or a dict; SMDebugValueError for other types."""
         if reduction_config is None or isinstance(reduction_config, ReductionConfig):
             return reduction_config

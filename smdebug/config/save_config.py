@@ -1,15 +1,11 @@
 """When to save: step numbers, for each mode."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 DEFAULT_SAVE_CONFIG_INTERVAL = 500
 DEFAULT_SAVE_CONFIG_START_STEP = 0
@@ -72,7 +68,7 @@ class SaveConfigMode:
         }
 
     @classmethod
-    def from_dict(cls, params: Mapping[str, Any], default_values: Mapping[str, Any] | None = None) -> SaveConfigMode:
+    def from_dict(cls, params: Mapping[str, Any], default_values: Mapping[str, Any] | None = None) -> "SaveConfigMode":
         """Build from numbers by name; what `params` lacks is taken from `default_values`, unknown names are ignored."""
         merged = {**(default_values or {}), **params}
         return cls(**{name: merged[name] for name in SAVE_CONFIG_FIELDS if name in merged})
@@ -150,7 +146,7 @@ class SaveConfig:
         """Tell whether step `step_num` of `mode` is saved."""
         return self.get_save_config(mode).should_save_step(step_num)
 
-    def filled_from(self, other: SaveConfig) -> SaveConfig:
+    def filled_from(self, other: "SaveConfig") -> "SaveConfig":
         """Return this config with its open modes taken from `other`."""
         return SaveConfig({mode: self.mode_save_confs[mode] or other.mode_save_confs[mode] for mode in ModeKeys})
 
@@ -163,7 +159,7 @@ class SaveConfig:
         return json.dumps(self.to_json_dict())
 
     @classmethod
-    def from_json(cls, text: str) -> SaveConfig:
+    def from_json(cls, text: str) -> "SaveConfig":
         """Build from the text of `to_json`."""
         return cls.from_dict(json.loads(text))
 
@@ -172,7 +168,7 @@ class SaveConfig:
         cls,
         params: Mapping[Any, SaveConfigMode | Mapping[str, Any] | None],
         default_values: Mapping[str, Any] | None = None,
-    ) -> SaveConfig:
+    ) -> "SaveConfig":
         """Build from mode (enum or upper-case name) to numbers.
 
         Raises:
@@ -191,7 +187,7 @@ class SaveConfig:
         return cls(confs)
 
     @classmethod
-    def parse(cls, save_config: object) -> SaveConfig:
+    def parse(cls, save_config: object) -> "SaveConfig":
         """Make a SaveConfig of what users pass: None, a SaveConfig, a SaveConfigMode for all modes, or a dict by mode.
 
         Raises:

@@ -1,17 +1,13 @@
 """What users pass, checked: values as arrays, names of tensors, modes."""
 
-from __future__ import annotations
-
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def make_numpy_array(value: object) -> NDArray[Any]:

@@ -1,7 +1,5 @@
 """Where the files of a run lie, relative to its folder. Pure text, but for what is listed by `get_step_dirs`."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket
@@ -144,7 +142,7 @@ class TensorFileLocation:
         self.worker_name = worker_name
 
     @classmethod
-    def load_filename(cls, path: str) -> TensorFileLocation:
+    def load_filename(cls, path: str) -> "TensorFileLocation":
         """Return the location that a path tells of; ValueError for a name that is no event file's."""
         return cls(parse_step(path), parse_worker(path))
 

@@ -1,18 +1,13 @@
 """The little of protobuf's wire format that event records need, so that no protobuf package is pinned."""
 
-from __future__ import annotations
-
 import math
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from smdebug.exceptions import SMDebugValueError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    # A varint, or the bytes of any other field.
-    FieldValue = int | memoryview
+# A varint, or the bytes of any other field.
+FieldValue = int | memoryview
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 

@@ -4,17 +4,13 @@ A saved reduction is a tensor record of its own, named `smdebug/reductions/<op>/
 `smdebug/reductions/abs_<op>/<tensor>` where the absolute values were reduced.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 REDUCTIONS_PREFIX = "smdebug/reductions/"
 ALLOWED_REDUCTIONS = ["min", "max", "mean", "std", "variance", "sum", "prod"]

@@ -1,7 +1,5 @@
 """Where an index file says that things are: one record of an event file, or one shape."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

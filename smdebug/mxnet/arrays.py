@@ -1,20 +1,16 @@
 """Numbers of MXNet's arrays, taken where they lie."""
 
-from __future__ import annotations
-
 import ctypes
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from mxnet import autograd, nd
 from mxnet.base import _LIB, MXNetError, check_call
+from numpy.typing import NDArray
 
 from smdebug.format.tfevent import DATA_TYPE_NUMBERS, get_storable_array
 from smdebug.mxnet.training_failures import TrainingsOwnError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 

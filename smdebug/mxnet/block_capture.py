@@ -1,18 +1,13 @@
 """Inputs and outputs of blocks: hooks that are there only in a step that saves what they see."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from mxnet import gluon, nd
 
+from smdebug.capture.saving_plan import StepPlan
 from smdebug.mxnet.blocks import INPUT_SUFFIX, OUTPUT_SUFFIX, iterate_arrays
 from smdebug.mxnet.training_failures import gives_back_failures
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mxnet import gluon, nd
-
-    from smdebug.capture.saving_plan import StepPlan
 
 
 class BlockCapture:
@@ -66,7 +61,7 @@ class BlockCapture:
             self._numbers[prefix] = number + 1
             self._save(f"{prefix}{number}", array)
 
-    def _find_wanted(self, plan: StepPlan) -> list[_CapturedBlock]:
+    def _find_wanted(self, plan: StepPlan) -> "list[_CapturedBlock]":
         wanted = self._wanted.get(plan)
         if wanted is None:
             wanted = self._wanted[plan] = [
@@ -89,7 +84,7 @@ class _CapturedBlock:
         self._inputs = inputs
         self._outputs = outputs
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> _CapturedBlock:
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_CapturedBlock":
         """Return itself: a copy of a block is not captured."""
         return self
 

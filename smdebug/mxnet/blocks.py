@@ -1,13 +1,9 @@
 """What a Gluon block is called, and which blocks and arrays there are in it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from mxnet import gluon, nd, sym
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 INPUT_SUFFIX = "_input_"
 OUTPUT_SUFFIX = "_output_"

@@ -1,16 +1,11 @@
 """Collections that know Gluon's blocks."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from mxnet import gluon
 
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
 from smdebug.config.collection_manager import CollectionManager as BaseCollectionManager
 from smdebug.mxnet.blocks import INPUT_SUFFIX, OUTPUT_SUFFIX, get_block_name
-
-if TYPE_CHECKING:
-    from mxnet import gluon
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
 

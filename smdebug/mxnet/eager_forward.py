@@ -4,16 +4,12 @@ A hybridized block is one compiled operator: what is inside it is called once, t
 step that saves tensors of inner blocks the same computation runs block by block instead, and compiled in the next.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from mxnet import gluon
 
 from smdebug.mxnet.blocks import is_tracing, list_blocks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class EagerForward:

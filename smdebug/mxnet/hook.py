@@ -1,9 +1,7 @@
 """The MXNet hook: what each part of a Gluon training step gives to the step's file."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import mxnet
 from mxnet import autograd, gluon
@@ -11,6 +9,7 @@ from mxnet import autograd, gluon
 from smdebug.barrier import guarded
 from smdebug.capture.framework import check_version
 from smdebug.capture.hook import BaseHook
+from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
@@ -24,10 +23,7 @@ from smdebug.mxnet.step_end import StepEndWatch
 from smdebug.mxnet.tensor_writer import MxnetTensorWriter
 from smdebug.mxnet.training_failures import TrainingsOwnError, gives_back_failures
 from smdebug.mxnet.workers import get_worker
-
-if TYPE_CHECKING:
-    from smdebug.capture.saving_plan import StepPlan
-    from smdebug.writing.run_writer import Worker
+from smdebug.writing.run_writer import Worker
 
 _MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 

@@ -9,10 +9,9 @@ Steps are counted in TRAIN or EVAL as `autograd.is_training()` says where the mo
 nothing. A hook made by the script keeps the mode it is given.
 """
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from mxnet import autograd, gluon
 
@@ -24,10 +23,6 @@ from smdebug.logger import get_logger
 from smdebug.mxnet.blocks import get_block_name, is_tracing, list_blocks
 from smdebug.mxnet.hook import Hook, is_supported
 from smdebug.mxnet.training_failures import gives_back_failures
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 # A script that makes a new loss in every step would make the hook grow without end.
 _MOST_LOSSES = 100

@@ -1,19 +1,13 @@
 """Parameters of registered blocks and the gradients that a step computed for them."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterator
 
-from typing import TYPE_CHECKING
+from mxnet import gluon, nd
 
+from smdebug.capture.saving_plan import StepPlan
 from smdebug.logger import get_logger
 from smdebug.mxnet.arrays import wait_for
 from smdebug.mxnet.blocks import get_block_name, list_blocks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from mxnet import gluon, nd
-
-    from smdebug.capture.saving_plan import StepPlan
 
 
 class ParameterCapture:

@@ -4,21 +4,16 @@ numpy computes them, from MXNet's own memory: of an array of 512 x 512 the mean 
 operators 1,300, and of a small one 3 and 19.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.format.arguments import get_content
 from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name
 from smdebug.format.tfevent import DATA_TYPE_NUMBERS, get_storable_array
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from smdebug.writing.step_writer import StepWriter
+from smdebug.writing.step_writer import StepWriter
 
 
 class ReductionQueue:

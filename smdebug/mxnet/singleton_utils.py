@@ -1,7 +1,5 @@
 """The MXNet hook of this process."""
 
-from __future__ import annotations
-
 from smdebug.capture.singleton import del_hook, find_hook, set_hook
 from smdebug.mxnet.hook import Hook
 

@@ -1,20 +1,15 @@
 """When a training step is over: its trainers have used the gradients."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from mxnet import gluon
 
 from smdebug.barrier import guarded
+from smdebug.mxnet.parameters import ParameterCapture
 from smdebug.mxnet.training_failures import gives_back_failures
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.mxnet.parameters import ParameterCapture
 
 
 class StepEndWatch:

@@ -1,9 +1,9 @@
 """How MXNet's arrays are written into a step."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+import numpy as np
 from mxnet import nd
 
 from smdebug.capture.tensor_writer import TensorWriter
@@ -11,15 +11,9 @@ from smdebug.format.arguments import get_content
 from smdebug.mxnet.arrays import get_storable, view_array
 from smdebug.mxnet.reductions import ReductionQueue
 from smdebug.mxnet.training_failures import gives_back_failures
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-
-    from smdebug.writing.selected_tensor import Selection
-    from smdebug.writing.step_writer import StepWriter
-    from smdebug.writing.summaries import Summaries
+from smdebug.writing.selected_tensor import Selection
+from smdebug.writing.step_writer import StepWriter
+from smdebug.writing.summaries import Summaries
 
 
 class MxnetTensorWriter(TensorWriter):

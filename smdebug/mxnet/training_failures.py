@@ -5,13 +5,9 @@ is the one that waits, the error is the training's all the same: kept from it, t
 that were never computed. So it crosses every barrier of capture and comes out at the call that MXNet made.
 """
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,15 +1,12 @@
 """Collections that know PyTorch's modules."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from torch import nn
 
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
 from smdebug.config.collection_manager import CollectionManager as BaseCollectionManager
-
-if TYPE_CHECKING:
-    from torch import nn
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "ModuleTensors"]
 

@@ -1,16 +1,17 @@
 """The PyTorch hook: what each part of a training step gives to the step's file."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 from torch.nn.modules.loss import _Loss
+from torch.optim import Optimizer
+from torch.utils.hooks import RemovableHandle
 
 from smdebug.barrier import guarded
 from smdebug.capture.framework import check_version
 from smdebug.capture.hook import BaseHook
+from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
 from smdebug.config.collection_setup import selects_nothing
@@ -36,13 +37,7 @@ from smdebug.pytorch.training.optimizer_state import OPTIMIZER_REGEX, OptimizerC
 from smdebug.pytorch.training.parameters import ParameterCapture
 from smdebug.pytorch.training.step_end import StepEndWatch
 from smdebug.pytorch.workers import get_worker, is_data_loader_worker
-
-if TYPE_CHECKING:
-    from torch.optim import Optimizer
-    from torch.utils.hooks import RemovableHandle
-
-    from smdebug.capture.saving_plan import StepPlan
-    from smdebug.writing.run_writer import Worker
+from smdebug.writing.run_writer import Worker
 
 # The first with torch.compiler and with hooks of optimizers, by which a step is known to be over.
 _OLDEST = (2, 1)

@@ -10,10 +10,8 @@ without modes what a job's config says of `train.save_interval` or `eval.save_in
 steps, which every reader understands, are the same either way. A hook made by the script keeps the mode it is given.
 """
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -30,10 +28,8 @@ from smdebug.pytorch.modules.call_context import is_being_built, is_training_cal
 from smdebug.pytorch.modules.call_watch import CallWatch
 from smdebug.pytorch.modules.compiled_models import get_written_model, is_compiled
 from smdebug.pytorch.modules.functional_losses import FunctionalLosses
+from smdebug.pytorch.training.step_end import TellsOfOptimizer
 from smdebug.pytorch.workers import is_data_loader_worker
-
-if TYPE_CHECKING:
-    from smdebug.pytorch.training.step_end import TellsOfOptimizer
 
 # Steps for which models are looked for: what is trained without a call of its own is never found.
 _STEPS_TO_LOOK = 3

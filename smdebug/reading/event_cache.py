@@ -6,19 +6,15 @@ far as reads before it have shown that this will be used, and never so much that
 asked for have been read, one allowance for the beginning apart.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+from numpy.typing import NDArray
 
-    from numpy.typing import NDArray
-
-    from smdebug.reading.run_files import RunFiles
-    from smdebug.reading.stacks import Stack
+from smdebug.reading.run_files import RunFiles
+from smdebug.reading.stacks import Stack
 
 # The one bound on what a trial keeps of event files: bytes as they stand there, arrays and stacks made of them.
 KEEP_BYTES = 32 * 1024 * 1024

@@ -1,26 +1,21 @@
 """Index files: what their names and contents say, and reading the new ones of a run."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from smdebug.exceptions import IndexReaderException
 from smdebug.format.locations import INDEX_DIR, deserialize_tf_device, get_index_path
 from smdebug.format.tensor_location import TensorLocation, TensorShape
 from smdebug.format.tfevent import INDEX_CRC_KEY, INDEX_DTYPE_KEY
 from smdebug.mode_keys import ModeKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from smdebug.reading.run_files import RunFiles
+from smdebug.reading.run_files import RunFiles
 
 # The largest offset that a file can have.
 _MAX_COUNT = 2**63 - 1

@@ -3,16 +3,13 @@
 A `Tensor` keeps none of them: it looks into the run's index. They are here under smdebug's names.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
-    from smdebug.format.tensor_location import TensorLocation, TensorShape
-    from smdebug.mode_keys import ModeKeys
+from smdebug.format.tensor_location import TensorLocation, TensorShape
+from smdebug.mode_keys import ModeKeys
 
 
 @dataclass

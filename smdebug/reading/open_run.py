@@ -1,17 +1,12 @@
 """What tables, plots and rules ask of the run that they look at; `smdebug.trials.Trial` answers."""
 
-from __future__ import annotations
+from collections.abc import Iterable
+from typing import Protocol
 
-from typing import TYPE_CHECKING, Protocol
-
+from smdebug.config.collection import Collection
 from smdebug.mode_keys import ModeKeys
+from smdebug.reading.tensor import Tensor
 from smdebug.reading.tensor_source import TensorSource
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from smdebug.config.collection import Collection
-    from smdebug.reading.tensor import Tensor
 
 
 class OpenRun(TensorSource, Protocol):

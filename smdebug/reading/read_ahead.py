@@ -4,14 +4,9 @@ A loop over `value(step)` on S3 would wait for one answer after the other. From 
 of the next ones are asked for at once: as many as were read in a row so far, so that no more than as many are in vain.
 """
 
-from __future__ import annotations
+from collections.abc import Callable, Iterable, Sequence
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from smdebug.format.tensor_location import TensorLocation
+from smdebug.format.tensor_location import TensorLocation
 
 _IN_A_ROW = 3
 _MOST_STEPS = 64

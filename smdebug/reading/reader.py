@@ -1,21 +1,15 @@
 """Reading event files whole, from their first record to their last, without a run or an index."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.format.tfevent import CHECKSUM_MAGIC_BYTES, decode_event, get_footer, masked_crc32c, read_record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from smdebug.format.tfevent import Event
-    from smdebug.mode_keys import ModeKeys
+from smdebug.format.tfevent import CHECKSUM_MAGIC_BYTES, Event, decode_event, get_footer, masked_crc32c, read_record
+from smdebug.mode_keys import ModeKeys
 
 _CONSTANT_CHECKSUM = masked_crc32c(CHECKSUM_MAGIC_BYTES)
 

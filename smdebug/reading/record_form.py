@@ -5,18 +5,14 @@ some 30 microseconds; seeing that name, type and shape stand where they stood co
 smdebug builds them have a form; all others are decoded.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from crc32c import crc32c
+from numpy.typing import NDArray
 
 from smdebug.format.tfevent import CONSTANT_FOOTER, DATA_TYPES, FOOTER_BYTES, HEADER_BYTES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Keys as they stand in a record: number of the field, and how its value is stored.
 _WALL_TIME, _STEP, _SUMMARY = 0x09, 0x10, 0x2A

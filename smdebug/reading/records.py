@@ -1,30 +1,24 @@
 """Decoding the records that an index names, and checking them: the one place that knows how a record is read."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from crc32c import crc32c
+from numpy.typing import NDArray
 
 from smdebug.exceptions import IndexReaderException, SMDebugError, SMDebugValueError
+from smdebug.format.tensor_location import TensorLocation
 from smdebug.format.tfevent import (
     CHECKSUM_MAGIC_BYTES,
     WIDENED,
+    Event,
     decode_event,
     get_footer,
     masked_crc32c,
     read_record,
 )
 from smdebug.reading.record_form import RecordForm, learn_form
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from smdebug.format.tensor_location import TensorLocation
-    from smdebug.format.tfevent import Event
-    from smdebug.reading.run_files import RunFiles
+from smdebug.reading.run_files import RunFiles
 
 _CONSTANT_CHECKSUM = masked_crc32c(CHECKSUM_MAGIC_BYTES)
 

@@ -4,20 +4,16 @@ Names are paths relative to the run's folder with forward slashes: `index/000000
 `smdebug.storage.s3` has the same interface over S3.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
 from weakref import WeakSet
 
 import numpy as np
 
 from smdebug.format.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF_JOB_FILE, INDEX_DIR
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 # Below this many bytes one read call is quicker than setting up a memory map.
 _MAP_FROM_BYTES = 256 * 1024
@@ -28,7 +24,7 @@ _maps: WeakSet[mmap.mmap] = WeakSet()
 # Opening and closing a file takes twice as long as reading a small record of it: so many files stay open, for all
 # runs together.
 _MOST_OPEN = 128
-_open_files: WeakSet[_OpenFile] = WeakSet()
+_open_files: "WeakSet[_OpenFile]" = WeakSet()
 _READ_BYTES = 64 * 1024
 
 

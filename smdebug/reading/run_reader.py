@@ -1,26 +1,20 @@
 """The reader of a run: every value that a trial, a tensor or a rule is given was read here."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
 
 from smdebug.environment import MISSING_EVENT_FILE_RETRY_LIMIT_KEY, read_number
 from smdebug.exceptions import IndexReaderException, TensorUnavailableForStep
+from smdebug.format.tensor_location import TensorLocation
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.event_cache import KEEP_BYTES, EventCache
 from smdebug.reading.records import RecordDecoder
-from smdebug.reading.stacks import StackPlan, StackRows, build_stack
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from smdebug.format.tensor_location import TensorLocation
-    from smdebug.reading.run_files import RunFiles
-    from smdebug.reading.stacks import StackKey
-    from smdebug.reading.step_index import StepIndex
+from smdebug.reading.run_files import RunFiles
+from smdebug.reading.stacks import StackKey, StackPlan, StackRows, build_stack
+from smdebug.reading.step_index import StepIndex
 
 # What is fetched together where that gains anything, in bytes and in records.
 _FETCH_BYTES = 8 * 1024 * 1024

@@ -4,22 +4,16 @@ A training saves hundreds of tensors of some kilobytes. Looked at one by one, ea
 Here those of one dtype and size become the rows of a matrix.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from crc32c import crc32c
+from numpy.typing import NDArray
 
 from smdebug.format.tfevent import FOOTER_BYTES, HEADER_BYTES
+from smdebug.reading.record_form import RecordForm
 from smdebug.reading.step_index import Layout
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from smdebug.reading.record_form import RecordForm
 
 # A layout, names of tensors, and reductions: tensors of which one of these was saved are left out.
 StackKey = tuple[Layout, tuple[str, ...], tuple[tuple[str, bool], ...]]
@@ -103,7 +97,7 @@ class StackPlan:
         """Whether reading these together gains anything, and takes no more memory than it may."""
         return len(self.names) > 1 and self.bytes <= _LARGEST_STACK and self.last - self.first <= _WORTH * self.bytes
 
-    def choose_rows(self, key: StackKey) -> RowChoice:
+    def choose_rows(self, key: StackKey) -> "RowChoice":
         """Which rows some tensors are; the same object for the same tensors."""
         found = self._choices.get(key)
         if found is None:
@@ -178,7 +172,7 @@ class StackRows:
         others: the tensors that have to be looked at by themselves.
     """
 
-    def __init__(self, stack: Stack, choice: RowChoice) -> None:
+    def __init__(self, stack: Stack, choice: "RowChoice") -> None:
         self.stack = stack
         self.choice = choice
         self.names = choice.names
@@ -189,11 +183,11 @@ class StackRows:
         measured = self.stack.measure(name, compute)
         return np.concatenate([measured[group][rows] for group, rows in self.choice.rows])
 
-    def pair(self, other: StackRows) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    def pair(self, other: "StackRows") -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Return the matrices of both, which hold the same tensors."""
         return [(self.stack.matrices[at][rows], other.stack.matrices[at][rows]) for at, rows in self.choice.rows]
 
-    def is_like(self, other: StackRows) -> bool:
+    def is_like(self, other: "StackRows") -> bool:
         """Whether the rows of both are the same tensors."""
         return self.stack.plan is other.stack.plan and self.choice is other.choice
 

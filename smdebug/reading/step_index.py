@@ -4,20 +4,13 @@ A run of 100,000 steps with 100 tensors has ten million records. Where they lie 
 digits, so names, offsets, lengths and shapes are kept once for all steps that agree in them, as a `Layout`.
 """
 
-from __future__ import annotations
-
 from array import array
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from smdebug.format.reductions import REDUCTIONS_PREFIX, reverse_reduction_tensor_name
-from smdebug.format.tensor_location import TensorLocation
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from smdebug.format.tensor_location import TensorShape
-    from smdebug.mode_keys import ModeKeys
-    from smdebug.reading.index_reader import IndexFile
+from smdebug.format.tensor_location import TensorLocation, TensorShape
+from smdebug.mode_keys import ModeKeys
+from smdebug.reading.index_reader import IndexFile
 
 # (tag, start_idx, length, true dtype) of a record.
 _Record = tuple[str, int, int, str | None]

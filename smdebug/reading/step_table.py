@@ -3,17 +3,12 @@
 No I/O here: index files are entered with `add`, and everything else is answered from memory.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from smdebug.format.arguments import check_mode
 from smdebug.mode_keys import ModeKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # How far back, in steps seen, files of missing workers are still looked for below the last complete step: there they
 # come only where they become visible out of their order.

@@ -1,35 +1,29 @@
 """One tensor of a run: the steps at which it was saved, and its values, shapes and reductions there."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.typing import NDArray
 
 from smdebug.exceptions import (
     InvalidWorker,
     ShapeUnavailableForStep,
+    SMDebugError,
     SMDebugNotImplementedError,
     StepNotYetAvailable,
     StepUnavailable,
     TensorUnavailableForStep,
 )
 from smdebug.format.reductions import check_reduction_name, get_numpy_reduction
+from smdebug.format.tensor_location import TensorLocation
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.mode_steps import ModeSteps, Step
 from smdebug.reading.read_ahead import ReadAhead
-from smdebug.reading.step_table import StepState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from smdebug.exceptions import SMDebugError
-    from smdebug.format.tensor_location import TensorLocation
-    from smdebug.reading.step_index import SavedTensor
-    from smdebug.reading.step_table import StepTable
-    from smdebug.reading.tensor_source import TensorSource
+from smdebug.reading.step_index import SavedTensor
+from smdebug.reading.step_table import StepState, StepTable
+from smdebug.reading.tensor_source import TensorSource
 
 __all__ = ["ModeSteps", "Step", "StepState", "Tensor"]
 

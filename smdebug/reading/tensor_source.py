@@ -1,14 +1,10 @@
 """What a tensor asks of the run that it belongs to."""
 
-from __future__ import annotations
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from smdebug.reading.run_reader import RunReader
-    from smdebug.reading.step_index import Layouts, SavedTensor, StepIndex
+from smdebug.reading.run_reader import RunReader
+from smdebug.reading.step_index import Layouts, SavedTensor, StepIndex
 
 
 class RunIndexView(Protocol):

@@ -6,17 +6,17 @@ python -m smdebug.rules list | show NAME | run NAME --trial PATH_OR_S3 [--param 
 IssuesFound and 1 for Error, which a command line that cannot be understood is too.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.builtin import find_built_in_rule, list_names
 from smdebug.rules.container.rule_preparation import check_other_trials, split_steps
 from smdebug.rules.container.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict
@@ -25,14 +25,8 @@ from smdebug.rules.report.rule_pages import build_page, describe_rule, get_summa
 from smdebug.rules.report.rule_report import RuleReport
 from smdebug.rules.watched_quantity import to_json_number
 from smdebug.storage.output import is_s3_path
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from smdebug.trials.create import open_files
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from smdebug.rules.built_in_rule import BuiltInRule
-    from smdebug.trials import Trial
 
 EXIT_CODES = {NO_ISSUES_FOUND: 0, ISSUES_FOUND: 2, ERROR: 1}
 _INTERRUPTED = 130

@@ -1,30 +1,24 @@
 """The base of the built-in rules: declared parameters, choosing and reading tensors, and saying what was found."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
+from smdebug.reading.stacks import StackRows
 from smdebug.rules.parameters import Parameter, boolean, convert_parameters, regex, texts
 from smdebug.rules.rule import Finding, Rule
+from smdebug.rules.watched_quantity import Limit
+from smdebug.trials.step_tensors import Place
+from smdebug.trials.trial import Trial
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from smdebug.reading.stacks import StackRows
-    from smdebug.rules.watched_quantity import Limit
-    from smdebug.trials.step_tensors import Place
-    from smdebug.trials.trial import Trial
-
-    # Reductions by name and whether of the absolute values.
-    Reductions = Sequence[tuple[str, bool]]
+# Reductions by name and whether of the absolute values.
+Reductions = Sequence[tuple[str, bool]]
 
 # What is measured together is less exact than what is measured alone, by less than this part of it.
 INEXACT = 1e-3

@@ -7,14 +7,12 @@ step where the rule's condition is met, or when the job has ended. Exit code 0 w
 NoIssuesFound, 1 with Error, 143 and no verdict after SIGTERM.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from smdebug.environment import S3_OUTAGE_WAIT_KEY
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
@@ -30,13 +28,9 @@ from smdebug.rules.container.rule_preparation import prepare_rule
 from smdebug.rules.container.run_opening import RuleFiredEarly, wait_for_run
 from smdebug.rules.container.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict, write_verdict
 from smdebug.rules.report.rule_report import RuleReport
+from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import evaluate_steps
 from smdebug.trials import create_trial
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from smdebug.rules.rule import Rule
 
 TERMINATED = 128 + signal.SIGTERM
 # Between two looks for steps. A look at S3 costs a container some 3 ms and the service as much: ten rules of one job

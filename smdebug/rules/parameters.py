@@ -1,16 +1,12 @@
 """Parameters of rules: declared by each rule, given as text, converted and checked in one place."""
 
-from __future__ import annotations
-
 import math
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 _NOTHING = (None, "", "None", "none")
 

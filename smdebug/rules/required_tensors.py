@@ -1,16 +1,10 @@
 """The tensors that a rule says it will read at a step, so that they are fetched together."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from smdebug.exceptions import TensorUnavailable, TensorUnavailableForStep
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from smdebug.reading.tensor import Tensor
-    from smdebug.trials.trial import Trial
+from smdebug.reading.tensor import Tensor
+from smdebug.trials.trial import Trial
 
 
 class RequiredTensorsForTrial:

@@ -1,21 +1,16 @@
 """The base of every rule, built-in or a user's own."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
+from smdebug.rules.action import Actions
 from smdebug.rules.required_tensors import RequiredTensors
-from smdebug.rules.watched_quantity import WatchedQuantity
-
-if TYPE_CHECKING:
-    from smdebug.mode_keys import ModeKeys
-    from smdebug.rules.action import Actions
-    from smdebug.rules.watched_quantity import Side
-    from smdebug.trials.trial import Trial
+from smdebug.rules.watched_quantity import Side, WatchedQuantity
+from smdebug.trials.trial import Trial
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,20 @@
 """Evaluating a rule at one step after the other."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from smdebug.exceptions import (
     NoMoreData,
     NoMoreProfilerData,
     RuleEvaluationConditionMet,
+    SMDebugError,
     StepUnavailable,
     TensorUnavailable,
     TensorUnavailableForStep,
 )
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from smdebug.exceptions import SMDebugError
-    from smdebug.rules.rule import Rule
+from smdebug.rules.rule import Rule
 
 # How often a rule is asked about a run that no step comes from, in seconds.
 _ASK_IDLE_EVERY_S = 1.0

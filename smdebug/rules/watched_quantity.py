@@ -1,12 +1,9 @@
 """What a rule measured, step by step: the series of its report."""
 
-from __future__ import annotations
+from typing import Any, Literal, NamedTuple, overload
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 # Longer series are thinned, so that a training of a million steps costs no more memory than one of some thousand.
 MOST_POINTS = 4000

@@ -1,15 +1,10 @@
 """How long a training may wait for storage that does not answer."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from smdebug.exceptions import SMDebugError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # Seconds without an attempt, for each second that the failed one took: a storage that is down, or hangs, costs a
 # training at most a fifth of its time.

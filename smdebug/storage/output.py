@@ -1,22 +1,18 @@
 """Files of a run being written, on disk or in a bucket: nobody sees one before it is whole."""
 
-from __future__ import annotations
-
 import os
 import shutil
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from smdebug.format.locations import TEMP_SUFFIX
 from smdebug.storage import s3
 from smdebug.storage.outage import Outage
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Buffer = bytes | bytearray | memoryview
+Buffer = bytes | bytearray | memoryview
 
 
 S3_SCHEME = "s3://"

@@ -4,23 +4,19 @@ A refresh is one LIST that starts after the newest known index file and also see
 sorts after `index/`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smdebug.environment import S3_OUTAGE_WAIT_KEY, read_number
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.format.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF_JOB_FILE, INDEX_DIR
 from smdebug.logger import get_logger
 from smdebug.storage.outage import ObjectStoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # About what a connection moves in the time that another request would cost.
 REQUEST_BYTES = 256 * 1024

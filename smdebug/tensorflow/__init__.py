@@ -3,8 +3,6 @@
 The hooks are loaded when they are asked for: importing this package imports no framework.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """Collections that know Keras' layers and TensorFlow's tensors."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

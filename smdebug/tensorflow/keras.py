@@ -1,12 +1,11 @@
 """The Keras hook: a callback that saves what steps show."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from smdebug.barrier import guarded
+from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
@@ -19,9 +18,6 @@ from smdebug.tensorflow.steps.tape import TapeCapture, wrap_optimizer, wrap_tape
 from smdebug.tensorflow.steps.wants import Wants, choose_wants
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
 from smdebug.tensorflow.workers import trains_with_other_processes
-
-if TYPE_CHECKING:
-    from smdebug.capture.saving_plan import StepPlan
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "KerasHook"]
 

@@ -4,8 +4,6 @@ That is the package keras: Keras 2 with TensorFlow before 2.16, Keras 3 since. W
 a later TensorFlow takes Keras 2 from the package tf_keras.
 """
 
-from __future__ import annotations
-
 import os
 from importlib.util import find_spec
 

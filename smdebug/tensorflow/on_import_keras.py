@@ -4,8 +4,6 @@ Keras makes one list of callbacks for each `fit`, and for each `evaluate` and `p
 put into that of the first `fit`, and into all that follow: a process that trains nothing leaves no trace.
 """
 
-from __future__ import annotations
-
 from smdebug.environment import is_switched_on
 from smdebug.logger import get_logger
 

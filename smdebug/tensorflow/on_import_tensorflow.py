@@ -1,7 +1,5 @@
 """Capture of loops with `tf.GradientTape`, and of monitored sessions, in scripts that know nothing of smdebug."""
 
-from __future__ import annotations
-
 from smdebug.environment import is_switched_on
 
 

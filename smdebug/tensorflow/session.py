@@ -1,7 +1,5 @@
 """The hook for sessions of TensorFlow 1's way, as `tf.compat.v1.train.MonitoredTrainingSession` runs them."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import tensorflow as tf
@@ -146,7 +144,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
 class EstimatorHook(SessionHook):
     """What estimators took: TensorFlow has none since 2.16, and those of older ones take a SessionHook."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Never:  # noqa: ARG004 - as __init__ takes them
+    def __new__(cls, *args: Any, **kwargs: Any) -> "Never":  # noqa: ARG004 - as __init__ takes them
         """Refuse to be made.
 
         Raises:

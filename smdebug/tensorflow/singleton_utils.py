@@ -1,7 +1,5 @@
 """The TensorFlow hook of this process."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -23,7 +21,7 @@ _HOOKS = {
 
 def get_hook(
     hook_type: str | None = None, json_config_path: str | None = None, create_if_not_exists: bool = False
-) -> TensorflowHook | None:
+) -> "TensorflowHook | None":
     """Return the hook of this process, or one made of the job's config; see `smdebug.capture.singleton.find_hook`.
 
     Args:

@@ -1,8 +1,7 @@
 """How TensorFlow's tensors and variables are written into a step."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -12,13 +11,8 @@ from smdebug.format.arguments import get_content
 from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name
 from smdebug.format.tfevent import DATA_TYPE_NUMBERS
 from smdebug.tensorflow.values import to_array
-from smdebug.writing.selected_tensor import write_value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.writing.selected_tensor import Selection
-    from smdebug.writing.step_writer import StepWriter
+from smdebug.writing.selected_tensor import Selection, write_value
+from smdebug.writing.step_writer import StepWriter
 
 
 class TensorflowTensorWriter(TensorWriter):

@@ -1,17 +1,13 @@
 """What the hooks for Keras and for sessions have in common."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from smdebug.capture.hook import BaseHook
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.tensorflow.collection import CollectionManager
 from smdebug.tensorflow.tensor_writer import TensorflowTensorWriter
 from smdebug.tensorflow.workers import get_worker
-
-if TYPE_CHECKING:
-    from smdebug.writing.run_writer import Worker
+from smdebug.writing.run_writer import Worker
 
 
 class TensorflowHook(BaseHook):

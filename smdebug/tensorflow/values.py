@@ -1,14 +1,10 @@
 """Arrays of TensorFlow's tensors and variables."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 
 def is_value(value: object) -> bool:

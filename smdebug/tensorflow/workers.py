@@ -1,7 +1,5 @@
 """Which of the processes that train together this one is."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,21 +1,17 @@
 """Says what a run holds: `python -m smdebug.trials PATH`, a folder or s3://bucket/prefix."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.create import create_trial, open_files
 from smdebug.trials.run_collections import load_collections
 from smdebug.trials.summary import describe_run, describe_values
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _EPILOG = """\
 examples:

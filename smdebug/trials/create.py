@@ -1,23 +1,15 @@
 """Opening a run by its path."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from smdebug.exceptions import SMDebugNotImplementedError, SMDebugValueError
-from smdebug.reading.run_files import LocalRunFiles
+from smdebug.reading.run_files import LocalRunFiles, RunFiles
 from smdebug.storage.s3 import S3RunFiles, is_s3
 from smdebug.trials.local_trial import LocalTrial
 from smdebug.trials.s3_trial import S3Trial
-from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from smdebug.reading.run_files import RunFiles
-    from smdebug.trials.trial import Trial
+from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
 
 
 def create_trial(

@@ -1,15 +1,10 @@
 """A run in a local folder."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from smdebug.reading.run_files import LocalRunFiles
 from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class LocalTrial(Trial):

@@ -1,9 +1,7 @@
 """A run as far as it is known so far: looking for new steps, and reading records."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from smdebug.environment import (
     INCOMPLETE_STEP_WAIT_WINDOW_KEY,
@@ -11,19 +9,15 @@ from smdebug.environment import (
     read_number,
 )
 from smdebug.format.locations import get_index_path, parse_step, parse_worker, serialize_tf_device
+from smdebug.format.tensor_location import TensorLocation
 from smdebug.logger import get_logger
 from smdebug.reading.index_reader import IndexReader
+from smdebug.reading.run_files import RunFiles
 from smdebug.reading.run_reader import RunReader
 from smdebug.reading.step_table import StepTable
 from smdebug.reading.tensor import Tensor
 from smdebug.trials.run_collections import RunCollections
 from smdebug.trials.run_index import RunIndex
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from smdebug.format.tensor_location import TensorLocation
-    from smdebug.reading.run_files import RunFiles
 
 DEFAULT_POLL_INTERVAL_S = 0.05
 

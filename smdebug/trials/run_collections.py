@@ -1,18 +1,13 @@
 """The collections of a run: waiting for their files, and taking in what hooks add to them later."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
 
+from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import MissingCollectionFiles, SMDebugValueError
 from smdebug.format.locations import parse_worker_of_collections_file
 from smdebug.logger import get_logger
-
-if TYPE_CHECKING:
-    from smdebug.config.collection import Collection
-    from smdebug.reading.run_files import RunFiles
+from smdebug.reading.run_files import RunFiles
 
 _SAY_WAITING_EVERY_S = 30.0
 

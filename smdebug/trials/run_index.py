@@ -4,23 +4,15 @@ A run of 100,000 steps is opened by listing names. A question about one step rea
 the whole run (all tensor names, the steps of a mode) reads what is left, several files at a time on S3.
 """
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from smdebug.exceptions import IndexReaderException
 from smdebug.logger import get_logger
-from smdebug.reading.index_reader import parse_index
-from smdebug.reading.step_index import Layouts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from smdebug.reading.index_reader import IndexName
-    from smdebug.reading.run_files import RunFiles
-    from smdebug.reading.step_index import SavedTensor, StepIndex
-    from smdebug.reading.step_table import StepTable
+from smdebug.reading.index_reader import IndexName, parse_index
+from smdebug.reading.run_files import RunFiles
+from smdebug.reading.step_index import Layouts, SavedTensor, StepIndex
+from smdebug.reading.step_table import StepTable
 
 # Contents of so many index files are held at a time.
 _READ_TOGETHER = 1024

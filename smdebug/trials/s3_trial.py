@@ -1,14 +1,9 @@
 """A run on S3."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from smdebug.storage.s3 import S3RunFiles
 from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class S3Trial(Trial):

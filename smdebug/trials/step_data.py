@@ -1,18 +1,13 @@
 """What went into a step: its inputs, labels and predictions, in the order in which the framework numbers them."""
 
-from __future__ import annotations
+from collections.abc import Iterable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from numpy.typing import NDArray
 
 from smdebug.analysis.utils import _tensor_name_sorter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
-
-    from smdebug.mode_keys import ModeKeys
-    from smdebug.reading.open_run import OpenRun
+from smdebug.mode_keys import ModeKeys
+from smdebug.reading.open_run import OpenRun
 
 
 def read_step_data(trial: OpenRun, names: Iterable[str], step: int, mode: ModeKeys) -> list[NDArray[Any]]:

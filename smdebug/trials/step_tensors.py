@@ -1,25 +1,19 @@
 """The tensors of one step after the other, as rules look at them: what one rule has found is there for the next."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.exceptions import TensorUnavailableForStep
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from smdebug.format.tensor_location import TensorLocation
-    from smdebug.mode_keys import ModeKeys
-    from smdebug.reading.open_run import OpenRun
-    from smdebug.reading.stacks import StackRows
-    from smdebug.reading.step_index import SavedTensor
+from smdebug.format.tensor_location import TensorLocation
+from smdebug.mode_keys import ModeKeys
+from smdebug.reading.open_run import OpenRun
+from smdebug.reading.stacks import StackRows
+from smdebug.reading.step_index import SavedTensor
 
 
 class Place(NamedTuple):

@@ -1,20 +1,15 @@
 """What a run holds, and what a tensor's values are like, as plain data: for printing and for JSON."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from smdebug.reading.step_index import Layout
-    from smdebug.trials.trial import Trial
+from smdebug.reading.step_index import Layout
+from smdebug.trials.trial import Trial
 
 
 def describe_run(trial: Trial) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """A run that was or is being saved, open for questions: which tensors, at which steps, in which mode, by whom."""
 
-from __future__ import annotations
-
 import re
 import time
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
 
 from smdebug.analysis import plots
 from smdebug.analysis.frames import build_frame
@@ -14,18 +15,14 @@ from smdebug.exceptions import NoMoreData, SMDebugValueError, StepUnavailable, T
 from smdebug.format.arguments import check_mode
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.step_table import StepState
+from smdebug.reading.tensor import Tensor
 from smdebug.trials.refreshing_run import DEFAULT_POLL_INTERVAL_S, RefreshingRun
 from smdebug.trials.step_data import read_step_data
 from smdebug.trials.step_tensors import StepTensors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     import pandas
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
-
-    from smdebug.reading.tensor import Tensor
 
 __all__ = ["DEFAULT_POLL_INTERVAL_S", "Trial"]
 
@@ -234,7 +231,7 @@ class Trial(RefreshingRun):
 
     def to_frame(
         self, regex: str | Iterable[str] | None = None, *, mode: ModeKeys = ModeKeys.GLOBAL, with_values: bool = True
-    ) -> pandas.DataFrame:
+    ) -> "pandas.DataFrame":
         """Return a long table of the scalars and reductions of the run; see `smdebug.analysis.frames.build_frame`."""
         return build_frame(self, regex, mode=mode, with_values=with_values)
 
@@ -245,8 +242,8 @@ class Trial(RefreshingRun):
         *,
         mode: ModeKeys = ModeKeys.GLOBAL,
         abs: bool = False,  # noqa: A002 -- the word that reduction_value has for it
-        axes: Axes | None = None,
-    ) -> Axes:
+        axes: "Axes | None" = None,
+    ) -> "Axes":
         """Draw a scalar or a reduction over steps, one line a tensor and worker; see `smdebug.analysis.plots.plot`."""
         return plots.plot(self, tensors, reduction, mode=mode, abs=abs, axes=axes)
 
@@ -257,8 +254,8 @@ class Trial(RefreshingRun):
         mode: ModeKeys = ModeKeys.GLOBAL,
         worker: str | None = None,
         bins: int = 60,
-        axes: Axes | None = None,
-    ) -> Axes:
+        axes: "Axes | None" = None,
+    ) -> "Axes":
         """How a tensor's values are spread, over steps; see `smdebug.analysis.plots.plot_histogram`."""
         return plots.plot_histogram(self, tname, mode=mode, worker=worker, bins=bins, axes=axes)
 

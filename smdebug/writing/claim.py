@@ -1,7 +1,5 @@
 """Which process writes a run that several processes of one worker could write."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

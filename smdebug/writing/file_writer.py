@@ -1,7 +1,7 @@
 """FileWriter: a step written by hand, outside any hook."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +16,6 @@ from smdebug.writing.step_writer import StepWriter
 from smdebug.writing.summary_file import SummaryFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import TracebackType
     from typing import Self
 
 
@@ -150,7 +148,7 @@ class FileWriter:
         self._writer.close()
         self._summaries.close()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(

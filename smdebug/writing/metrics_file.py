@@ -7,18 +7,13 @@ The file is `<SAGEMAKER_METRICS_DIRECTORY>/<pid>.json`. `MetricName` is the tens
 so whoever reads along never sees half of one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from smdebug.environment import DEFAULT_SAGEMAKER_METRICS_PATH
-
-if TYPE_CHECKING:
-    from smdebug.mode_keys import ModeKeys
+from smdebug.mode_keys import ModeKeys
 
 
 class MetricsFile:

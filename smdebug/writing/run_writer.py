@@ -1,27 +1,21 @@
 """All files of a run that one process writes, apart from what is in them."""
 
-from __future__ import annotations
-
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from smdebug.config.collection_manager import CollectionManager
 from smdebug.environment import TRAINING_JOB_NAME_ENV_STR
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.format.locations import END_OF_JOB_FILE, get_collections_path, serialize_tf_device
 from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
 from smdebug.storage.outage import ObjectStoreError
 from smdebug.storage.output import is_s3_path, path_exists, split_s3_path, write_whole_file
 from smdebug.writing.claim import Claim
 from smdebug.writing.step_writer import HeadCache, StepWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.config.collection_manager import CollectionManager
-    from smdebug.mode_keys import ModeKeys
 
 _ENDED_DIR = "ended"
 

@@ -1,20 +1,15 @@
 """One tensor written into a step: its values, its shape, and numbers computed from it, as its collections ask."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from smdebug.config.collection import Collection
 from smdebug.format.arguments import get_content, get_texts, make_numpy_array
 from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name
 from smdebug.format.tfevent import DATA_TYPE_NUMBERS, get_dtype_name, get_plain_array, get_storable_array
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from smdebug.config.collection import Collection
-    from smdebug.writing.step_writer import StepWriter
+from smdebug.writing.step_writer import StepWriter
 
 
 class Selection(NamedTuple):

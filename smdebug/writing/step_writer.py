@@ -1,10 +1,9 @@
 """The event file and the index file of one step, as one worker writes them."""
 
-from __future__ import annotations
-
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from crc32c import crc32c
 
@@ -23,14 +22,9 @@ from smdebug.format.tfevent import (
     encode_string_heads,
 )
 from smdebug.mode_keys import ModeKeys
-from smdebug.storage.output import open_output, withdraw_file, write_whole_file
+from smdebug.storage.output import Output, open_output, withdraw_file, write_whole_file
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from smdebug.storage.output import Output
-
-    Buffer = bytes | bytearray | memoryview
+Buffer = bytes | bytearray | memoryview
 
 # Below it a tensor is copied behind the others and written with them; from it on its memory goes to the file as it is.
 _DIRECT_BYTES = 64 * 1024

@@ -3,24 +3,18 @@
 A failure here costs the summary only: the run's own files do not depend on it.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.barrier import guarded
+from smdebug.config.collection import Collection
 from smdebug.config.collection_keys import SM_METRIC_COLLECTIONS
+from smdebug.mode_keys import ModeKeys
 from smdebug.writing.metrics_file import find_metrics_file
 from smdebug.writing.tensorboard import TensorboardWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from numpy.typing import NDArray
-
-    from smdebug.config.collection import Collection
-    from smdebug.mode_keys import ModeKeys
 
 
 class Scalar(NamedTuple):

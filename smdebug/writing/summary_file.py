@@ -1,26 +1,19 @@
 """A file as TensorBoard reads it: numbers, histograms, and messages that others have encoded."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.format import protobuf
 from smdebug.format.locations import get_tensorboard_path
 from smdebug.format.tfevent import encode_event_fields, encode_record
-from smdebug.storage.output import open_output
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from smdebug.storage.output import Output
+from smdebug.storage.output import Output, open_output
 
 # Fields of Event and of a summary's value.
 _GRAPH, _SUMMARY = 4, 5

@@ -1,22 +1,16 @@
 """TensorBoard files of a run: scalars and histograms, one file a step and mode, with true checksums."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from smdebug.config.collection import Collection
 from smdebug.config.collection_keys import SCALAR_COLLECTIONS
 from smdebug.format.locations import TENSORBOARD_DIR
+from smdebug.mode_keys import ModeKeys
 from smdebug.writing.summary_file import SummaryFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
-
-    from smdebug.config.collection import Collection
-    from smdebug.mode_keys import ModeKeys
 
 
 def get_tensorboard_dir(out_dir: str, export_tensorboard: bool, tensorboard_dir: str | None) -> str | None:

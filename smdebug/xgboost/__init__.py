@@ -1,7 +1,5 @@
 """Hooks for XGBoost: what a training script imports."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from smdebug.capture.singleton import del_hook, set_hook

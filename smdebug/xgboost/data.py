@@ -1,17 +1,13 @@
 """Data that a hook is given to predict on: a matrix of XGBoost's, or a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xgboost
+from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _CSV = ("csv", "text/csv")
 _LIBSVM = ("libsvm", "text/libsvm", "text/x-libsvm")

@@ -1,7 +1,6 @@
 """The XGBoost hook: a callback that saves, after a boosting round, what is due at it."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ from xgboost.callback import TrainingCallback
 from smdebug.barrier import guarded
 from smdebug.capture.framework import check_version
 from smdebug.capture.hook import BaseHook
+from smdebug.capture.saving_plan import StepPlan
 from smdebug.capture.singleton import get_current_hook
 from smdebug.config.collection import Collection
 from smdebug.config.collection_keys import CollectionKeys
@@ -18,20 +18,16 @@ from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.logger import get_logger
+from smdebug.writing.run_writer import Worker
 from smdebug.xgboost.data import get_matrix
 from smdebug.xgboost.hyperparameters import get_storable
 from smdebug.xgboost.metrics import get_newest_metrics
-from smdebug.xgboost.models import BIAS, IMPORTANCE_TYPES, make_model, name_contributions
+from smdebug.xgboost.models import BIAS, IMPORTANCE_TYPES, Model, make_model, name_contributions
 from smdebug.xgboost.trees import COLUMNS
 from smdebug.xgboost.workers import get_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
     from typing import Self
-
-    from smdebug.capture.saving_plan import StepPlan
-    from smdebug.writing.run_writer import Worker
-    from smdebug.xgboost.models import Model
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "Hook"]
 
@@ -297,7 +293,7 @@ class Hook(BaseHook, TrainingCallback):
 
     # An estimator of scikit-learn's is copied and pickled with its callbacks; the hook of a process stays where it is.
 
-    def __copy__(self) -> Self:
+    def __copy__(self) -> "Self":
         return self
 
     def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:

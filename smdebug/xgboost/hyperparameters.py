@@ -1,13 +1,9 @@
 """Hyperparameters in a form that event files hold."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 def get_storable(hyperparameters: Mapping[str, Any] | list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:

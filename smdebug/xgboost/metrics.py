@@ -1,11 +1,7 @@
 """The metrics of the newest boosting round, by the names that XGBoost prints."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 SPREAD_PREFIX = "std/"
 # Of the metrics that XGBoost maximises, those that smdebug's regex of the collection losses leaves out.

@@ -1,23 +1,17 @@
 """What a callback is given to look at, a booster or the boosters of a cross-validation, and what each can tell."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import xgboost
+from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.xgboost.trees import get_newest_trees
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
-
-    from numpy.typing import NDArray
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 # Time and source line before what XGBoost's library says.
 _PLACE = re.compile(r"^\[[\d:]+\] \S+: ")

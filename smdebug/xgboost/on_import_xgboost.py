@@ -7,14 +7,13 @@ other. Nothing is written, and no hook is made, before the first of them.
 A training that already has a hook among its callbacks is left as it is.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import xgboost
 
@@ -24,9 +23,6 @@ from smdebug.capture.zero_script_change import UnattendedHook, ZeroScriptChange
 from smdebug.environment import is_switched_on
 from smdebug.logger import get_logger
 from smdebug.xgboost.hook import Hook
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _FUNCTIONS = ("train", "cv")
 

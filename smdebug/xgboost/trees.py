@@ -1,19 +1,14 @@
 """The trees that a boosting round has added, as columns."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import xgboost
 
 from smdebug.exceptions import SMDebugValueError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import xgboost
 
 COLUMNS = ("Tree", "Node", "ID", "Feature", "Split", "Yes", "No", "Missing", "Gain", "Cover", "Category")
 _ABSENT = "nan"

@@ -1,7 +1,5 @@
 """Which of the processes that train together this one is."""
 
-from __future__ import annotations
-
 from xgboost import collective
 
 from smdebug.writing.run_writer import Worker

@@ -1,16 +1,12 @@
 """Types of tensors: their numbers in a record, and what stands in for types that the original cannot read."""
 
-from __future__ import annotations
-
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 DATA_TYPES = {
     1: "float32",

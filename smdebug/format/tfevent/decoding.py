@@ -1,11 +1,11 @@
 """Payloads of event records, read back; arrays are views into the record."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.format import protobuf
@@ -13,12 +13,7 @@ from smdebug.format.tfevent.data_types import STRING_DATA_TYPE, get_dtype
 from smdebug.format.tfevent.framing import read_record
 from smdebug.mode_keys import MODE_PLUGIN_NAME, MODE_STEP_PLUGIN_NAME, ModeKeys
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    Buffer = bytes | bytearray | memoryview
+Buffer = bytes | bytearray | memoryview
 
 
 @dataclass

@@ -1,19 +1,13 @@
 """Payloads of event records: what stands before a tensor's bytes."""
 
-from __future__ import annotations
-
 import struct
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from smdebug.format import protobuf
 from smdebug.format.tfevent.framing import FRAMING_BYTES, masked_crc32c
-from smdebug.mode_keys import MODE_PLUGIN_NAME, MODE_STEP_PLUGIN_NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from smdebug.mode_keys import ModeKeys
+from smdebug.mode_keys import MODE_PLUGIN_NAME, MODE_STEP_PLUGIN_NAME, ModeKeys
 
 
 class Heads(NamedTuple):

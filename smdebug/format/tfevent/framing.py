@@ -7,17 +7,13 @@ uint32 LE  masked CRC-32C of the payload in TensorBoard files; in a run's event 
            1.0.34 refuses to read anything else. What the payload's CRC-32C really is stands in the index entry.
 """
 
-from __future__ import annotations
-
 import struct
-from typing import TYPE_CHECKING
 
 from crc32c import crc32c
 
 from smdebug.exceptions import SMDebugValueError
 
-if TYPE_CHECKING:
-    Buffer = bytes | bytearray | memoryview
+Buffer = bytes | bytearray | memoryview
 
 CHECKSUM_MAGIC_BYTES = b"0x12345678"
 HEADER_BYTES = 12

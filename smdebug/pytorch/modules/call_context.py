@@ -1,15 +1,10 @@
 """How a module is being called: to train, while a model is built, to be looked at, or once more for its gradients."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import torch
 from torch import nn
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 _get_graph_task_id = getattr(torch._C, "_current_graph_task_id", lambda: -1)  # noqa: SLF001 - torch's checkpoints ask it
 _get_tracing_state = torch._C._get_tracing_state  # noqa: SLF001 - what torch.jit.is_tracing() asks

@@ -1,15 +1,11 @@
 """Sees the calls of all modules of a process, for as long as that is needed to find out which are trained."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class CallWatch:

@@ -5,19 +5,15 @@ one. What it returns is therefore called through a function that counts first. I
 exist only where the model runs as it is written: a step that saves them runs uncompiled.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
 import torch
 from torch import nn
 
 from smdebug.pytorch.modules.call_context import is_training_call
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 
 class CompiledModels:

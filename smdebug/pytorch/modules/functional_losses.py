@@ -1,18 +1,13 @@
 """Losses of scripts that register none: every call of a loss of torch.nn or torch.nn.functional is seen."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Callable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch.nn import functional
 from torch.nn.modules.loss import _Loss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 # Functions by the module that does the same: a loss has one name, whichever way the script computes it.
 FUNCTIONAL_LOSSES = {

@@ -1,24 +1,18 @@
 """Inputs and outputs of modules: their names, and hooks that are there only in a step that saves what they see."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
+from smdebug.capture.saving_plan import StepPlan
 from smdebug.logger import get_logger
 from smdebug.pytorch.modules.call_context import is_training_call
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from torch.utils.hooks import RemovableHandle
-
-    from smdebug.capture.saving_plan import StepPlan
 
 # Of the class, because scripted modules refuse to be asked; their own inputs and outputs are seen all the same.
 register_forward_hook = nn.Module.register_forward_hook
@@ -37,7 +31,7 @@ class ModuleCallback(partial[None]):
 
     # A partial calls without a function of Python's in between, which every idle step would pay for.
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> ModuleCallback:
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ModuleCallback":
         return self
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:

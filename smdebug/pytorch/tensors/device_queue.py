@@ -1,15 +1,9 @@
 """Tensors on their way from a device to a step's file: copies run beside the training, which waits once a step."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 
 from smdebug.pytorch.tensors.storable import get_storable
-
-if TYPE_CHECKING:
-    from smdebug.writing.step_writer import StepWriter
+from smdebug.writing.step_writer import StepWriter
 
 # Host memory that queued copies may take before they are written out.
 _MAX_BYTES = 512 * 1024 * 1024

@@ -5,19 +5,14 @@ long as the arithmetic takes. Here it goes into one small piece of memory that i
 is still in the processor's cache when the next operation looks at it.
 """
 
-from __future__ import annotations
-
 import math
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
 
 from smdebug.pytorch.tensors.storable import view_array
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 # Numbers in a piece: 1 MiB of float32.
 _PIECE = 1 << 18

@@ -1,17 +1,12 @@
 """Numbers computed from a tensor by torch, on the tensor's own device and in as few passes as there can be."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import torch
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.pytorch.tensors.large_reductions import is_large, reduce_large
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _HALVES = frozenset({torch.float16, torch.bfloat16})
 

@@ -1,21 +1,17 @@
 """Bytes of tensors, taken where they lie."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
 
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.format.arguments import get_content
 from smdebug.format.tfevent import DATA_TYPE_NUMBERS, get_storable_array
 from smdebug.pytorch.training.sharded import get_local_part
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Types that records hold as they are.
 _DIRECT = {

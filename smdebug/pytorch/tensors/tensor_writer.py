@@ -1,10 +1,10 @@
 """How PyTorch's tensors are written into a step: those of any device, and within torch.func's transforms."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import torch
 from torch._C._functorch import peek_interpreter_stack
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
@@ -16,15 +16,9 @@ from smdebug.pytorch.tensors.device_queue import DeviceQueue
 from smdebug.pytorch.tensors.reductions import reduce_tensor
 from smdebug.pytorch.tensors.storable import get_storable, take_off_transforms, to_array
 from smdebug.pytorch.training.sharded import get_local_part
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-
-    from smdebug.writing.selected_tensor import Selection
-    from smdebug.writing.step_writer import StepWriter
-    from smdebug.writing.summaries import Summaries
+from smdebug.writing.selected_tensor import Selection
+from smdebug.writing.step_writer import StepWriter
+from smdebug.writing.summaries import Summaries
 
 
 class TorchTensorWriter(TensorWriter):

@@ -1,9 +1,8 @@
 """Scales of losses: what a GradScaler multiplies a loss by comes out of its gradients again before they are saved."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch.autograd import Variable
@@ -11,9 +10,6 @@ from torch.autograd import Variable
 from smdebug.barrier import guarded
 from smdebug.pytorch.modules.call_context import get_backward_pass
 from smdebug.pytorch.training.sharded import get_local_part
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _GradScaler: type = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
 

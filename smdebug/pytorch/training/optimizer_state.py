@@ -5,17 +5,12 @@ the order of its groups; learning rates `optimizer/<class>/group_<number>/lr`. A
 `<class>_1`. Parameters' own names are left out on purpose: with them these would be weights and biases to every reader.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch.optim import Optimizer
+from torch.optim import Optimizer
 
 OPTIMIZER_PREFIX = "optimizer/"
 OPTIMIZER_REGEX = f"^{OPTIMIZER_PREFIX}"

@@ -1,23 +1,17 @@
 """Parameters before a step's forward pass, and their gradients as the backward pass brings them."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast
 
-from typing import TYPE_CHECKING, Any, cast
-
+import torch
+from torch import nn
 from torch.nn.parameter import Parameter, is_lazy
+from torch.utils.hooks import RemovableHandle
 
+from smdebug.capture.saving_plan import StepPlan
 from smdebug.pytorch.modules.call_context import is_in_backward
+from smdebug.pytorch.training.loss_scales import LossScales
 from smdebug.pytorch.training.sharded import find_sharded_parameters, is_sharded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    import torch
-    from torch import nn
-    from torch.utils.hooks import RemovableHandle
-
-    from smdebug.capture.saving_plan import StepPlan
-    from smdebug.pytorch.training.loss_scales import LossScales
 
 
 class ParameterCapture:
@@ -154,7 +148,7 @@ def _name_parameters(model_name: str, model: nn.Module) -> Iterator[tuple[str, t
         yield f"{model_name}_{path}", sharded.get(id(parameter), parameter)
 
 
-def _register(capture: _CapturedGradient, parameter: torch.Tensor) -> RemovableHandle:
+def _register(capture: "_CapturedGradient", parameter: torch.Tensor) -> RemovableHandle:
     if not is_sharded(parameter):
         return cast("RemovableHandle", parameter.register_hook(capture))  # type: ignore[no-untyped-call]
     # fully_shard() gives a parameter its gradient itself, and calls only the hooks of this kind: ours before those of a

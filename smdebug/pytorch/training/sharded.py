@@ -1,15 +1,10 @@
 """Tensors of which each worker holds a part: DTensors, as the parameters of `fully_shard()` are."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
-from torch import distributed
+from torch import distributed, nn
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
-
-if TYPE_CHECKING:
-    from torch import nn
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 

@@ -1,23 +1,17 @@
 """When a training step is over: its optimizers have used the gradients."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+from torch.utils.hooks import RemovableHandle
 
 from smdebug.pytorch.modules.call_context import is_in_backward
+from smdebug.pytorch.training.parameters import ParameterCapture
 
 _is_compiling = torch.compiler.is_compiling
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch.utils.hooks import RemovableHandle
-
-    from smdebug.pytorch.training.parameters import ParameterCapture
 
 
 class TellsOfEnd(Protocol):

@@ -1,17 +1,13 @@
 """The actions of one rule, from the JSON text that SageMaker hands to it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.logger import get_logger
 from smdebug.rules.action.message_action import FILTER_KEYS, MessageAction
 from smdebug.rules.action.stop_training_action import StopTrainingAction
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _STOP_TRAINING = "stoptraining"
 

@@ -1,7 +1,5 @@
 """Clients of AWS for actions: the endpoint, the region and the credentials come from the environment."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sends mail or a text message through SNS."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

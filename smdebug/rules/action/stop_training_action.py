@@ -1,7 +1,5 @@
 """Stops the training job that a rule watches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from smdebug.logger import get_logger

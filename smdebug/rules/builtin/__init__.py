@@ -4,8 +4,6 @@ A file of this folder is a rule: `find_built_in_rule("DeadRelu")` imports dead_r
 Nothing else has to be told about a new one, and a rule costs nothing before it is asked for.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,7 +49,7 @@ def _list_files() -> list[str]:
     return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
 
 
-def _find_class(module: ModuleType) -> type[BuiltInRule]:
+def _find_class(module: "ModuleType") -> type[BuiltInRule]:
     (found,) = (
         value
         for value in vars(module).values()

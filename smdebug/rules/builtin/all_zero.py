@@ -1,23 +1,17 @@
 """AllZero: tensors of nothing but zeros, or nearly so."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from smdebug.reading.stacks import StackRows
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
 from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import number
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from smdebug.reading.stacks import StackRows
-    from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import Place
 
 # Each of them is 0 only if every element is.
 _ZERO_ONLY_IF_ALL = (("max", True), ("mean", True), ("sum", True), ("l1", False), ("l2", False), ("l1", True))

@@ -1,23 +1,17 @@
 """CheckInputImages: images that were not normalised to a mean near 0."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import integer, number, regex
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from smdebug.mode_keys import ModeKeys
-    from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import Place
 
 _COLLECTION = "input_image"
 # What a whole PyTorch model (called by its class), a Keras model or its input layer is given.

@@ -1,22 +1,16 @@
 """ClassImbalance: classes that are rare among the labels, or hardly ever predicted right."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.measuring.classes import IGNORED, order_scores, to_labels, to_predicted
 from smdebug.rules.parameters import boolean, integer, number, regex
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from smdebug.mode_keys import ModeKeys
 
 # What PyTorch's and MXNet's loss modules are given: predictions first, labels second. Those of a regression
 # (MSELoss, SmoothL1Loss, l2loss0, huberloss0) have no classes, though their labels may be whole numbers.

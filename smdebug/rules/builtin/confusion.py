@@ -1,23 +1,17 @@
 """Confusion: a confusion matrix with too little on its diagonal, or too much beside it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.measuring.classes import count_pairs, order_scores, to_labels, to_predicted
 from smdebug.rules.parameters import integer, number, text
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import Place
 
 
 def compute_shares(matrix: NDArray[np.int64]) -> NDArray[np.float64]:

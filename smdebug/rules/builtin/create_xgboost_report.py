@@ -1,23 +1,18 @@
 """CreateXgboostReport: a page about an XGBoost training."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.drawing.html_page import render_bars, render_lines, render_page, render_points, render_table
 from smdebug.rules.drawing.notebook import render_notebook
 from smdebug.rules.measuring.classes import count_pairs, pair_classes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
 _FOLDER = Path("CreateXgboostReport/xgboost-reports")
 _PAGE, _NOTEBOOK = "xgboost_report.html", "xgboost_report.ipynb"

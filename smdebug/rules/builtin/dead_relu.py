@@ -1,22 +1,16 @@
 """DeadRelu: units that hardly ever let anything through."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.measuring.activations import RELU, ActivationFinder, build_names_regex
 from smdebug.rules.parameters import number, regex
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import Place
 
 _COLLECTION = "relu_output"
 

@@ -1,24 +1,18 @@
 """ExplodingTensor: values that are no numbers any more."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from smdebug.format.tensor_location import TensorLocation
+from smdebug.reading.step_index import SavedTensor
 from smdebug.rules.built_in_rule import TENSOR_CHOICE, BuiltInRule
 from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import boolean
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from smdebug.format.tensor_location import TensorLocation
-    from smdebug.reading.step_index import SavedTensor
-    from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import Place
 
 # Reductions that hold NaN or an infinity only if the tensor does. (A sum may overflow, and the deviation of a single
 # element is NaN.)

@@ -1,17 +1,13 @@
 """FeatureImportanceOverweight: a few features that decide everything."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import integer, number, regex
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 def compute_top_share(importances: Iterable[float], nfeatures: int) -> float:

@@ -1,19 +1,14 @@
 """LossNotDecreasing: the loss does not fall, or rises."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, USE_LOSSES, BuiltInRule
 from smdebug.rules.measuring.losses import choose_collected_losses
 from smdebug.rules.parameters import choice, integer, number
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from smdebug.trials.trial import Trial
+from smdebug.trials.trial import Trial
 
 _LOSSES = "losses"
 # Where no mode is given, the first of these in which the loss was saved.

@@ -1,21 +1,15 @@
 """NLPSequenceRatio: sequences that consist of one token, such as padding, for the most part."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import numbers, regex
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import Place
 
 _COLLECTION = "input_sequence"
 # PyTorch `embedding_input_0`, `encoder.word_embeddings_input_0`; Keras `embedding_1/inputs`.

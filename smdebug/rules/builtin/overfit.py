@@ -1,18 +1,14 @@
 """Overfit: validation losses that lie too far above training losses."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, LOSS_REGEX, BuiltInRule
 from smdebug.rules.measuring.losses import read_phase_losses
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def compute_overfit_ratio(training: list[float], validation: list[float]) -> float:

@@ -1,16 +1,12 @@
 """Overtraining: going on although the loss has stopped improving."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.measuring.losses import Patience, choose_losses, split_losses
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Overtraining(BuiltInRule):

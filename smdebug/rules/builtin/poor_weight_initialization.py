@@ -1,11 +1,11 @@
 """PoorWeightInitialization: weights that start where training cannot begin well."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
@@ -14,13 +14,7 @@ from smdebug.rules.measuring.losses import Patience, read_phase_losses
 from smdebug.rules.measuring.moments import VARIANCE_REDUCTIONS, read_variance
 from smdebug.rules.parameters import integer, number, regex
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import Place
 
 _COLLECTION = "relu_input"
 _GRADIENT_NAMES = "^gradients?/"

@@ -1,10 +1,10 @@
 """SaturatedActivation: inputs so far out that tanh or sigmoid is flat there."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.measuring.activations import (
@@ -17,13 +17,7 @@ from smdebug.rules.measuring.activations import (
 )
 from smdebug.rules.parameters import number, regex, texts
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import Place
 
 _KINDS = (TANH, SIGMOID)
 

@@ -1,23 +1,17 @@
 """SimilarAcrossRuns: tensors that came out the same in another run."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from smdebug.reading.step_index import SavedTensor
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
 from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.watched_quantity import Limit
 from smdebug.trials.step_tensors import Place
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from smdebug.reading.step_index import SavedTensor
-    from smdebug.trials.trial import Trial
+from smdebug.trials.trial import Trial
 
 _LIMIT = Limit("tensor that is the same (0: none)", 1, "at or above")
 

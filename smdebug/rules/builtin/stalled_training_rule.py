@@ -1,17 +1,13 @@
 """StalledTrainingRule: a training that saves nothing any more."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from smdebug.rules.action.stop_training_action import StopTrainingAction
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.parameters import Parameter, boolean, number
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 class StalledTrainingRule(BuiltInRule):

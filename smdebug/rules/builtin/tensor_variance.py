@@ -1,19 +1,14 @@
 """TensorVariance: tensors that scatter too much or too little."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
 from smdebug.rules.measuring.moments import VARIANCE_REDUCTIONS, read_variance
 from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import number
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import Place
 
 
 class TensorVariance(BuiltInRule):

@@ -1,22 +1,16 @@
 """TreeDepth: decision trees that grew too deep."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import integer
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import Place
 
 _NODES, _TREES = "trees/Node", "trees/Tree"
 

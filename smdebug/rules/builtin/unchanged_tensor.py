@@ -1,23 +1,17 @@
 """UnchangedTensor: tensors that stay as they are from step to step."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from smdebug.reading.stacks import StackRows
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
 from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import boolean, integer, number
 from smdebug.rules.watched_quantity import Limit
 from smdebug.trials.step_tensors import Place
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from smdebug.reading.stacks import StackRows
 
 
 def is_unchanged(

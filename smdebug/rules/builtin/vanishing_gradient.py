@@ -1,19 +1,14 @@
 """VanishingGradient: gradients have become too small for the weights to move."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.measuring.moments import compute_abs_mean
 from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import number
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import Place
 
 _COLLECTION = "gradients"
 # For runs whose collections file does not list them: PyTorch's and MXNet's gradient/, TensorFlow's gradients/.

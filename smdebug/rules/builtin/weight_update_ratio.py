@@ -1,25 +1,19 @@
 """WeightUpdateRatio: weights that move too far, or hardly at all, between two steps."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.config.collection_keys import CollectionKeys
+from smdebug.reading.stacks import StackRows
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.measuring.moments import compute_abs_mean, widen
 from smdebug.rules.measuring.row_measures import measure, measure_change
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.watched_quantity import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from smdebug.reading.stacks import StackRows
-    from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import Place
 
 # For runs whose collections file does not list them.
 _NAMES = r"^(?!gradient).*(weight|kernel)"

@@ -1,22 +1,18 @@
 """Custom rules: a user's code from S3, imported, and the class in it that is to be invoked."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import inspect
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.parameters import boolean, convert_parameters, integer, number
 from smdebug.rules.rule import Rule
 from smdebug.storage.s3 import S3Objects, build_s3_client
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 _MODULE = "smdebug_custom_rule"
 REQUIREMENTS = "requirements.txt"

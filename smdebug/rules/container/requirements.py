@@ -1,19 +1,14 @@
 """A custom rule's own requirements.txt: installed before its file is imported."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
 from smdebug.rules.container.custom_source import REQUIREMENTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 # Without a network pip should say so soon. What the container's environment says about pip comes first.
 _DEFAULTS = {"PIP_RETRIES": "1", "PIP_TIMEOUT": "15", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}

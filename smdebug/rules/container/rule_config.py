@@ -1,18 +1,14 @@
 """What a rule container is told: its ruleconfig.json, with the rule's parameters sorted by whom they are for."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.storage.output import is_s3_path
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RULE_CONFIG_PATH_ENV_STR = "SMDEBUG_RULE_CONFIG_PATH"
 DEFAULT_RULE_CONFIG_PATH = "/opt/ml/config/ruleconfig.json"

@@ -1,9 +1,9 @@
 """Making a rule ready: finding its class and checking its parameters before any tensor is waited for."""
 
-from __future__ import annotations
-
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.action.action import check_actions
@@ -17,16 +17,11 @@ from smdebug.rules.container.custom_source import (
     list_arguments,
 )
 from smdebug.rules.container.requirements import install_requirements
+from smdebug.rules.container.rule_config import RuleConfig
 from smdebug.rules.container.run_opening import open_other_trials
 from smdebug.rules.parameters import Parameter, convert_parameters, integer
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from pathlib import Path
-
-    from smdebug.rules.container.rule_config import RuleConfig
-    from smdebug.rules.rule import Rule
-    from smdebug.trials import Trial
+from smdebug.rules.rule import Rule
+from smdebug.trials import Trial
 
 # The parameter that holds a rule's built-in actions.
 _ACTIONS = "action_json"

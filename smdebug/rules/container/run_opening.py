@@ -1,28 +1,22 @@
 """Opening the runs of a rule container: the one that is judged, which may not have begun, and those to compare with."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.environment import DEFAULT_WORKER_NAME
 from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugValueError
 from smdebug.format.locations import COLLECTIONS_SUFFIX
 from smdebug.reading.run_files import LocalRunFiles
+from smdebug.rules.container.rule_config import RuleConfig
+from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import build_idle_check
 from smdebug.trials import Trial, create_trial
 from smdebug.trials.create import open_files
 from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from smdebug.rules.container.rule_config import RuleConfig
-    from smdebug.rules.rule import Rule
 
 
 class RuleFiredEarly(Exception):  # noqa: N818 -- an event, not an error

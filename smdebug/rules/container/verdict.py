@@ -1,13 +1,8 @@
 """How a rule evaluation ended, and the file that says so."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 ISSUES_FOUND = "IssuesFound"
 NO_ISSUES_FOUND = "NoIssuesFound"

@@ -1,15 +1,10 @@
 """A page of charts and tables as one HTML file that needs no network: inline SVG and CSS, no script."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 from smdebug.rules.drawing.svg import Scale, element, polyline
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _WIDTH, _HEIGHT, _MARGIN = 560, 300, 68
 _COLOURS = ("#1f5fa8", "#c2571a", "#2c7a43", "#8b3a8f", "#7a6a1c", "#5a5a5a")

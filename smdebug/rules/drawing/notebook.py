@@ -1,7 +1,5 @@
 """The XGBoost report as a notebook: the same figures, each with the code that makes it, to go on from."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,13 +1,8 @@
 """Pictures as SVG: elements, and scales that turn numbers into places."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 # Numbers beyond are drawn here: the distance of two of them is still a number.
 FURTHEST = 1e300

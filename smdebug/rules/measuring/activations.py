@@ -5,17 +5,12 @@ Names: MXNet `dense0_relu_output_0` and `relu0_output_0`, Keras `re_lu_1/outputs
 (`2_output_0`) or one called `act`, is recognised by what it does where both its input and its output were saved.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 RELU, TANH, SIGMOID = "relu", "tanh", "sigmoid"
 # All inputs so far up that both functions give 1.

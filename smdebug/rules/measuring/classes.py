@@ -1,13 +1,9 @@
 """Labels and predictions as class numbers, whatever a framework saves them as."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 # The label of samples that PyTorch's losses pass over, unless told another.
 IGNORED = -100

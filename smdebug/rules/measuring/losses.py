@@ -1,18 +1,12 @@
 """Which losses of a step are those of training, and which those of validation."""
 
-from __future__ import annotations
-
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.mode_keys import ModeKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from smdebug.trials.step_tensors import StepTensors
+from smdebug.trials.step_tensors import StepTensors
 
 # For runs whose collections file lists no losses: a deep network's, and XGBoost's metrics.
 _NAMES = (r"(?i)loss(?!\w*_input)", r"^[\w.]+-\w+(@[\d.-]+)?$")

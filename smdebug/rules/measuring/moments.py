@@ -1,16 +1,12 @@
 """Means and variances of tensors, from what was saved of them."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from smdebug.trials.step_tensors import Place, StepTensors
+from smdebug.trials.step_tensors import Place, StepTensors
 
 VARIANCE_REDUCTIONS = (("variance", False), ("std", False))
 

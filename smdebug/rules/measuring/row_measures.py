@@ -4,18 +4,13 @@ Sums are made in the tensor's own precision. A rule takes them to see which tens
 the others by themselves, in the precision that it promises.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from smdebug.reading.stacks import Measures, StackRows
+from smdebug.reading.stacks import Measures, StackRows
 
 # A variance is that of the centred values where the mean's square is more than this part of the squares' mean.
 _CENTRED_BELOW = 0.5

@@ -1,15 +1,11 @@
 """What can be told about the built-in rules, written from the rules themselves."""
 
-from __future__ import annotations
-
 import inspect
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.builtin import find_built_in_rule, list_names
-
-if TYPE_CHECKING:
-    from smdebug.rules.built_in_rule import BuiltInRule
 
 _IMAGE = "sagemaker-debugger-rules:latest"
 

@@ -1,16 +1,10 @@
 """The picture of a rule evaluation: what was measured over the steps, with its threshold, as one SVG file."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from smdebug.rules.drawing.svg import FURTHEST, Scale, element, polyline
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from smdebug.rules.watched_quantity import WatchedQuantity
+from smdebug.rules.watched_quantity import WatchedQuantity
 
 _WIDTH, _PANEL, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 220, 76, 14, 30, 34
 _LINE, _LIMIT, _FIRED = "#1f5fa8", "#c0392b", "#c0392b"

@@ -1,21 +1,16 @@
 """The report of a rule evaluation: what was judged, what came out, and how what was measured went."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.container.verdict import Verdict
 from smdebug.rules.report.rule_plot import draw_plot
 from smdebug.rules.rule import Finding, Rule
 from smdebug.rules.watched_quantity import to_json_number
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from smdebug.rules.container.verdict import Verdict
 
 REPORT_FILE = "report.json"
 PLOT_FILE = "plot.svg"

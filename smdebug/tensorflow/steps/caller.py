@@ -1,13 +1,8 @@
 """Who is calling: a step that Keras makes is Keras' own, whatever is used in it."""
 
-from __future__ import annotations
-
 import sys
 import threading
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from types import FrameType
+from types import FrameType
 
 _KERAS_LOOPS = frozenset({"fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"})
 # What starts a thread for each replica of a strategy, and waits for them.

@@ -1,7 +1,5 @@
 """What can be fetched from a graph of TensorFlow 1's way, and what a run of it computes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

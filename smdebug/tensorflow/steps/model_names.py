@@ -1,12 +1,8 @@
 """What the variables and layers of a Keras model are called in a run."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Any
 
 _BIAS = re.compile("^(?!gradient).*bias")
 

@@ -1,13 +1,9 @@
 """Models of a loop of the script's own, whose layers are to be shown."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from smdebug.tensorflow.steps.model_names import ModelNames
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class RegisteredModels:

@@ -5,21 +5,16 @@ the very function that Keras has compiled. For a step that is due, another funct
 runs the same `train_step` on the same data, compiled in the same way, so that the model is updated exactly once.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
 
 import keras
 import tensorflow as tf
 
 from smdebug.mode_keys import ModeKeys
+from smdebug.tensorflow.steps.model_names import ModelNames
 from smdebug.tensorflow.steps.taps import Collector, find_tapped, tapped_classes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.tensorflow.steps.model_names import ModelNames
-    from smdebug.tensorflow.steps.wants import Wants
+from smdebug.tensorflow.steps.wants import Wants
 
 # By mode: the attribute that Keras calls, and the method that it is made of.
 FUNCTIONS = {

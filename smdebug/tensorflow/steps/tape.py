@@ -5,15 +5,15 @@ the steps are counted and saved by calls that become part of the traced function
 anyway, and nothing of it is handed to Python in a step that is not due.
 """
 
-from __future__ import annotations
-
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from smdebug.barrier import guarded
+from smdebug.capture.recorder import StepRecorder
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection_keys import CollectionKeys
 from smdebug.logger import get_logger
@@ -24,11 +24,6 @@ from smdebug.tensorflow.steps.registered_models import RegisteredModels
 from smdebug.tensorflow.steps.taps import Collector, tapped_classes
 from smdebug.tensorflow.steps.wants import Wants
 from smdebug.tensorflow.values import is_value, to_dense
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.capture.recorder import StepRecorder
 
 
 class TracedStep:

@@ -4,25 +4,20 @@ Layers and optimizers are tapped only while a step that is due runs in Python: e
 What was tapped in a trace are outputs of the traced function from then on, so the step stays one compiled function.
 """
 
-from __future__ import annotations
-
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from smdebug.exceptions import SMDebugNotImplementedError
 from smdebug.tensorflow.keras_in_use import IS_KERAS_3, keras
+from smdebug.tensorflow.steps.model_names import ModelNames
+from smdebug.tensorflow.steps.registered_models import RegisteredModels
+from smdebug.tensorflow.steps.wants import Wants
 from smdebug.tensorflow.values import is_value, to_dense
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from smdebug.tensorflow.steps.model_names import ModelNames
-    from smdebug.tensorflow.steps.registered_models import RegisteredModels
-    from smdebug.tensorflow.steps.wants import Wants
 
 
 class Collector:

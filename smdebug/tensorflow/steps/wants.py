@@ -1,15 +1,11 @@
 """What a step is to show besides its logs: worked out once for each set of collections that are due together."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import NamedTuple
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.capture.saving_plan import StepPlan
-    from smdebug.tensorflow.steps.model_names import ModelNames
-    from smdebug.tensorflow.steps.registered_models import RegisteredModels
+from smdebug.capture.saving_plan import StepPlan
+from smdebug.tensorflow.steps.model_names import ModelNames
+from smdebug.tensorflow.steps.registered_models import RegisteredModels
 
 
 class Selected:

@@ -1,7 +1,5 @@
 """The hooks that no script's author made: apart from their classes' own, since they import Keras and TensorFlow."""
 
-from __future__ import annotations
-
 from smdebug.capture.zero_script_change import UnattendedHook
 from smdebug.tensorflow.keras import KerasHook
 from smdebug.tensorflow.session import SessionHook

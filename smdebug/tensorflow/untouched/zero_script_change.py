@@ -3,8 +3,6 @@
 No framework is imported here before the script trains.
 """
 
-from __future__ import annotations
-
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +22,7 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
         self._lock = threading.RLock()
         self._is_making = False
 
-    def get_hook(self, *, make: bool) -> KerasHook | None:
+    def get_hook(self, *, make: bool) -> "KerasHook | None":
         """Return the hook of this process if it is to be called for the script, made if it may be."""
         if self.is_over or self._is_making:
             return None

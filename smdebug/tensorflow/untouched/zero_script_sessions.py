@@ -3,8 +3,6 @@
 No framework is imported here: the classes to watch are given.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import TYPE_CHECKING, Any
 
