@@ -489,7 +489,8 @@ time.sleep(60)
     container = start_and_await_line(runtime, source, mounts=(shared,))
     runtime.remove(container)
     with (shared.source / "held").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while anybody holds it
+    assert runtime.find({}) == []
 
 
 def test_an_id_that_was_never_given_is_not_found(runtime: ContainerRuntime) -> None:

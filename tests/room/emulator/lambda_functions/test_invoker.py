@@ -190,6 +190,7 @@ def test_worker_killed_while_idle_is_replaced(emulator: Emulator) -> None:
     os.kill(first, 9)
     wait_until(lambda: not any(container.running for container in emulator.containers.find({})), "it is dead")
     wait_until(lambda: "FunctionError" not in invoke(emulator)[1], "a new worker answers")
+    assert invoke(emulator)[0] != first
 
 
 def test_zip_that_leaves_its_folder_is_refused(emulator: Emulator, tmp_path: Path) -> None:
@@ -335,7 +336,7 @@ def other_invoker(emulator: Emulator, tmp_path: Path) -> Any:
 def test_idle_worker_ends(emulator: Emulator, other_invoker: Any, tmp_path: Path) -> None:
     emulator.create_function("def handler(e, c): pass")
     invoker = other_invoker(idle_seconds=0.1)
-    invoker.invoke(get_function(ACCOUNT, REGION, "fn"), b"{}")
+    assert invoker.invoke(get_function(ACCOUNT, REGION, "fn"), b"{}").payload == b"null"
     containers = LocalProcesses(tmp_path / "other-containers")
     wait_until(lambda: containers.find({}) == [], "the idle worker has gone")
     wait_until(lambda: list((tmp_path / "other").iterdir()) == [], "its folder has gone")
