@@ -8,8 +8,7 @@ import pytest
 
 from emulator.exceptions import InternalFailure, SerializationException, ValidationException
 from emulator.gateway.protocol import encode_error, find_operation, load_operation
-from emulator.gateway.request_schema import build_schema, compile_pattern
-from emulator.operations import find_operations
+from emulator.gateway.request_schema import build_schema
 
 REQUEST: dict[str, Any] = {
     "TrainingJobName": "job-1",
@@ -245,24 +244,6 @@ def test_errors_have_the_wires_form() -> None:
 def test_an_operation_that_the_model_lacks_is_an_error() -> None:
     with pytest.raises(ValueError, match="FlyToTheMoon"):
         load_operation("FlyToTheMoon")
-
-
-def patterns(schema: Any) -> set[str]:
-    if isinstance(schema, list):
-        return set().union(*map(patterns, schema))
-    if not isinstance(schema, dict):
-        return set()
-    own = {schema["pattern"]} if isinstance(schema.get("pattern"), str) else set()
-    return own.union(*map(patterns, schema.values()))
-
-
-@pytest.mark.parametrize("name", sorted(find_operations()))
-def test_every_pattern_of_our_operations_compiles(name: str) -> None:
-    model = find_operation(name)
-    assert model is not None
-    assert model.input_shape is not None
-    for pattern in patterns(build_schema(model.input_shape)):
-        compile_pattern(pattern)
 
 
 def test_recursive_shapes_compile() -> None:
