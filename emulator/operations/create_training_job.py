@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
 from emulator.jobs.records.training_job import DEFAULT_RUNTIME_SECONDS
+from emulator.jobs.staging.channels import check_channels
 from emulator.jobs.staging.hosts import MAX_HOSTS
 from emulator.jobs.staging.opt_ml import find_taken_path
 
@@ -30,6 +31,7 @@ def create_training_job(request: Request, context: Context) -> Response:
     _check_instances(request)
     _check_rules(request)
     _require_unique("Channel names", [channel["ChannelName"] for channel in request.get("InputDataConfig", [])])
+    check_channels(request)
     if taken := find_taken_path(request):
         raise ValidationException(taken)
     job = context.jobs.create_training_job(context.region, request)

@@ -28,7 +28,7 @@ from emulator.jobs.runs.host_containers import HostContainers
 from emulator.jobs.runs.logs import TRAINING_GROUP, build_stream_name
 from emulator.jobs.runs.metrics import MetricReader
 from emulator.jobs.runs.rule import RuleRun
-from emulator.jobs.staging.channels import check_channels, download_channels
+from emulator.jobs.staging.channels import download_channels, find_mode, reads_pipe
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_memory_bytes
 from emulator.jobs.staging.job_files import RefusedError, describe_refused
@@ -41,6 +41,7 @@ from emulator.jobs.staging.opt_ml import (
     remove_work_folder,
     stage_opt_ml,
 )
+from emulator.jobs.staging.pipes import ChannelPipe, open_pipes
 from emulator.jobs.staging.s3_paths import require_bucket
 from emulator.jobs.uploads.artifacts import read_failure, upload_model, upload_output_data
 from emulator.jobs.uploads.checkpoints import restore_checkpoints
@@ -100,6 +101,7 @@ class TrainingRun:
         self._stop_grace = collaborators.settings.stop_grace_seconds if job.status == "Stopping" else None
         self._opt_mls: dict[Host, OptMl] = {}
         self._metrics = MetricReader(())
+        self._pipes: list[ChannelPipe] = []
         self._uploads: LiveUploads | None = None
         self._model_uri: str | None = None
         self._keep_folder = False
@@ -222,7 +224,6 @@ class TrainingRun:
     def _prepare(self) -> None:
         """Refuse what cannot run, connect the hosts, write /opt/ml of each."""
         request = self._job.request
-        check_channels(request)
         self._locate()
         for member in ("OutputDataConfig", "DebugHookConfig", "TensorBoardOutputConfig"):
             if request.get(member):
@@ -263,9 +264,10 @@ class TrainingRun:
         resolved = self._with.runtime.resolve_image(request["AlgorithmSpecification"]["TrainingImage"])
         for host, opt_ml in self._opt_mls.items():
             self._with.log_writer.ensure_stream(self._job.region, TRAINING_GROUP, self._name_stream(host))
-            for note in filter(None, (resolved.note, _note_on_profiler(self._job))):
+            for note in filter(None, (resolved.note, _note_on_profiler(self._job), _note_on_fast_file(self._job))):
                 self._write_line(host, LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {note}"))
             download_channels(request, object_store, opt_ml.input_data, self._check_stop, host, self._hosts)
+            self._pipes += open_pipes(request, object_store, opt_ml.input_data, host, self._hosts)
             if request.get("CheckpointConfig"):
                 restore_checkpoints(self._job, opt_ml, object_store, self._check_stop)
         self._uploads = self._build_uploads()
@@ -304,6 +306,13 @@ class TrainingRun:
         """Begin to upload what they save, read their logs and wait for their ends."""
         if self._taken_up:
             self._locate()
+            if any(
+                reads_pipe(channel, self._job.request) for channel in self._job.request.get("InputDataConfig") or ()
+            ):
+                raise ContainerRuntimeError(
+                    "The emulator was ended while the job read its input from pipes, which ended there, too. "
+                    "Send the job again."
+                )
         with self._lock:
             self._containers.follow(self._hosts, self._read_line, self._build_agent)
             self._following = True
@@ -314,6 +323,8 @@ class TrainingRun:
         if self._uploads is None:
             self._uploads = self._build_uploads()
         self._uploads.start()
+        for pipe in self._pipes:
+            pipe.start(partial(self._containers.ask_stop, self._with.settings.stop_grace_seconds))
 
     def _build_agent(self, host: Host) -> HostAgent:
         volume_gb = self._job.request["ResourceConfig"].get("VolumeSizeInGB")
@@ -350,6 +361,10 @@ class TrainingRun:
             self._containers.ask_stop(self._with.settings.stop_grace_seconds)
             exits = self._containers.wait()
         assert exits is not None
+        for pipe in self._pipes:
+            pipe.stop()
+            if pipe.error is not None:
+                raise RequestFailure(f"Data of a channel could not be sent: {pipe.error}") from pipe.error
         for host in self._hosts:
             self._containers.read_to_end(host)
         self._with.log_writer.flush()
@@ -426,6 +441,9 @@ class TrainingRun:
         self._containers.close()
         if len(self._hosts) > 1:
             remove_network(self._with.runtime, self._network_name)
+        for pipe in self._pipes:
+            pipe.stop()
+        self._pipes = []
         if self._uploads is not None:
             self._uploads.stop()
         if not self._keep_folder:
@@ -493,3 +511,10 @@ def _note_on_profiler(job: TrainingJob) -> str | None:
         return None
     names = ", ".join(rule["RuleConfigurationName"] for rule in rules)
     return f"The profiler is not emulated: its rules ({names}) are not evaluated. DebugRuleConfigurations are."
+
+
+def _note_on_fast_file(job: TrainingJob) -> str | None:
+    """Say what a job has to know that asks for FastFile; None when it does not."""
+    channels = job.request.get("InputDataConfig") or ()
+    names = ", ".join(each["ChannelName"] for each in channels if find_mode(each, job.request) == "FastFile")
+    return names and f"FastFile channels ({names}) are downloaded before the training starts, as in File mode."

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.exceptions import NoSuchBucket, NoSuchKey, ValidationException
 from emulator.jobs.records.failures import RequestFailure
@@ -19,36 +20,52 @@ if TYPE_CHECKING:
     from emulator.jobs.staging.hosts import Host
     from emulator.moto_services.s3 import ObjectStore, S3Uri
 
+_Entry = TypeVar("_Entry")
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def check_channels(request: Mapping[str, Any]) -> None:
-    """Refuse what this service does not run yet, before anything is downloaded.
+    """Refuse what AWS refuses of channels, and file systems, which are not emulated.
 
     Raises:
-        RequestFailure: Pipe mode, a source that is not S3, a channel twice or with a name that is no file name.
+        ValidationException: a source that is not S3, a name that is no file name, what only Pipe mode can do in
+            another mode.
     """
-    default_mode = request["AlgorithmSpecification"]["TrainingInputMode"]
-    if default_mode == "Pipe":
-        raise RequestFailure("TrainingInputMode is Pipe, which is not supported yet. Use File.")
-    names: set[str] = set()
     for channel in request.get("InputDataConfig") or ():
         name = channel["ChannelName"]
         if not _CHANNEL_NAME.fullmatch(name) or name in (".", ".."):
-            raise RequestFailure(f"The channel name {name!r} cannot be a folder. Use letters, digits, '.', '-', '_'.")
-        if name in names:
-            raise RequestFailure(f"The channel {name!r} is given twice in InputDataConfig. Give each its own name.")
-        names.add(name)
-        if (channel.get("InputMode") or default_mode) == "Pipe":
-            raise RequestFailure(f"The channel {name!r} asks for Pipe mode, which is not supported yet. Use File.")
+            raise ValidationException(
+                f"The channel name {name!r} cannot be a folder. Use letters, digits, '.', '-', '_'."
+            )
         source = channel["DataSource"].get("S3DataSource")
         if not source:
-            raise RequestFailure(f"The channel {name!r} has no S3DataSource, and only S3 sources are supported yet.")
-        if source["S3DataType"] not in ("S3Prefix", "ManifestFile"):
-            raise RequestFailure(
-                f"The channel {name!r} has S3DataType {source['S3DataType']}, which is not supported yet. "
-                "Use S3Prefix or ManifestFile."
+            raise ValidationException(
+                f"The channel {name!r} has no S3DataSource, and file systems (FileSystemDataSource: EFS, FSx) are not "
+                "emulated. Put the data into S3."
             )
+        if reads_pipe(channel, request):
+            continue
+        if source["S3DataType"] == "AugmentedManifestFile":
+            raise ValidationException(
+                f"The channel {name!r} has S3DataType AugmentedManifestFile, which can only be used if the channel's "
+                "input mode is Pipe."
+            )
+        if channel.get("CompressionType") == "Gzip":
+            raise ValidationException(
+                f"The channel {name!r} has CompressionType Gzip, which is used only in Pipe input mode. In any other, "
+                "leave CompressionType unset or set it to None."
+            )
+
+
+def find_mode(channel: Mapping[str, Any], request: Mapping[str, Any]) -> str:
+    """File, FastFile or Pipe."""
+    mode: str = channel.get("InputMode") or request["AlgorithmSpecification"]["TrainingInputMode"]
+    return mode
+
+
+def reads_pipe(channel: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+    """Whether the channel's data come through pipes."""
+    return find_mode(channel, request) == "Pipe"
 
 
 def check_objects(request: Mapping[str, Any], region: str, object_store: ObjectStore) -> None:
@@ -62,10 +79,9 @@ def check_objects(request: Mapping[str, Any], region: str, object_store: ObjectS
     Raises:
         ValidationException: the S3Uri is none, nothing is below the prefix, or its bucket does not exist.
     """
-    default_mode = request["AlgorithmSpecification"]["TrainingInputMode"]
     for channel in request.get("InputDataConfig") or ():
         source = channel["DataSource"].get("S3DataSource") or {}
-        if source.get("S3DataType") != "S3Prefix" or (channel.get("InputMode") or default_mode) == "Pipe":
+        if source.get("S3DataType") != "S3Prefix":
             continue
         uri = source["S3Uri"]
         try:
@@ -108,16 +124,28 @@ def download_channels(
         for channel in request.get("InputDataConfig") or ():
             name = channel["ChannelName"]
             receivers = list_receivers(channel, hosts)
-            if host not in receivers:
+            if host not in receivers or reads_pipe(channel, request):
                 continue
-            share = (
-                slice(receivers.index(host), None, len(receivers))
-                if is_sharded(channel["DataSource"]["S3DataSource"])
-                else slice(None)
-            )
-            download_source(channel["DataSource"]["S3DataSource"], object_store, folder / name, check_stop, share)
+            source, share = channel["DataSource"]["S3DataSource"], find_share(channel, host, receivers)
+            objects = shuffle(list_objects(source, object_store), channel)[share]
+            _download(objects, object_store, folder / name, check_stop, source["S3Uri"])
     except RequestFailure as error:
         raise RequestFailure(f"Data download of the channel {name!r} failed: {error}") from error
+
+
+def find_share(channel: Mapping[str, Any], host: Host, receivers: Sequence[Host]) -> slice:
+    """Which of a channel's objects ``host`` gets."""
+    if is_sharded(channel["DataSource"]["S3DataSource"]):
+        return slice(receivers.index(host), None, len(receivers))
+    return slice(None)
+
+
+def shuffle(entries: Sequence[_Entry], channel: Mapping[str, Any], epoch: int = 0) -> list[_Entry]:
+    """Copy ``entries``, in another order for each epoch where the channel has a ShuffleConfig."""
+    shuffled = list(entries)
+    if configuration := channel.get("ShuffleConfig"):
+        Random(f"{configuration['Seed']} {epoch}").shuffle(shuffled)  # noqa: S311 - the same every time is what is wanted
+    return shuffled
 
 
 def is_sharded(source: Mapping[str, Any]) -> bool:
@@ -129,15 +157,34 @@ def download_source(
     source: Mapping[str, Any], object_store: ObjectStore, folder: Path, check_stop: Callable[[], None], share: slice
 ) -> None:
     """Fill ``folder`` with the ``share`` of what an S3 source holds; see ``download_channels``."""
+    _download(list_objects(source, object_store)[share], object_store, folder, check_stop, source["S3Uri"])
+
+
+def list_objects(source: Mapping[str, Any], object_store: ObjectStore) -> Sequence[tuple[str, str, str]]:
+    """Bucket, key and relative path of every object of a prefix or a manifest.
+
+    Raises:
+        RequestFailure: there is none, or the manifest is not there or none.
+    """
     uri = source["S3Uri"]
     location = parse_request_uri(uri, "S3Uri")
+    read = _read_manifest if source["S3DataType"] == "ManifestFile" else _list_prefix
+    try:
+        return list(read(object_store, location, uri))
+    except (NoSuchBucket, NoSuchKey) as error:
+        raise RequestFailure(f"{uri}: {error}") from error
+
+
+def _download(
+    objects: Sequence[tuple[str, str, str]],
+    object_store: ObjectStore,
+    folder: Path,
+    check_stop: Callable[[], None],
+    uri: str,
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        if source["S3DataType"] == "ManifestFile":
-            objects = _read_manifest(object_store, location, uri)
-        else:
-            objects = _list_prefix(object_store, location, uri)
-        for bucket, key, relative in list(objects)[share]:
+        for bucket, key, relative in objects:
             check_stop()
             path = resolve_relative_key(folder, relative)
             path.parent.mkdir(parents=True, exist_ok=True)

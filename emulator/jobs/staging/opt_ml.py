@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.spec import Mount
 from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.staging.channels import find_mode
 from emulator.jobs.staging.hosts import build_rendezvous_environment, describe_resources, list_receivers
 from emulator.jobs.staging.job_files import JobFolder
 
@@ -234,11 +235,10 @@ def build_aws_environment(
 
 
 def _describe_channel(channel: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, str]:
-    mode = channel.get("InputMode") or request["AlgorithmSpecification"]["TrainingInputMode"]
     source = channel["DataSource"].get("S3DataSource") or {}
     described = {
         # A FastFile channel is staged like a File one; scripts ask for the mode that was requested.
-        "TrainingInputMode": mode,
+        "TrainingInputMode": find_mode(channel, request),
         "S3DistributionType": source.get("S3DataDistributionType") or "FullyReplicated",
         "RecordWrapperType": channel.get("RecordWrapperType") or "None",
     }

@@ -292,7 +292,6 @@ def test_request_that_cannot_run_is_a_client_error(room: Room, members: dict[str
     ("algorithm", "said"),
     [
         ({"TrainingImage": "nobody-built-this:1.0"}, "nobody-built-this:1.0"),
-        ({"TrainingInputMode": "Pipe"}, "Pipe"),
         ({"MetricDefinitions": [{"Name": "x", "Regex": "("}]}, "no regular expression"),
         ({"ContainerEntrypoint": ["/no/such/program"]}, "/no/such/program"),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from emulator.exceptions import ValidationException
 from emulator.jobs.records.failures import RequestFailure, StopAsked
-from emulator.jobs.staging.channels import check_channels, check_objects, download_channels
+from emulator.jobs.staging.channels import check_channels, check_objects, download_channels, shuffle
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.moto_services.s3 import ObjectStore
 
@@ -133,21 +133,41 @@ def test_what_cannot_be_downloaded_is_named(
     [
         (build("s3://bkt/x", name=".."), "cannot be a folder"),
         (build("s3://bkt/x", name="a/b"), "cannot be a folder"),
-        (build("s3://bkt/x", InputMode="Pipe"), "Pipe mode"),
-        (build("s3://bkt/x", "AugmentedManifestFile"), "AugmentedManifestFile"),
-        (build("s3://bkt/x", DataSource={"FileSystemDataSource": {}}), "no S3DataSource"),
+        (build("s3://bkt/x", CompressionType="Gzip"), "CompressionType Gzip.*Pipe"),
+        (build("s3://bkt/x", "AugmentedManifestFile"), "AugmentedManifestFile.*Pipe"),
+        (build("s3://bkt/x", DataSource={"FileSystemDataSource": {}}), "EFS, FSx.*not emulated"),
     ],
 )
 def test_what_is_not_supported_is_said(request_: dict[str, Any], said: str) -> None:
-    with pytest.raises(RequestFailure, match=said):
+    with pytest.raises(ValidationException, match=said):
         check_channels(request_)
 
 
-def test_channel_given_twice_is_refused() -> None:
-    request = build("s3://bkt/x")
-    request["InputDataConfig"] *= 2
-    with pytest.raises(RequestFailure, match="twice"):
-        check_channels(request)
+def test_what_only_pipe_mode_can_do_is_taken_there() -> None:
+    check_channels(build("s3://bkt/x", "AugmentedManifestFile", InputMode="Pipe", CompressionType="Gzip"))
+
+
+def test_shuffled_by_the_seed_and_anew_for_each_epoch(s3: ObjectStore, bucket: str, tmp_path: Path) -> None:
+    entries = list(range(50))
+    assert shuffle(entries, {}) == entries
+    first, second = (shuffle(entries, {"ShuffleConfig": {"Seed": 3}}, epoch) for epoch in (0, 1))
+    assert entries != first != second != entries
+    assert sorted(first) == sorted(second) == entries
+    assert shuffle(entries, {"ShuffleConfig": {"Seed": 3}}) == first
+    assert shuffle(entries, {"ShuffleConfig": {"Seed": 4}}) != first
+    # In File mode the shares of the hosts are drawn from the shuffled order.
+    for number in range(20):
+        s3.put(bucket, f"d/{number:02}", b"")
+    request = build(f"s3://{bucket}/d/", ShuffleConfig={"Seed": 1})
+    request["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3DataDistributionType"] = "ShardedByS3Key"
+    request["ResourceConfig"] = {"InstanceType": "ml.m5.large", "InstanceCount": 2}
+    hosts = list_hosts(request)
+    shares = []
+    for host in hosts:
+        download_channels(request, s3, tmp_path / host.name, lambda: None, host, hosts)
+        shares.append({path.name for path in (tmp_path / host.name / "train").iterdir()})
+    assert (len(shares[0]), len(shares[1]), len(shares[0] | shares[1])) == (10, 10, 20)
+    assert shares[0] != {f"{number:02}" for number in range(0, 20, 2)}
 
 
 def test_stop_ends_the_download_between_objects(s3: ObjectStore, bucket: str, tmp_path: Path) -> None:

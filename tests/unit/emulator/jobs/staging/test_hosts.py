@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GROUPS: dict[str, Any] = {
+    "AlgorithmSpecification": {"TrainingInputMode": "File"},
     "ResourceConfig": {
         "InstanceGroups": [
             {"InstanceGroupName": "chief", "InstanceType": "ml.m5.large", "InstanceCount": 1},
             {"InstanceGroupName": "workers", "InstanceType": "ml.c5.xlarge", "InstanceCount": 2},
         ]
-    }
+    },
 }
 NETWORK = Network("n", {f"algo-{number}": f"127.80.1.{number}" for number in (1, 2, 3)}, "lo", 23_456)
 
