@@ -24,6 +24,8 @@ from types import MethodType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from requests.structures import CaseInsensitiveDict
+
 from emulator.moto_services.log_events import reduce_stream
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ _DATA_CLASSES: frozenset[type] = frozenset(
     {
         bool, bytearray, bytes, complex, dict, float, frozenset, int, list, object, range, set, slice, str, tuple,
         OrderedDict, defaultdict, deque, date, datetime, time, timedelta, timezone,
-        Decimal, SimpleNamespace, UUID, weakref.WeakValueDictionary,
+        CaseInsensitiveDict, Decimal, SimpleNamespace, UUID, weakref.WeakValueDictionary,
     }
 )  # fmt: skip
 _ATTEMPTS = 20

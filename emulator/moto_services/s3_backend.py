@@ -1,7 +1,6 @@
 """moto's S3 made durable: a backend that notes what a request touches, and puts it back after a restart.
 
-Before a request is answered, the journal gets the present state of every object and bucket it touched. Uploads in parts
-that were not completed are not kept, nor what ``s3_records`` leaves out.
+Before a request is answered, the journal gets the present state of every object and bucket it touched.
 """
 
 from __future__ import annotations
@@ -25,9 +24,11 @@ from emulator.moto_services.s3_documents import checking
 from emulator.moto_services.s3_journal import S3Journal, StoredContent
 from emulator.moto_services.s3_policy import check_policy, judge_permission
 from emulator.moto_services.s3_records import (
+    StoredPart,
     describe_bucket,
     describe_object,
     find_bucket,
+    read_upload_files,
     restore_bucket,
     restore_object,
     store_content,
@@ -82,11 +83,44 @@ class JournalledBackend(S3Backend):
     put_bucket_tagging = _touching_bucket(S3Backend.put_bucket_tagging)
     delete_bucket_tagging = _touching_bucket(S3Backend.delete_bucket_tagging)
     delete_bucket_policy = _touching_bucket(S3Backend.delete_bucket_policy)
+    put_bucket_acl = _touching_bucket(S3Backend.put_bucket_acl)
+    put_bucket_cors = _touching_bucket(S3Backend.put_bucket_cors)
+    delete_bucket_cors = _touching_bucket(S3Backend.delete_bucket_cors)
+    put_bucket_lifecycle = _touching_bucket(S3Backend.put_bucket_lifecycle)
+    put_bucket_lifecycle_configuration = _touching_bucket(S3Backend.put_bucket_lifecycle_configuration)
+    delete_bucket_lifecycle = _touching_bucket(S3Backend.delete_bucket_lifecycle)
+    put_bucket_replication = _touching_bucket(S3Backend.put_bucket_replication)
+    delete_bucket_replication = _touching_bucket(S3Backend.delete_bucket_replication)
+    put_bucket_notification_configuration = _touching_bucket(S3Backend.put_bucket_notification_configuration)
+    put_bucket_inventory_configuration = _touching_bucket(S3Backend.put_bucket_inventory_configuration)
+    put_public_access_block = _touching_bucket(S3Backend.put_public_access_block)
+    delete_public_access_block = _touching_bucket(S3Backend.delete_public_access_block)
+    create_multipart_upload = _touching_bucket(S3Backend.create_multipart_upload)
+    complete_multipart_upload = _touching_bucket(S3Backend.complete_multipart_upload)
+    abort_multipart_upload = _touching_bucket(S3Backend.abort_multipart_upload)
 
     delete_object = _touching_object(S3Backend.delete_object)
     delete_object_tagging = _touching_object(S3Backend.delete_object_tagging)
     put_object_legal_hold = _touching_object(S3Backend.put_object_legal_hold)
     put_object_retention = _touching_object(S3Backend.put_object_retention)
+    put_object_acl = _touching_object(S3Backend.put_object_acl)
+
+    def upload_part(self, bucket_name: str, multipart_id: str, part_id: int, value: bytes) -> Any:
+        """Do as moto's method does, with the part's contents in a file."""
+        return self._store_part(bucket_name, super().upload_part(bucket_name, multipart_id, part_id, value), value)
+
+    def upload_part_copy(self, dest_bucket_name: str, *args: Any, **kwargs: Any) -> Any:
+        """Do as moto's method does, with the part's contents in a file."""
+        part = super().upload_part_copy(dest_bucket_name, *args, **kwargs)
+        return self._store_part(dest_bucket_name, part, part.value)
+
+    def _store_part(self, bucket_name: str, part: Any, value: bytes) -> StoredPart:
+        self.journal.touch_bucket(bucket_name)
+        etag = part.etag
+        stored = store_content(part, self.journal.stage(bucket_name, f"part {part.name}", value))
+        stored.__class__ = StoredPart
+        stored._etag = etag  # noqa: SLF001 -- moto's; else computed from the contents at each look
+        return stored  # type: ignore[return-value]  # it is one since the line above
 
     def put_bucket_policy(self, bucket_name: str, policy: bytes) -> None:
         """Refuse what is no policy: moto takes anything, and fails on it at every later request for the bucket."""
@@ -142,7 +176,9 @@ class DurableS3:
     def __init__(self, journal: S3Journal, closers: ExitStack) -> None:
         self.journal = journal
         self._closers = closers
-        self._sweep = threading.Thread(target=journal.remove_leftovers, name="s3-leftovers", daemon=True)
+        self._sweep = threading.Thread(
+            target=journal.remove_leftovers, args=(read_upload_files,), name="s3-leftovers", daemon=True
+        )
         self._sweep.start()
 
     def commit(self) -> None:
@@ -188,7 +224,7 @@ def open_s3(folder: Path) -> DurableS3:
 
 def _restore(journal: S3Journal) -> None:
     for bucket_row in journal.read_buckets():
-        restore_bucket(bucket_row)
+        restore_bucket(journal, bucket_row)
     left_out: Counter[str] = Counter()
     for object_row in journal.read_objects():
         if find_bucket(object_row.bucket) is None:
@@ -242,6 +278,10 @@ def _fresh_backends(backend_class: type[S3Backend]) -> Iterator[None]:
 
 def _drop_backends() -> None:
     for account in s3_backends.values():
+        for backend in account.values():
+            for bucket in backend.buckets.values():
+                for upload in bucket.multiparts.values():
+                    upload.parts.clear()  # moto disposes of them, which would remove their files
         account.reset()
     s3_backends.clear()
     s3_backends.bucket_accounts.clear()

@@ -269,11 +269,17 @@ class S3Journal:
         for row in self._index.execute("SELECT * FROM objects ORDER BY bucket, key, position"):
             yield ObjectRow(*row)
 
-    def remove_leftovers(self) -> None:
-        """Remove files that the index does not name: of runs that ended before they could name or delete them."""
+    def remove_leftovers(self, read_files: Callable[[str], set[str]]) -> None:
+        """Remove files that the index does not name: of runs that ended before they could name or delete them.
+
+        Args:
+            read_files: the files that the settings of a bucket name.
+        """
         index = self._connect()
         try:
             named = {file for (file,) in index.execute("SELECT file FROM objects WHERE file IS NOT NULL")}
+            for (settings,) in index.execute("SELECT settings FROM buckets"):
+                named |= read_files(settings)
         finally:
             index.close()
         for path in self._contents.glob("??/*"):

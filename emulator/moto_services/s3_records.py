@@ -1,21 +1,23 @@
 """A bucket and an object of moto as rows of the journal's index, and made again from them.
 
-Not kept: access control lists, and those settings of a bucket that are no plain data in moto (CORS, life cycle and
-notification rules).
+Settings that are plain data in moto are JSON in the row; what moto has objects for is pickled within it, each setting
+by itself, and so are uploads in parts that were not completed. Their parts are files, as objects are.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from base64 import b64decode, b64encode
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from moto.s3.models import FakeDeleteMarker, FakeKey, s3_backends
+from moto.s3.models import FakeDeleteMarker, FakeKey, FakeMultipart, get_canned_acl, s3_backends
 from moto.utilities.utils import get_partition
 
+from emulator.moto_services.backend_pickle import dump_value, load_value
 from emulator.moto_services.s3_journal import BucketRow, ObjectRow, StoredContent
 from emulator.moto_services.s3_policy import check_policy
 
@@ -53,7 +55,17 @@ _SETTINGS = (
     "default_lock_mode",
     "default_lock_days",
     "default_lock_years",
+)
+# Settings that moto has objects for, or nests in ways that JSON has not.
+_OBJECTS = (
+    "acl",
+    "cors",
+    "rules",
     "logging",
+    "notification_configuration",
+    "public_access_block",
+    "replication",
+    "inventory_configs",
 )
 # Settings that moto keeps as the bytes that came.
 _DOCUMENTS = ("policy", "website_configuration")
@@ -74,6 +86,16 @@ class StoredKey(FakeKey):
 
     def dispose(self, *_: Any, **__: Any) -> None:
         """Do nothing: no file is open, and the journal removes it."""
+
+
+class StoredPart(StoredKey):
+    """A part of an upload, whose file goes with it: when the upload is completed, aborted or the part sent again."""
+
+    def dispose(self, garbage: bool = False) -> None:
+        """Remove the file, unless it is only this object that goes, with the emulator."""
+        if not garbage:
+            content: Any = self._value_buffer
+            content.path.unlink(missing_ok=True)
 
 
 def store_content(key: Any, content: StoredContent) -> StoredKey:
@@ -107,6 +129,13 @@ def describe_bucket(name: str, report: Callable[[str, str, Exception], None]) ->
                 settings[setting] = value
         except (TypeError, ValueError, RecursionError) as error:
             report(name, f"the setting {setting}", error)
+    settings["objects"] = {}
+    for setting in _OBJECTS:
+        try:
+            settings["objects"][setting] = _encode(getattr(bucket, setting, None))
+        except Exception as error:  # noqa: BLE001 -- whatever an object that cannot be pickled raises
+            report(name, f"the setting {setting}", error)
+    settings["uploads"] = {upload_id: _describe_upload(upload) for upload_id, upload in bucket.multiparts.items()}
     return BucketRow(
         name,
         bucket.account_id,
@@ -115,6 +144,36 @@ def describe_bucket(name: str, report: Callable[[str, str, Exception], None]) ->
         json.dumps(settings),
         _encode_tags(bucket),
     )
+
+
+def _encode(value: Any) -> str:
+    return b64encode(dump_value(value)).decode()
+
+
+def _describe_upload(upload: Any) -> dict[str, Any]:
+    parts = {}
+    for number, part in upload.parts.items():
+        content: StoredContent = part._value_buffer  # noqa: SLF001
+        modified = part.last_modified.replace(tzinfo=UTC).timestamp()
+        parts[number] = (
+            content.file,
+            content.size,
+            content.md5,
+            modified,
+            part.checksum_algorithm,
+            part.checksum_value,
+        )
+    state = {name: value for name, value in vars(upload).items() if name not in ("parts", "partlist")}
+    return {"state": _encode(state), "parts": parts}
+
+
+def read_upload_files(settings: str) -> set[str]:
+    """Return the files that a bucket's uploads name in ``settings``; none where that is damaged."""
+    try:
+        uploads = json.loads(settings).get("uploads", {})
+        return {str(part[0]) for upload in uploads.values() for part in upload["parts"].values()}
+    except (ValueError, AttributeError, LookupError, TypeError):
+        return set()
 
 
 def _plain(value: Any) -> Any:
@@ -137,10 +196,23 @@ def _describe_version(bucket_name: str, key: str, position: int, version: Any) -
         attributes = json.dumps({"_version_id": version.version_id})
         return ObjectRow(bucket_name, key, position, None, 0, modified, attributes, "{}", "")
     content: StoredContent = version._value_buffer  # noqa: SLF001
-    attributes = json.dumps({name: getattr(version, name, None) for name in _ATTRIBUTES})
+    described = {name: getattr(version, name, None) for name in _ATTRIBUTES}
+    if not _is_private(version.acl):
+        described["acl"] = _encode(version.acl)
+    attributes = json.dumps(described)
     metadata = json.dumps(dict(version.metadata))
     tags = _encode_tags(version)
     return ObjectRow(bucket_name, key, position, content.file, content.size, modified, attributes, metadata, tags)
+
+
+def _is_private(acl: Any) -> bool:
+    """Tell whether an access control list is the one that every object begins with."""
+    (private,) = get_canned_acl("private").grants
+    return acl is None or (
+        len(acl.grants) == 1
+        and [each.id for each in acl.grants[0].grantees] == [each.id for each in private.grantees]
+        and acl.grants[0].permissions == private.permissions
+    )
 
 
 def _encode_tags(tagged: Any) -> str:
@@ -152,7 +224,7 @@ def _backend_of(owned: Any) -> Any:
     return s3_backends[owned.account_id][owned.partition]
 
 
-def restore_bucket(row: BucketRow) -> None:
+def restore_bucket(journal: S3Journal, row: BucketRow) -> None:
     """Make the bucket of ``row`` in moto; what is damaged in the row is said in the log and left out."""
     with _saying_what_is_left_out(f"The bucket {row.name!r}"):
         backend = s3_backends[row.account_id][get_partition(row.region)]
@@ -164,9 +236,31 @@ def restore_bucket(row: BucketRow) -> None:
             for setting in (name for name in (*_SETTINGS, *_DOCUMENTS) if name in settings):
                 with _saying_what_is_left_out(f"The setting {setting} of the bucket {row.name!r}"):
                     setattr(bucket, setting, _read_setting(setting, settings[setting]))
+            if "logging" in settings:  # of an index from before objects were kept
+                bucket.logging = settings["logging"]
+            for setting, encoded in settings.get("objects", {}).items():
+                with _saying_what_is_left_out(f"The setting {setting} of the bucket {row.name!r}"):
+                    setattr(bucket, setting, load_value(b64decode(encoded)))
+            for upload_id, upload in settings.get("uploads", {}).items():
+                with _saying_what_is_left_out(f"The upload {upload_id} to the bucket {row.name!r}"):
+                    bucket.multiparts[upload_id] = _restore_upload(journal, upload)
         with _saying_what_is_left_out(f"What tags the bucket {row.name!r} has"):
             if row.tags:
                 backend.put_bucket_tagging(row.name, json.loads(row.tags))
+
+
+def _restore_upload(journal: S3Journal, described: dict[str, Any]) -> Any:
+    upload: Any = object.__new__(FakeMultipart)
+    vars(upload).update(load_value(b64decode(described["state"])), parts={}, partlist=[])
+    for number, (file, size, md5, modified, algorithm, checksum) in described["parts"].items():
+        content = journal.find_content(file, size, md5)
+        if content.path.exists():  # else a kill came between the completion of the upload and its answer
+            part = store_content(upload.set_part(int(number), b""), content)
+            part.__class__ = StoredPart
+            part._etag = f'"{md5}"'  # noqa: SLF001
+            part.checksum_algorithm, part.checksum_value = algorithm, checksum
+            part.last_modified = datetime.fromtimestamp(modified, tz=UTC).replace(tzinfo=None)
+    return upload
 
 
 def _read_setting(setting: str, value: Any) -> Any:
@@ -192,6 +286,8 @@ def restore_object(journal: S3Journal, row: ObjectRow) -> None:
             key = FakeKey(row.key, b"", bucket.account_id, bucket.region_name, bucket_name=row.bucket)
             entry = store_content(key, journal.find_content(row.file, row.size, attributes["_etag"]))
             entry.set_metadata(json.loads(row.metadata))
+        if acl := attributes.pop("acl", None):
+            entry.set_acl(load_value(b64decode(acl)))
         for name, value in attributes.items():
             setattr(entry, name, value)
         entry.last_modified = datetime.fromtimestamp(row.modified, tz=UTC).replace(tzinfo=None)

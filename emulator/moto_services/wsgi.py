@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The services that this process touches beside HTTP. The others stay as concurrent as moto has them: a long poll of
-# SQS must not hold up the next SendMessage.
-_LOCKED_SERVICES = frozenset({"cloudwatch", "logs", "events", "awslambda"})
+# Where a request may wait for others, it holds up none: a long poll of SQS, a subscriber of SNS, what a stack or a
+# state machine asks of other services. Elsewhere requests take turns: moto knows nothing of threads, and walks
+# dictionaries that another request changes.
+_CONCURRENT_SERVICES = frozenset({"sqs", "sns", "cloudformation", "stepfunctions", "apigateway", "batch", "moto_api"})
 _SIGNED_SERVICE = re.compile(r"Credential=[^,\s]+/(?P<service>[\w-]+)/aws4_request")
 # What Python raises where moto takes for granted that a request is well formed.
 _SIGNS_OF_BAD_INPUT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -157,7 +158,7 @@ def _access(service: str) -> AbstractContextManager[Any]:
         from emulator.moto_services.s3_backend import s3_access
 
         return s3_access()
-    return service_lock(service) if service in _LOCKED_SERVICES else nullcontext()
+    return nullcontext() if service in _CONCURRENT_SERVICES else service_lock(service)
 
 
 def _discard(_data: bytes) -> None:

@@ -21,6 +21,7 @@ from emulator.exceptions import StartupError
 from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.moto_services.s3 import ObjectStore
 from emulator.moto_services.s3_backend import open_s3
+from emulator.moto_services.s3_records import find_bucket
 from emulator.moto_services.wsgi import MotoApplication
 from tests.boto3_client import make_client
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-LOG_DELIVERY = "uri=http://acs.amazonaws.com/groups/s3/LogDelivery"
 ALLOW = {"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": "arn:aws:s3:::kept/*"}
 
 
@@ -229,22 +229,18 @@ def test_an_index_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_kept_of_one_bucket_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    grant = {"Grantee": {"Type": "CanonicalUser", "ID": "1"}, "Permission": "READ"}
-    logged = {"TargetBucket": "logs", "TargetPrefix": "p", "TargetGrants": [grant]}
     with running(tmp_path) as s3:
-        for bucket in ("logs", "kept", "other"):
+        for bucket in ("kept", "other"):
             s3.create_bucket(Bucket=bucket)
-        s3.put_bucket_acl(Bucket="logs", GrantWrite=LOG_DELIVERY, GrantReadACP=LOG_DELIVERY)
-        s3.put_bucket_logging(Bucket="kept", BucketLoggingStatus={"LoggingEnabled": logged})
+        find_bucket("kept").replication = lambda: None
         s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
         s3.put_object(Bucket="other", Key="k", Body=b"other")
         s3.put_object(Bucket="kept", Key="k", Body=b"kept")
-        assert s3.get_bucket_logging(Bucket="kept")["LoggingEnabled"]["TargetGrants"][0]["Permission"] == "READ"
     said = [record.message for record in caplog.records if "cannot be kept" in record.message]
     assert len(said) == 1
-    assert "the setting logging of the bucket kept" in said[0]
+    assert "the setting replication of the bucket kept" in said[0]
     with running(tmp_path) as s3:
-        assert "LoggingEnabled" not in s3.get_bucket_logging(Bucket="kept")
+        assert not hasattr(find_bucket("kept"), "replication")
         assert s3.get_bucket_versioning(Bucket="kept")["Status"] == "Enabled"
         for bucket in ("other", "kept"):
             assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == bucket.encode()
@@ -415,3 +411,71 @@ def test_an_index_that_cannot_be_read_is_refused_and_moto_left_alone(tmp_path: P
     with pytest.raises(StartupError, match="move the folder away"):
         open_s3(tmp_path)
     assert s3_backends.backend is S3Backend
+
+
+def test_every_setting_of_a_bucket_comes_back(tmp_path: Path) -> None:
+    grant = {
+        "Grantee": {"Type": "Group", "URI": "http://acs.amazonaws.com/groups/global/AllUsers"},
+        "Permission": "READ",
+    }
+    cors = {"CORSRules": [{"AllowedMethods": ["GET"], "AllowedOrigins": ["*"], "MaxAgeSeconds": 5}]}
+    life = {"Rules": [{"ID": "r", "Status": "Enabled", "Filter": {"Prefix": "a/"}, "Expiration": {"Days": 3}}]}
+    blocked = {"BlockPublicAcls": True, "IgnorePublicAcls": False, "BlockPublicPolicy": True}
+    queue = {"QueueArn": "arn:aws:sqs:us-east-1:123456789012:q", "Events": ["s3:ObjectCreated:*"]}
+    rule = {"Status": "Enabled", "Destination": {"Bucket": "arn:aws:s3:::other"}, "Priority": 1, "Prefix": "x"}
+    replication = {"Role": "arn:aws:iam::123456789012:role/r", "Rules": [rule]}
+
+    def read_settings(s3: Any) -> list[Any]:
+        answers = [
+            s3.get_bucket_cors(Bucket="kept"),
+            s3.get_bucket_lifecycle_configuration(Bucket="kept"),
+            s3.get_public_access_block(Bucket="kept"),
+            s3.get_bucket_notification_configuration(Bucket="kept"),
+            s3.get_bucket_replication(Bucket="kept"),
+            s3.get_bucket_acl(Bucket="kept"),
+            s3.get_bucket_logging(Bucket="kept"),
+            s3.get_object_acl(Bucket="kept", Key="public"),
+            s3.get_object_acl(Bucket="kept", Key="private"),
+        ]
+        return [{name: value for name, value in answer.items() if name != "ResponseMetadata"} for answer in answers]
+
+    with running(tmp_path) as s3:
+        for name in ("kept", "other"):
+            s3.create_bucket(Bucket=name)
+            s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+        s3.put_object(Bucket="kept", Key="public", Body=b"1", ACL="public-read")
+        s3.put_object(Bucket="kept", Key="private", Body=b"1")
+        s3.put_bucket_cors(Bucket="kept", CORSConfiguration=cors)
+        s3.put_bucket_lifecycle_configuration(Bucket="kept", LifecycleConfiguration=life)
+        s3.put_public_access_block(Bucket="kept", PublicAccessBlockConfiguration=blocked)
+        s3.put_bucket_acl(Bucket="other", ACL="log-delivery-write")
+        target = {"TargetBucket": "other", "TargetPrefix": "p", "TargetGrants": [grant]}
+        s3.put_bucket_logging(Bucket="kept", BucketLoggingStatus={"LoggingEnabled": target})
+        make_client(s3.meta.endpoint_url, "sqs").create_queue(QueueName="q")
+        s3.put_bucket_notification_configuration(
+            Bucket="kept", NotificationConfiguration={"QueueConfigurations": [queue]}
+        )
+        s3.put_bucket_replication(Bucket="kept", ReplicationConfiguration=replication)
+        s3.put_bucket_acl(Bucket="kept", ACL="public-read")
+        before = read_settings(s3)
+    with running(tmp_path) as s3:
+        assert read_settings(s3) == before
+
+
+def test_an_upload_goes_on_after_a_restart(tmp_path: Path) -> None:
+    parts, body = [], os.urandom(5 * 1024 * 1024)
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        upload = {"Bucket": "kept", "Key": "k"}
+        upload["UploadId"] = s3.create_multipart_upload(**upload, Metadata={"a": "b"})["UploadId"]
+        parts.append({"PartNumber": 1, "ETag": s3.upload_part(**upload, PartNumber=1, Body=body)["ETag"]})
+    with running(tmp_path) as s3:
+        assert s3.list_parts(**upload)["Parts"][0]["Size"] == len(body)
+        parts.append({"PartNumber": 2, "ETag": s3.upload_part(**upload, PartNumber=2, Body=b"end")["ETag"]})
+        s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+        assert len(contents(tmp_path)) == 1, "the parts are gone"
+    with running(tmp_path) as s3:
+        answer = s3.get_object(Bucket="kept", Key="k")
+        assert answer["Body"].read() == body + b"end"
+        assert answer["Metadata"] == {"a": "b"}
+        assert "Uploads" not in s3.list_multipart_uploads(Bucket="kept")
