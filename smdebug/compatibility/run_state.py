@@ -10,6 +10,7 @@ from smdebug.format.locations import END_OF_JOB_FILE
 from smdebug.storage.output import path_exists, write_whole_file
 from smdebug.storage.s3 import is_s3
 from smdebug.writing.run_writer import check_out_dir
+from smdebug.writing.run_writer import check_out_dir as verify_and_get_out_dir
 
 __all__ = [
     "DEFAULT_GRACETIME_FOR_RULE_STOP_SEC",
@@ -20,6 +21,7 @@ __all__ = [
     "is_rule_signalled_gracetime_passed",
     "is_s3",
     "training_has_ended",
+    "verify_and_get_out_dir",
 ]
 
 # Seconds that a job goes on after a rule has said that it should stop.

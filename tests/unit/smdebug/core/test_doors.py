@@ -1,8 +1,7 @@
 """The doors of `smdebug.core`: what code written for smdebug imports is the module that the table names."""
 
-from __future__ import annotations
-
 import importlib
+import pickle
 import re
 import subprocess
 import sys
@@ -11,39 +10,48 @@ from pathlib import Path
 import pytest
 
 import smdebug.core
+from smdebug.core.doors import DOORS, PACKAGES
+from smdebug.mode_keys import ModeKeys
 
 FOLDER = Path(smdebug.core.__file__).parent
-TABLE = dict(re.findall(r"^    (\S+) +smdebug\.(\S+)$", smdebug.core.__doc__ or "", re.MULTILINE))
-PACKAGES = {"access_layer", "tfevent", "tfrecord"}
+ALL_DOORS = sorted(DOORS | PACKAGES)
 
 
-def find_doors() -> set[str]:
-    paths = (path.relative_to(FOLDER) for path in FOLDER.rglob("*.py"))
-    return {".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths} - {"__init__"}
-
-
-DOORS = sorted(find_doors())
-
-
-def test_the_table_lists_every_door() -> None:
-    assert TABLE.keys() | PACKAGES == find_doors()
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_a_door_is_thin(door: str) -> None:
-    path = FOLDER / door.replace(".", "/")
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 10
-
-
-@pytest.mark.parametrize("door", sorted(TABLE.keys() - {"hook_utils"}))
+@pytest.mark.parametrize("door", sorted(DOORS))
 def test_a_door_is_the_module_behind_it(door: str) -> None:
-    assert importlib.import_module(f"smdebug.core.{door}") is importlib.import_module(f"smdebug.{TABLE[door]}")
+    assert importlib.import_module(f"smdebug.core.{door}") is importlib.import_module(DOORS[door])
+
+
+def test_a_package_of_doors_offers_what_is_public_behind_it() -> None:
+    package = importlib.import_module("smdebug.core.access_layer")
+    assert package.TSAccessFile is importlib.import_module("smdebug.core.access_layer.file").TSAccessFile
+    assert {"TSAccessFile", "has_training_ended", "S3Handler"} <= set(package.__all__)
+    assert package.file is importlib.import_module("smdebug.compatibility.access_files")
+
+
+def test_what_is_no_door_is_not_there() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"smdebug\.core\.there_is_none"):
+        importlib.import_module("smdebug.core.there_is_none")
+
+
+def test_a_pickle_of_the_original_names_its_classes_by_doors() -> None:
+    assert pickle.loads(b"csmdebug.core.modes\nModeKeys\n(I1\ntR.") is ModeKeys.TRAIN
+
+
+def test_a_type_checker_takes_what_scripts_import(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "from smdebug.core.access_layer.utils import has_training_ended\n"
+        "from smdebug.core.modes import ModeKeys\n"
+        "print(has_training_ended('run'), ModeKeys.TRAIN)\n"
+    )
+    checker = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--config-file="]
+    done = subprocess.run([*checker, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_scripts_written_for_smdebug_import_every_door() -> None:
     lines = []
-    for door in DOORS:
+    for door in ALL_DOORS:
         parent, _, name = f"smdebug.core.{door}".rpartition(".")
         lines += [f"import {parent}.{name}", f"{parent}.{name}.__doc__", f"from {parent} import {name}"]
     command = [sys.executable, "-W", "error", "-c", "\n".join(lines)]
