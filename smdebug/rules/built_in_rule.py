@@ -77,6 +77,14 @@ class BuiltInRule(Rule):
         self.inspected = 0
         self.output_dir: Path | None = None
         self.tensors = base_trial.step_tensors
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Check parameters against each other, and set up what a rule remembers; nothing by default.
+
+        Raises:
+            SMDebugValueError: parameters that do not go together.
+        """
 
     def finish(self) -> None:
         """To be called once after the last step that is evaluated: writes what the rule leaves behind."""

@@ -1,6 +1,5 @@
 """AllZero: tensors of nothing but zeros, or nearly so."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,14 +43,13 @@ class AllZero(BuiltInRule):
     """
 
     parameters = (*TENSOR_CHOICE, number("threshold", 100.0, minimum=0.0, maximum=100.0))
-    inspects: ClassVar[str] = "tensors chosen by collection_names or tensor_regex"
-    needs: ClassVar[str] = "neither its values nor a reduction that tells was saved"
-    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"weights": {"save_interval": "500"}}
-    example: ClassVar[Mapping[str, str]] = {"collection_names": "weights", "threshold": "90"}
+    inspects = "tensors chosen by collection_names or tensor_regex"
+    needs = "neither its values nor a reduction that tells was saved"
+    frameworks = ALL_FRAMEWORKS
+    collections: ClassVar = {"weights": {"save_interval": "500"}}
+    example: ClassVar = {"collection_names": "weights", "threshold": "90"}
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self.require_choice()
         self._limits = [Limit("zeros (%)", self.values["threshold"], "at or above")]
 

@@ -1,6 +1,5 @@
 """CheckInputImages: images that were not normalised to a mean near 0."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -62,19 +61,16 @@ class CheckInputImages(BuiltInRule):
         regex("regex", ".*hybridsequential0_input_0"),
         integer("channel", 1, minimum=0),
     )
-    inspects: ClassVar[str] = "images (regex, or collection input_image) with three axes or more"
-    needs: ClassVar[str] = "its values were not saved, or have no such channel axis"
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        _COLLECTION: {"include_regex": ".*hybridsequential0_input_0", "save_interval": "500"}
-    }
-    example: ClassVar[Mapping[str, str]] = {"threshold_mean": "0.5", "threshold_samples": "100"}
-    configure: ClassVar[str] = (
+    inspects = "images (regex, or collection input_image) with three axes or more"
+    needs = "its values were not saved, or have no such channel axis"
+    collections: ClassVar = {_COLLECTION: {"include_regex": ".*hybridsequential0_input_0", "save_interval": "500"}}
+    example: ClassVar = {"threshold_mean": "0.5", "threshold_samples": "100"}
+    configure = (
         "Save the model's input into the collection input_image: in PyTorch it is `<class of the model>_input_0`, in "
         "MXNet `hybridsequential0_input_0`. For images with the channels last (Keras) set channel to 3."
     )
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self._limit = Limit("largest mean of a channel, without its sign", self.values["threshold_mean"])
         self._sums: dict[tuple[str, ModeKeys | None], ChannelSums] = {}
 

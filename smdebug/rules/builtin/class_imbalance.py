@@ -1,7 +1,7 @@
 """ClassImbalance: classes that are rare among the labels, or hardly ever predicted right."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,20 +54,19 @@ class ClassImbalance(BuiltInRule):
         regex("labels_regex", ".*labels"),
         regex("predictions_regex", ".*predictions"),
     )
-    inspects: ClassVar[str] = "labels and predictions (labels_regex, predictions_regex)"
-    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+    inspects = "labels and predictions (labels_regex, predictions_regex)"
+    frameworks = ALL_FRAMEWORKS
+    collections: ClassVar = {
         "labels_and_predictions": {"include_regex": "labels|predictions|[Ll]oss.*_input_", "save_interval": "50"}
     }
-    example: ClassVar[Mapping[str, str]] = {"samples": "1000", "threshold_imbalance": "20"}
-    configure: ClassVar[str] = (
+    example: ClassVar = {"samples": "1000", "threshold_imbalance": "20"}
+    configure = (
         "XGBoost: save the collections labels and predictions. PyTorch and MXNet: save the inputs of the loss module "
         "(`CrossEntropyLoss_input_0` are the scores, `CrossEntropyLoss_input_1` the labels), or save the two tensors "
         "under names of your own and give regexes for them."
     )
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self._labels: dict[ModeKeys | None, dict[int, int]] = {}
         self._wrong: dict[ModeKeys | None, dict[int, int]] = {}
 

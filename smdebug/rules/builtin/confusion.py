@@ -1,6 +1,5 @@
 """Confusion: a confusion matrix with too little on its diagonal, or too much beside it."""
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -55,14 +54,14 @@ class Confusion(BuiltInRule):
         integer("start_step", None, minimum=0),
         integer("end_step", None, minimum=0),
     )
-    inspects: ClassVar[str] = "labels and predictions (tensors of these names, or collections)"
-    needs: ClassVar[str] = "labels and predictions of the same samples must be saved with their values"
-    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+    inspects = "labels and predictions (tensors of these names, or collections)"
+    needs = "labels and predictions of the same samples must be saved with their values"
+    frameworks = ALL_FRAMEWORKS
+    collections: ClassVar = {
         CollectionKeys.LABELS: {"save_interval": "5"},
         CollectionKeys.PREDICTIONS: {"save_interval": "5"},
     }
-    example: ClassVar[Mapping[str, str]] = {"category_no": "10", "min_diag": "0.8", "max_off_diag": "0.2"}
+    example: ClassVar = {"category_no": "10", "min_diag": "0.8", "max_off_diag": "0.2"}
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether classes are confused at this global step; TensorUnavailableForStep if labels cannot be paired."""

@@ -1,7 +1,6 @@
 """CreateXgboostReport: a page about an XGBoost training."""
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -62,10 +61,10 @@ class CreateXgboostReport(BuiltInRule):
     Source: AWS's documentation of the rule CreateXgboostReport (no parameters), which names both files.
     """
 
-    inspects: ClassVar[str] = "collections metrics, feature_importance, predictions, labels and hyperparameters"
-    frameworks: ClassVar[tuple[str, ...]] = ("XGBoost",)
-    can_fire: ClassVar[bool] = False
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+    inspects = "collections metrics, feature_importance, predictions, labels and hyperparameters"
+    frameworks = ("XGBoost",)
+    can_fire = False
+    collections: ClassVar = {
         CollectionKeys.METRICS: {"save_interval": "5"},
         CollectionKeys.FEATURE_IMPORTANCE: {"save_interval": "5"},
         CollectionKeys.PREDICTIONS: {"save_interval": "5"},
@@ -73,8 +72,7 @@ class CreateXgboostReport(BuiltInRule):
         CollectionKeys.HYPERPARAMETERS: {"save_steps": "0"},
     }
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self._metrics: dict[str, list[tuple[float, float]]] = {}
         self._hyperparameters: dict[str, str] = {}
         self._importance: dict[str, dict[str, float]] = {}

@@ -1,6 +1,5 @@
 """DeadRelu: units that hardly ever let anything through."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,21 +52,18 @@ class DeadRelu(BuiltInRule):
         number("threshold_inactivity", 1.0, minimum=0.0, maximum=100.0),
         number("threshold_layer", 50.0, minimum=0.0, maximum=100.0),
     )
-    inspects: ClassVar[str] = "outputs of ReLUs (tensor_regex, or collection relu_output)"
-    needs: ClassVar[str] = "neither its values nor a max or min that tells was saved"
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        _COLLECTION: {"include_regex": "relu.*_output", "save_interval": "500"}
-    }
-    example: ClassVar[Mapping[str, str]] = {"threshold_layer": "60"}
-    configure: ClassVar[str] = (
+    inspects = "outputs of ReLUs (tensor_regex, or collection relu_output)"
+    needs = "neither its values nor a max or min that tells was saved"
+    collections: ClassVar = {_COLLECTION: {"include_regex": "relu.*_output", "save_interval": "500"}}
+    example: ClassVar = {"threshold_layer": "60"}
+    configure = (
         "Save the outputs of the ReLUs into the collection relu_output. In PyTorch an output is named after its module "
         "(`relu1_output_0`, `features.2_output_0`), so give the modules' names in the collection's include_regex, or "
         "fill it with add_module_tensors; a job with save_all needs neither, because a ReLU is then known by what it "
         "does. torch.nn.functional.relu is no module and leaves no tensor."
     )
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self._finder = ActivationFinder(self.tensors.read_first)
         self._limits = [Limit("dead units of a layer (%)", self.values["threshold_layer"])]
 

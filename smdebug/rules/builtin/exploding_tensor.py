@@ -1,6 +1,5 @@
 """ExplodingTensor: values that are no numbers any more."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,12 +42,11 @@ class ExplodingTensor(BuiltInRule):
     """
 
     parameters = (*TENSOR_CHOICE, boolean("only_nan", default=False))
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"gradients": {"save_interval": "100"}}
-    example: ClassVar[Mapping[str, str]] = {"collection_names": "gradients", "only_nan": "True"}
-    inspects: ClassVar[str] = "tensors with values, or with min or max"
+    collections: ClassVar = {"gradients": {"save_interval": "100"}}
+    example: ClassVar = {"collection_names": "gradients", "only_nan": "True"}
+    inspects = "tensors with values, or with min or max"
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         what = "NaN" if self.values["only_nan"] else "NaN or infinite"
         self._limit = Limit(f"values that are {what}", 0)
 

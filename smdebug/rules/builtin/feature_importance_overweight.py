@@ -1,7 +1,7 @@
 """FeatureImportanceOverweight: a few features that decide everything."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import ClassVar
 
 from smdebug.config.collection_keys import CollectionKeys
@@ -37,12 +37,10 @@ class FeatureImportanceOverweight(BuiltInRule):
         integer("nfeatures", 3, minimum=1),
         regex("tensor_regex", ".*feature_importance/weight"),
     )
-    inspects: ClassVar[str] = "importances of features (tensor_regex)"
-    frameworks: ClassVar[tuple[str, ...]] = ("XGBoost",)
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        CollectionKeys.FEATURE_IMPORTANCE: {"save_interval": "500"}
-    }
-    example: ClassVar[Mapping[str, str]] = {"threshold": "0.9", "nfeatures": "2"}
+    inspects = "importances of features (tensor_regex)"
+    frameworks = ("XGBoost",)
+    collections: ClassVar = {CollectionKeys.FEATURE_IMPORTANCE: {"save_interval": "500"}}
+    example: ClassVar = {"threshold": "0.9", "nfeatures": "2"}
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a few features weigh too much at this global step."""

@@ -1,14 +1,12 @@
 """LossNotDecreasing: the loss does not fall, or rises."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, USE_LOSSES, BuiltInRule
 from smdebug.rules.measuring.losses import choose_collected_losses
 from smdebug.rules.parameters import choice, integer, number
-from smdebug.trials.trial import Trial
 
 _LOSSES = "losses"
 # Where no mode is given, the first of these in which the loss was saved.
@@ -70,13 +68,12 @@ class LossNotDecreasing(BuiltInRule):
         number("increase_threshold_percent", 5.0, minimum=0.0),
         choice("mode", None, [mode.name for mode in _MODES]),
     )
-    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {_LOSSES: {"save_interval": "500"}}
-    example: ClassVar[Mapping[str, str]] = {"num_steps": "50", "mode": "TRAIN"}
-    inspects: ClassVar[str] = "losses (collection losses, collection_names or tensor_regex)"
+    frameworks = ALL_FRAMEWORKS
+    collections: ClassVar = {_LOSSES: {"save_interval": "500"}}
+    example: ClassVar = {"num_steps": "50", "mode": "TRAIN"}
+    inspects = "losses (collection losses, collection_names or tensor_regex)"
 
-    def __init__(self, base_trial: Trial, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self._collections: list[str] = self.values["collection_names"] or []
         if not (self.values["use_losses_collection"] or self._collections or self.values["tensor_regex"]):
             raise self.refuse("give collection_names or tensor_regex, or leave use_losses_collection True.")

@@ -1,6 +1,5 @@
 """NLPSequenceRatio: sequences that consist of one token, such as padding, for the most part."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,18 +42,15 @@ class NLPSequenceRatio(BuiltInRule):
         numbers("token_values", [0.0]),
         numbers("token_thresholds_percent", [50.0], minimum=0.0, maximum=100.0),
     )
-    inspects: ClassVar[str] = "input sequences (tensor_regex, or collection input_sequence)"
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        _COLLECTION: {"include_regex": ".*embedding0_input_0", "save_interval": "500"}
-    }
-    example: ClassVar[Mapping[str, str]] = {"token_values": "0,1", "token_thresholds_percent": "50,50"}
-    configure: ClassVar[str] = (
+    inspects = "input sequences (tensor_regex, or collection input_sequence)"
+    collections: ClassVar = {_COLLECTION: {"include_regex": ".*embedding0_input_0", "save_interval": "500"}}
+    example: ClassVar = {"token_values": "0,1", "token_thresholds_percent": "50,50"}
+    configure = (
         "Save the input of the embedding into the collection input_sequence: in PyTorch it is "
         "`<module path>_input_0` of the nn.Embedding."
     )
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         tokens, limits = self.values["token_values"], self.values["token_thresholds_percent"]
         if len(tokens) != len(limits):
             raise self.refuse(

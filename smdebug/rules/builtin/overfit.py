@@ -1,8 +1,7 @@
 """Overfit: validation losses that lie too far above training losses."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, LOSS_REGEX, BuiltInRule
@@ -46,19 +45,16 @@ class Overfit(BuiltInRule):
         integer("patience", 1, minimum=1),
         number("ratio_threshold", 0.1, minimum=0.0),
     )
-    inspects: ClassVar[str] = "losses of training and of validation (collection losses, or tensor_regex)"
-    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        "losses": {"train.save_interval": "100", "eval.save_interval": "10"}
-    }
-    example: ClassVar[Mapping[str, str]] = {"patience": "3", "ratio_threshold": "0.2"}
-    configure: ClassVar[str] = (
+    inspects = "losses of training and of validation (collection losses, or tensor_regex)"
+    frameworks = ALL_FRAMEWORKS
+    collections: ClassVar = {"losses": {"train.save_interval": "100", "eval.save_interval": "10"}}
+    example: ClassVar = {"patience": "3", "ratio_threshold": "0.2"}
+    configure = (
         "PyTorch: hook.set_mode(modes.EVAL) before validation and modes.TRAIN after it. XGBoost: give an evaluation "
         "list with a training and a validation set."
     )
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self._training: list[float] = []
         self._validation: list[float] = []
         self._exceeded = 0

@@ -1,7 +1,6 @@
 """Overtraining: going on although the loss has stopped improving."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.measuring.losses import Patience, choose_losses, split_losses
@@ -28,13 +27,12 @@ class Overtraining(BuiltInRule):
         integer("patience_validation", 10, minimum=1),
         number("delta", 0.01, minimum=0.0),
     )
-    inspects: ClassVar[str] = "losses (collection losses)"
-    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"losses": {"save_interval": "100"}}
-    example: ClassVar[Mapping[str, str]] = {"patience_train": "10", "patience_validation": "10", "delta": "0.001"}
+    inspects = "losses (collection losses)"
+    frameworks = ALL_FRAMEWORKS
+    collections: ClassVar = {"losses": {"save_interval": "100"}}
+    example: ClassVar = {"patience_train": "10", "patience_validation": "10", "delta": "0.001"}
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self._limits = {
             phase: Limit(f"steps without a better {phase} loss", self.values[f"patience_{phase}"], "at or above")
             for phase in ("train", "validation")

@@ -1,7 +1,7 @@
 """PoorWeightInitialization: weights that start where training cannot begin well."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,21 +66,20 @@ class PoorWeightInitialization(BuiltInRule):
         integer("patience", 5, minimum=1),
         integer("steps", 10, minimum=1),
     )
-    inspects: ClassVar[str] = "activation inputs, gradients and losses"
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+    inspects = "activation inputs, gradients and losses"
+    collections: ClassVar = {
         _COLLECTION: {"include_regex": "relu.*_input", "save_interval": "1", "end_step": "10"},
         CollectionKeys.GRADIENTS: {"save_interval": "1", "end_step": "10"},
         CollectionKeys.LOSSES: {"save_interval": "1", "end_step": "10"},
     }
-    example: ClassVar[Mapping[str, str]] = {"steps": "20", "threshold": "20"}
-    configure: ClassVar[str] = (
+    example: ClassVar = {"steps": "20", "threshold": "20"}
+    configure = (
         "Save the inputs of the ReLUs into the collection relu_input. In PyTorch an input is named after its module "
         "(`relu1_input_0`, `features.2_input_0`), so give the modules' names in the collection's include_regex; a job "
         "with save_all needs no configuration, because a ReLU is then known by what it does."
     )
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self._finder = ActivationFinder(self.tensors.read_first)
         self._patience = Patience()
         self._seen = 0

@@ -1,6 +1,5 @@
 """SaturatedActivation: inputs so far out that tanh or sigmoid is flat there."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,20 +70,19 @@ class SaturatedActivation(BuiltInRule):
         number("threshold_inactivity", 1.0, minimum=0.0, maximum=100.0),
         number("threshold_layer", 50.0, minimum=0.0, maximum=100.0),
     )
-    inspects: ClassVar[str] = "inputs of tanh and sigmoid (tensor_regex or collection_names)"
-    needs: ClassVar[str] = "neither its values nor a min and max that tell were saved"
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {
+    inspects = "inputs of tanh and sigmoid (tensor_regex or collection_names)"
+    needs = "neither its values nor a min and max that tell were saved"
+    collections: ClassVar = {
         "activation_input": {"include_regex": "tanh.*_input|sigmoid.*_input", "save_interval": "500"}
     }
-    example: ClassVar[Mapping[str, str]] = {"collection_names": "activation_input"}
-    configure: ClassVar[str] = (
+    example: ClassVar = {"collection_names": "activation_input"}
+    configure = (
         "Save the inputs of the activation modules. In PyTorch an input is named after its module (`act1_input_0`): "
         "give these names in the include_regex of a collection and the collection in collection_names, or save inputs "
         "and outputs (save_all), by which the modules are recognised."
     )
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self._ranges = {
             kind: (self.values[f"threshold_{kind}_min"], self.values[f"threshold_{kind}_max"]) for kind in _KINDS
         }

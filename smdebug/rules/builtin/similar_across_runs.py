@@ -1,6 +1,5 @@
 """SimilarAcrossRuns: tensors that came out the same in another run."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,15 +42,14 @@ class SimilarAcrossRuns(BuiltInRule):
     """
 
     parameters = TENSOR_CHOICE
-    inspects: ClassVar[str] = "tensors that both runs saved at the same steps"
-    needs: ClassVar[str] = "the other run has nothing that it could be compared with"
-    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"losses": {"save_interval": "50"}}
-    example: ClassVar[Mapping[str, str]] = {"other_trials": "my-finished-job", "collection_names": "losses"}
-    compares_runs: ClassVar[bool] = True
+    inspects = "tensors that both runs saved at the same steps"
+    needs = "the other run has nothing that it could be compared with"
+    frameworks = ALL_FRAMEWORKS
+    collections: ClassVar = {"losses": {"save_interval": "50"}}
+    example: ClassVar = {"other_trials": "my-finished-job", "collection_names": "losses"}
+    compares_runs = True
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         if not self.other_trials:
             raise self.refuse("other_trials is required: the name of a finished training job to compare with.")
 

@@ -1,7 +1,7 @@
 """StalledTrainingRule: a training that saves nothing any more."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from smdebug.rules.action.stop_training_action import StopTrainingAction
@@ -33,18 +33,17 @@ class StalledTrainingRule(BuiltInRule):
         boolean("stop_training_on_fire", default=False),
         Parameter("training_job_name_prefix", None, str, "the begin of a training job's name"),
     )
-    inspects: ClassVar[str] = "steps, whatever they hold"
-    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"losses": {"save_interval": "50"}}
-    example: ClassVar[Mapping[str, str]] = {
+    inspects = "steps, whatever they hold"
+    frameworks = ALL_FRAMEWORKS
+    collections: ClassVar = {"losses": {"save_interval": "50"}}
+    example: ClassVar = {
         "threshold": "600",
         "stop_training_on_fire": "True",
         "training_job_name_prefix": "my-training-job",
     }
-    configure: ClassVar[str] = "threshold must be longer than the training takes from one saved step to the next."
+    configure = "threshold must be longer than the training takes from one saved step to the next."
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         if self.values["stop_training_on_fire"] and not self.values["training_job_name_prefix"]:
             raise self.refuse("stop_training_on_fire needs training_job_name_prefix: it says which job to stop.")
         self._limit = Limit("seconds without a step", self.values["threshold"])

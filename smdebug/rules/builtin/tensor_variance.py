@@ -1,7 +1,6 @@
 """TensorVariance: tensors that scatter too much or too little."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
 from smdebug.rules.measuring.moments import VARIANCE_REDUCTIONS, read_variance
@@ -30,18 +29,17 @@ class TensorVariance(BuiltInRule):
         number("max_threshold", None, minimum=0.0),
         number("min_threshold", None, minimum=0.0),
     )
-    inspects: ClassVar[str] = "tensors chosen by collection_names or tensor_regex"
-    needs: ClassVar[str] = "neither its values nor their variance or std was saved"
-    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"weights": {"save_interval": "500"}}
-    example: ClassVar[Mapping[str, str]] = {
+    inspects = "tensors chosen by collection_names or tensor_regex"
+    needs = "neither its values nor their variance or std was saved"
+    frameworks = ALL_FRAMEWORKS
+    collections: ClassVar = {"weights": {"save_interval": "500"}}
+    example: ClassVar = {
         "collection_names": "weights",
         "max_threshold": "10",
         "min_threshold": "0.00001",
     }
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self.require_choice()
         if self.values["max_threshold"] is None and self.values["min_threshold"] is None:
             raise self.refuse("max_threshold or min_threshold is required: without one it could never fire.")

@@ -1,6 +1,5 @@
 """TreeDepth: decision trees that grew too deep."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,10 +47,10 @@ class TreeDepth(BuiltInRule):
     """
 
     parameters = (integer("depth", 4, minimum=0),)
-    inspects: ClassVar[str] = "trees (collection trees)"
-    frameworks: ClassVar[tuple[str, ...]] = ("XGBoost",)
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {CollectionKeys.TREES: {"save_interval": "10"}}
-    example: ClassVar[Mapping[str, str]] = {"depth": "6"}
+    inspects = "trees (collection trees)"
+    frameworks = ("XGBoost",)
+    collections: ClassVar = {CollectionKeys.TREES: {"save_interval": "10"}}
+    example: ClassVar = {"depth": "6"}
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a tree is too deep at this global step."""

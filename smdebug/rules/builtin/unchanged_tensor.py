@@ -1,6 +1,5 @@
 """UnchangedTensor: tensors that stay as they are from step to step."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -62,14 +61,13 @@ class UnchangedTensor(BuiltInRule):
         number("atol", 1e-8, minimum=0.0),
         boolean("equal_nan", default=False),
     )
-    inspects: ClassVar[str] = "tensors chosen by collection_names or tensor_regex"
-    needs: ClassVar[str] = "its values were not saved, and the reductions saved at those steps are equal or missing"
-    frameworks: ClassVar[tuple[str, ...]] = ALL_FRAMEWORKS
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"losses": {"save_interval": "50"}}
-    example: ClassVar[Mapping[str, str]] = {"collection_names": "losses", "num_steps": "4"}
+    inspects = "tensors chosen by collection_names or tensor_regex"
+    needs = "its values were not saved, and the reductions saved at those steps are equal or missing"
+    frameworks = ALL_FRAMEWORKS
+    collections: ClassVar = {"losses": {"save_interval": "50"}}
+    example: ClassVar = {"collection_names": "losses", "num_steps": "4"}
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self.require_choice()
         self._limit = Limit("steps in a row without a change", self.values["num_steps"], "at or above")
         self._closeness = {name: self.values[name] for name in ("rtol", "atol", "equal_nan")}

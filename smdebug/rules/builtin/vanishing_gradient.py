@@ -1,7 +1,6 @@
 """VanishingGradient: gradients have become too small for the weights to move."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.measuring.moments import compute_abs_mean
@@ -26,13 +25,12 @@ class VanishingGradient(BuiltInRule):
     """
 
     parameters = (number("threshold", 1e-7, minimum=0.0),)
-    inspects: ClassVar[str] = "gradients (collection gradients), saved as values or as their abs_mean"
-    needs: ClassVar[str] = "its absolute mean is not known: neither its values nor the reduction abs_mean was saved"
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {_COLLECTION: {"save_interval": "500"}}
-    example: ClassVar[Mapping[str, str]] = {"threshold": "0.000001"}
+    inspects = "gradients (collection gradients), saved as values or as their abs_mean"
+    needs = "its absolute mean is not known: neither its values nor the reduction abs_mean was saved"
+    collections: ClassVar = {_COLLECTION: {"save_interval": "500"}}
+    example: ClassVar = {"threshold": "0.000001"}
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self._limits = [Limit("smallest mean of a gradient's absolute values", self.values["threshold"], "below")]
 
     def invoke_at_step(self, step: int) -> bool:

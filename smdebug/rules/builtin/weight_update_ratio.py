@@ -1,6 +1,5 @@
 """WeightUpdateRatio: weights that move too far, or hardly at all, between two steps."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,12 +64,11 @@ class WeightUpdateRatio(BuiltInRule):
         number("small_threshold", 1e-8, minimum=0.0),
         number("epsilon", 1e-9, minimum=0.0),
     )
-    inspects: ClassVar[str] = "weights (collection weights) with their values"
-    collections: ClassVar[Mapping[str, Mapping[str, str]]] = {"weights": {"save_interval": "500"}}
-    example: ClassVar[Mapping[str, str]] = {"large_threshold": "5"}
+    inspects = "weights (collection weights) with their values"
+    collections: ClassVar = {"weights": {"save_interval": "500"}}
+    example: ClassVar = {"large_threshold": "5"}
 
-    def __init__(self, base_trial: Any, other_trials: Any = None, **given: Any) -> None:
-        super().__init__(base_trial, other_trials, **given)
+    def _prepare(self) -> None:
         self._limits = (
             Limit("largest mean update / mean weight", self.values["large_threshold"]),
             Limit("smallest mean update / mean weight", self.values["small_threshold"], "below"),
