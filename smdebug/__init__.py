@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from smdebug.config.collection_keys import CollectionKeys
+    from smdebug.config.collection import CollectionKeys
     from smdebug.config.reduction_config import ReductionConfig
     from smdebug.config.save_config import SaveConfig, SaveConfigMode
     from smdebug.mode_keys import ModeKeys as modes  # noqa: N813 - the name that users import
@@ -18,7 +18,7 @@ __all__ = ["CollectionKeys", "ReductionConfig", "SaveConfig", "SaveConfigMode", 
 __version__ = "1.0.34"
 
 _HOMES = {
-    "CollectionKeys": ("smdebug.config.collection_keys", "CollectionKeys"),
+    "CollectionKeys": ("smdebug.config.collection", "CollectionKeys"),
     "ReductionConfig": ("smdebug.config.reduction_config", "ReductionConfig"),
     "SaveConfig": ("smdebug.config.save_config", "SaveConfig"),
     "SaveConfigMode": ("smdebug.config.save_config", "SaveConfigMode"),

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from smdebug.capture.one_process import KeptOutOfCopies
 from smdebug.capture.tensor_writer import TensorWriter
-from smdebug.config.collection import Collection
-from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection import Collection, CollectionKeys
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig

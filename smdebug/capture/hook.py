@@ -11,7 +11,6 @@ from smdebug.capture.recorder import StepRecorder
 from smdebug.capture.singleton import set_hook
 from smdebug.config.collection import Collection, CollectionKeys
 from smdebug.config.collection_manager import CollectionManager
-from smdebug.config.collection_setup import include_tensors
 from smdebug.config.json_config import create_hook_from_json_config
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
@@ -89,13 +88,14 @@ class BaseHook(Framework):
         self.collection_manager = self.manager_class()
         for name, patterns in self.default_collections.items():
             self.collection_manager.get(name).include(patterns)
-        self.include_collections = include_tensors(
-            self.collection_manager,
-            names,
-            self.always_saved,
-            save_all=save_all,
-            include_regex=self.include_regex or (),
-        )
+        # What is asked for without a collection.
+        if save_all:
+            self.collection_manager.get(CollectionKeys.ALL).include(".*")
+            names.append(CollectionKeys.ALL)
+        if self.include_regex:
+            self.collection_manager.get(CollectionKeys.DEFAULT).include(self.include_regex)
+            names.append(CollectionKeys.DEFAULT)
+        self.include_collections = list(dict.fromkeys((*names, *self.always_saved)))
         self.recorder = StepRecorder(
             self,
             self.out_dir,

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from smdebug.capture.framework import Framework
 from smdebug.capture.saving_plan import SavingPlan
 from smdebug.config.collection_manager import CollectionManager
-from smdebug.config.collection_setup import fill_in, selects_nothing
 
 
 class SavedCollections:
@@ -52,9 +51,9 @@ class SavedCollections:
             self.manager.get(name)
         for collection in self.manager.collections.values():
             framework.prepare_collection(collection)
-            if check and selects_nothing(collection) and collection.name not in framework.default_collections:
+            if check and collection.selects_nothing() and collection.name not in framework.default_collections:
                 framework.refuse_collection(collection)
-            fill_in(collection, framework.save_config, framework.reduction_config)
+            collection.fill_in(framework.save_config, framework.reduction_config)
 
     def include_names(self, collection_name: str, tensor_names: Iterable[str]) -> None:
         """Put tensors into a built-in collection by name: no regex tells what they are."""

@@ -3,8 +3,7 @@
 import sys
 from collections.abc import Iterable
 
-from smdebug.config.collection import Collection
-from smdebug.config.collection_keys import NON_REDUCTION_COLLECTIONS, TRAIN_ONLY_COLLECTIONS, CollectionKeys
+from smdebug.config.collection import NON_REDUCTION_COLLECTIONS, TRAIN_ONLY_COLLECTIONS, Collection, CollectionKeys
 from smdebug.config.save_config import SaveConfigMode
 from smdebug.mode_keys import ModeKeys
 from smdebug.writing.selected_tensor import Selection

@@ -1,41 +1,90 @@
-"""A named group of tensors with one configuration."""
+"""Named groups of tensors with one configuration each, and those that hooks know."""
 
 import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from smdebug.config.collection_keys import (
-    DEFAULT_MXNET_COLLECTIONS,
-    DEFAULT_PYTORCH_COLLECTIONS,
-    DEFAULT_TF_COLLECTIONS,
-    DEFAULT_XGBOOST_COLLECTIONS,
-    NON_HISTOGRAM_COLLECTIONS,
-    NON_REDUCTION_COLLECTIONS,
-    SCALAR_COLLECTIONS,
-    SM_METRIC_COLLECTIONS,
-    SUMMARIES_COLLECTIONS,
-    TRAIN_ONLY_COLLECTIONS,
-    CollectionKeys,
-)
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
-__all__ = [
-    "DEFAULT_MXNET_COLLECTIONS",
-    "DEFAULT_PYTORCH_COLLECTIONS",
-    "DEFAULT_TF_COLLECTIONS",
-    "DEFAULT_XGBOOST_COLLECTIONS",
-    "NON_HISTOGRAM_COLLECTIONS",
-    "NON_REDUCTION_COLLECTIONS",
-    "SCALAR_COLLECTIONS",
-    "SM_METRIC_COLLECTIONS",
-    "SUMMARIES_COLLECTIONS",
-    "TRAIN_ONLY_COLLECTIONS",
-    "Collection",
-    "CollectionKeys",
-]
+
+class CollectionKeys:
+    """Collection names, as they stand in collections files and in CollectionConfigurations."""
+
+    DEFAULT = "default"
+    ALL = "all"
+    INPUTS = "inputs"
+    OUTPUTS = "outputs"
+    WEIGHTS = "weights"
+    GRADIENTS = "gradients"
+    LOSSES = "losses"
+    BIASES = "biases"
+    LAYERS = "layers"
+    SM_METRICS = "sm_metrics"
+    OPTIMIZER_VARIABLES = "optimizer_variables"
+    TENSORFLOW_SUMMARIES = "tensorflow_summaries"
+    METRICS = "metrics"
+    HYPERPARAMETERS = "hyperparameters"
+    PREDICTIONS = "predictions"
+    LABELS = "labels"
+    FEATURE_IMPORTANCE = "feature_importance"
+    AVERAGE_SHAP = "average_shap"
+    FULL_SHAP = "full_shap"
+    TREES = "trees"
+
+
+DEFAULT_PYTORCH_COLLECTIONS = frozenset(
+    {
+        CollectionKeys.ALL,
+        CollectionKeys.DEFAULT,
+        CollectionKeys.WEIGHTS,
+        CollectionKeys.BIASES,
+        CollectionKeys.GRADIENTS,
+        CollectionKeys.LOSSES,
+    }
+)
+DEFAULT_MXNET_COLLECTIONS = DEFAULT_PYTORCH_COLLECTIONS
+DEFAULT_TF_COLLECTIONS = DEFAULT_PYTORCH_COLLECTIONS | {
+    CollectionKeys.METRICS,
+    CollectionKeys.INPUTS,
+    CollectionKeys.OUTPUTS,
+    CollectionKeys.LAYERS,
+    CollectionKeys.SM_METRICS,
+    CollectionKeys.OPTIMIZER_VARIABLES,
+}
+DEFAULT_XGBOOST_COLLECTIONS = frozenset(
+    {
+        CollectionKeys.ALL,
+        CollectionKeys.DEFAULT,
+        CollectionKeys.HYPERPARAMETERS,
+        CollectionKeys.PREDICTIONS,
+        CollectionKeys.LABELS,
+        CollectionKeys.FEATURE_IMPORTANCE,
+        CollectionKeys.AVERAGE_SHAP,
+        CollectionKeys.FULL_SHAP,
+        CollectionKeys.TREES,
+    }
+)
+
+# Their tensors are numbers, so TensorBoard shows them as scalars.
+SCALAR_COLLECTIONS = frozenset(
+    {
+        CollectionKeys.LOSSES,
+        CollectionKeys.METRICS,
+        CollectionKeys.FEATURE_IMPORTANCE,
+        CollectionKeys.AVERAGE_SHAP,
+        CollectionKeys.SM_METRICS,
+    }
+)
+SM_METRIC_COLLECTIONS = frozenset({CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.SM_METRICS})
+SUMMARIES_COLLECTIONS = frozenset({CollectionKeys.TENSORFLOW_SUMMARIES})
+# Always saved raw, whatever reduction config is asked for.
+NON_REDUCTION_COLLECTIONS = SCALAR_COLLECTIONS | SUMMARIES_COLLECTIONS
+NON_HISTOGRAM_COLLECTIONS = SCALAR_COLLECTIONS | SUMMARIES_COLLECTIONS
+# What exists only while a model is being trained.
+TRAIN_ONLY_COLLECTIONS = frozenset({CollectionKeys.GRADIENTS, CollectionKeys.OPTIMIZER_VARIABLES})
 
 
 class Collection:
@@ -151,6 +200,18 @@ class Collection:
     @save_config.setter
     def save_config(self, config: object) -> None:
         self._save_config = None if config is None else SaveConfig.parse(config)
+
+    def selects_nothing(self) -> bool:
+        """Tell whether there is neither regex nor name."""
+        return not self.include_regex and not self._tensor_names
+
+    def fill_in(self, save_config: SaveConfig, reduction_config: ReductionConfig) -> None:
+        """Take the hook's configs where there is none of its own; numbers are always saved as they are."""
+        self.save_config = (self._save_config or SaveConfig({})).filled_from(save_config)
+        if self.name in NON_REDUCTION_COLLECTIONS:
+            self.reduction_config = ReductionConfig(save_raw_tensor=True)
+        elif self._reduction_config is None:
+            self.reduction_config = reduction_config
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the form that stands in collections files."""

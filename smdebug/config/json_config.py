@@ -1,20 +1,13 @@
 """Hooks configured by a debughookconfig.json, whose values SageMaker's API delivers as text."""
 
+import difflib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from smdebug.config.collection_manager import CollectionManager
-from smdebug.config.json_config_keys import (
-    COLLECTION_KEYS,
-    COLLECTION_PARAMETERS,
-    HOOK_PARAMETERS,
-    TOP_LEVEL_KEYS,
-    warn_of_lonely_flags,
-    warn_of_unknown_keys,
-)
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SAVE_CONFIG_FIELDS, SaveConfig, SaveConfigMode
 from smdebug.environment import (
@@ -28,6 +21,7 @@ from smdebug.environment import (
     TRAINING_JOB_NAME_ENV_STR,
 )
 from smdebug.exceptions import SMDebugValueError
+from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 
 
@@ -40,6 +34,19 @@ class ConfiguredHook(Protocol):
 HookT = TypeVar("HookT", bound=ConfiguredHook)
 
 _REGEX_KEY = "include_regex"
+
+# Which keys a hook config may hold: a misspelt key would otherwise never be noticed.
+_TOP_LEVEL_KEYS = frozenset({"S3OutputPath", "LocalPath", "HookParameters", "CollectionConfigurations"})
+_COLLECTION_KEYS = frozenset({"CollectionName", "CollectionParameters"})
+
+_SAVE_KEYS = frozenset(
+    f"{prefix}{field}"
+    for prefix in ("", *(f"{mode.name.lower()}." for mode in ModeKeys))
+    for field in SAVE_CONFIG_FIELDS
+)
+_TENSOR_KEYS = _SAVE_KEYS | {"reductions", "save_raw_tensor", "save_shape", _REGEX_KEY}
+HOOK_PARAMETERS = _TENSOR_KEYS | {"save_all", "include_workers", "export_tensorboard", "tensorboard_dir", "dry_run"}
+COLLECTION_PARAMETERS = _TENSOR_KEYS | {"save_histogram"}
 
 
 def parse_bool(arg: object, default: bool) -> bool:
@@ -92,9 +99,9 @@ def collect_hook_config_params(
         ValueError: a number or a flag cannot be read.
     """
     parameters = _get_parameters(params_dict, "HookParameters")
-    warn_of_unknown_keys("Hook config", params_dict, TOP_LEVEL_KEYS)
-    warn_of_unknown_keys("HookParameters", parameters, HOOK_PARAMETERS)
-    warn_of_lonely_flags("HookParameters", parameters)
+    _warn_of_unknown_keys("Hook config", params_dict, _TOP_LEVEL_KEYS)
+    _warn_of_unknown_keys("HookParameters", parameters, HOOK_PARAMETERS)
+    _warn_of_lonely_flags("HookParameters", parameters)
     arguments: dict[str, Any] = {
         "out_dir": params_dict.get("LocalPath", DEFAULT_SAGEMAKER_OUTDIR),
         "save_config": _parse_save_config(parameters, dict.fromkeys(ModeKeys, default_values or {})),
@@ -134,11 +141,11 @@ def add_collections_to_manager(
     save_config: SaveConfig = hook_params["save_config"]
     hook_values = {mode: save_config.get_save_config(mode).to_json_dict() for mode in ModeKeys}
     for entry in params_dict.get("CollectionConfigurations") or ():
-        warn_of_unknown_keys("CollectionConfigurations", entry, COLLECTION_KEYS)
+        _warn_of_unknown_keys("CollectionConfigurations", entry, _COLLECTION_KEYS)
     for name, parameters in _merge_collections(params_dict).items():
         where = f"CollectionParameters of {name}"
-        warn_of_unknown_keys(where, parameters, COLLECTION_PARAMETERS)
-        warn_of_lonely_flags(where, parameters)
+        _warn_of_unknown_keys(where, parameters, COLLECTION_PARAMETERS)
+        _warn_of_lonely_flags(where, parameters)
         collection = collection_manager.get(name)
         collection.include(parameters.get(_REGEX_KEY, []))
         collection.save_config = _parse_save_config(parameters, hook_values)
@@ -264,3 +271,26 @@ def _get_sagemaker_tensorboard_dir() -> str | None:
     if not path.is_file():
         return None
     return str(_read_json(path).get("LocalPath", DEFAULT_SAGEMAKER_TENSORBOARD_PATH))
+
+
+def _warn_of_unknown_keys(where: str, keys: Iterable[str], known: Collection[str]) -> None:
+    """Log each key that means nothing, with the known one that it looks most like."""
+    for key in keys:
+        if key in known:
+            continue
+        near = difflib.get_close_matches(str(key), known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(sorted(known))}."
+        get_logger().warning("%s: %r means nothing and is ignored. %s", where, key, hint)
+
+
+def _warn_of_lonely_flags(where: str, parameters: Mapping[str, object]) -> None:
+    """Log flags that are only read together with `reductions`."""
+    if "reductions" in parameters:
+        return
+    for key in ("save_raw_tensor", "save_shape"):
+        if parameters.get(key) is not None:
+            get_logger().warning(
+                '%s: %s is read only together with reductions, and is ignored. Add "reductions": "" beside it.',
+                where,
+                key,
+            )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from smdebug.capture.singleton import del_hook, set_hook
-from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection import CollectionKeys
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
 from smdebug.mode_keys import ModeKeys as modes  # noqa: N813 - the name that scripts use

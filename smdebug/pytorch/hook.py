@@ -14,7 +14,6 @@ from smdebug.capture.hook import BaseHook
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
-from smdebug.config.collection_setup import selects_nothing
 from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
@@ -270,7 +269,7 @@ class Hook(BaseHook):
         """Turn the modules that a collection was given into names."""
         if not isinstance(collection, Collection):
             return
-        if collection.name == CollectionKeys.OPTIMIZER_VARIABLES and selects_nothing(collection):
+        if collection.name == CollectionKeys.OPTIMIZER_VARIABLES and collection.selects_nothing():
             # Of these the original has none for PyTorch: it is there for who names it, and not a part of every run.
             collection.include(OPTIMIZER_REGEX)
         waiting = []

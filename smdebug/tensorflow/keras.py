@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from smdebug.barrier import guarded
 from smdebug.capture.saving_plan import StepPlan
-from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection import CollectionKeys
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.collection import Collection, CollectionManager

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import tensorflow as tf
 
 from smdebug.barrier import guarded
-from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugNotImplementedError
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from smdebug.capture.hook import BaseHook
-from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection import CollectionKeys
 from smdebug.tensorflow.collection import CollectionManager
 from smdebug.tensorflow.tensor_writer import TensorflowTensorWriter
 from smdebug.tensorflow.workers import get_worker

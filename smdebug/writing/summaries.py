@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.barrier import guarded
-from smdebug.config.collection import Collection
-from smdebug.config.collection_keys import SM_METRIC_COLLECTIONS
+from smdebug.config.collection import SM_METRIC_COLLECTIONS, Collection
 from smdebug.mode_keys import ModeKeys
 from smdebug.writing.metrics_file import find_metrics_file
 from smdebug.writing.tensorboard import TensorboardWriter

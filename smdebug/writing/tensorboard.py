@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.config.collection import Collection
-from smdebug.config.collection_keys import SCALAR_COLLECTIONS
+from smdebug.config.collection import SCALAR_COLLECTIONS, Collection
 from smdebug.format.locations import TENSORBOARD_DIR
 from smdebug.mode_keys import ModeKeys
 from smdebug.writing.summary_file import SummaryFile

@@ -12,8 +12,7 @@ from smdebug.capture.framework import check_version
 from smdebug.capture.hook import BaseHook
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.capture.singleton import get_current_hook
-from smdebug.config.collection import Collection
-from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection import Collection, CollectionKeys
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection import CollectionKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.measuring.classes import count_pairs, order_scores, to_labels, to_predicted
 from smdebug.rules.parameters import integer, number, text

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.drawing.html_page import render_bars, render_lines, render_page, render_points, render_table
 from smdebug.rules.drawing.notebook import render_notebook

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.measuring.activations import RELU, ActivationFinder, build_names_regex
 from smdebug.rules.measuring.losses import Patience, read_phase_losses

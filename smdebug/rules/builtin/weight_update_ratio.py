@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection import CollectionKeys
 from smdebug.reading.stacks import StackRows
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.measuring.moments import compute_abs_mean, widen

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection import CollectionKeys
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.step_tensors import StepTensors
 

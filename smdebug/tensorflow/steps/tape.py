@@ -15,7 +15,7 @@ import tensorflow as tf
 from smdebug.barrier import guarded
 from smdebug.capture.recorder import StepRecorder
 from smdebug.capture.saving_plan import StepPlan
-from smdebug.config.collection_keys import CollectionKeys
+from smdebug.config.collection import CollectionKeys
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.steps.caller import is_inside_keras_loop

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smdebug.capture.singleton import del_hook
-from smdebug.config.json_config_keys import COLLECTION_PARAMETERS, HOOK_PARAMETERS
+from smdebug.config.json_config import COLLECTION_PARAMETERS, HOOK_PARAMETERS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "smdebug.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
