@@ -1,11 +1,14 @@
-"""Holding trials still while they are looked at, and parsing of texts from configurations."""
+"""Holding trials still while they are looked at, what went into a step, and parsing of texts from configurations."""
 
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from numpy.typing import NDArray
+
 from smdebug.config.json_config import parse_bool
+from smdebug.mode_keys import ModeKeys
 from smdebug.reading.open_run import OpenRun
 
 __all__ = ["no_refresh", "parse_bool", "parse_list_from_str", "refresh"]
@@ -53,3 +56,22 @@ def _tensor_name_sorter(tname: str) -> tuple[int, str]:
     """Sort key of names that end in numbers: input_2 before input_10, and names without a number first."""
     number = _TRAILING_NUMBER.search(tname)
     return (int(number[1]) if number else -1, tname)
+
+
+def read_step_data(trial: OpenRun, names: Iterable[str], step: int, mode: ModeKeys) -> list[NDArray[Any]]:
+    """Return the values of those of the tensors that a step has, ordered by the number that a name ends in.
+
+    Args:
+        trial: the run.
+        names: tensors.
+        step: step, in the mode's numbers.
+        mode: what the step counts.
+
+    Raises:
+        TensorUnavailableForStep: only reductions of one were saved, or its file is missing or damaged.
+    """
+    global_step = trial.global_step(mode, step)
+    if global_step is None:
+        return []
+    tensors = [trial.tensor(name) for name in sorted(names, key=_tensor_name_sorter)]
+    return [tensor.value(global_step) for tensor in tensors if tensor.has_step(global_step)]

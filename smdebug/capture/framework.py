@@ -1,6 +1,7 @@
 """Framework: what the recorder of steps asks of a framework's hook, with the answers of one that has nothing to say."""
 
 import re
+import sys
 from functools import cache
 from typing import ClassVar
 
@@ -62,6 +63,14 @@ class Framework(KeptOutOfCopies):
             InvalidCollectionConfiguration: always; a hook that no script's author made says it instead.
         """
         raise InvalidCollectionConfiguration(collection.name)
+
+
+def find_horovod_worker(module: str) -> Worker:
+    """Return the worker by Horovod's rank, where the script uses `horovod.<module>`; else the only one."""
+    horovod = sys.modules.get(f"horovod.{module}")
+    if horovod is not None and horovod.is_initialized():
+        return Worker.of_rank(horovod.rank(), horovod.size())
+    return Worker.of_rank(0, 1)
 
 
 @cache

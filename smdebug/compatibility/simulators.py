@@ -21,7 +21,32 @@ if TYPE_CHECKING:
 _VARIABLES = (CONFIG_FILE_PATH_ENV_STR, TENSORBOARD_CONFIG_FILE_PATH_ENV_STR, TRAINING_JOB_NAME_ENV_STR)
 
 
-class SagemakerSimulator:
+class ScriptSimulator:
+    """Inside it the folders of a script outside SageMaker are new; there is no hook before or after."""
+
+    def __init__(self, out_dir: str = "/tmp/test", tensorboard_dir: str | None = None) -> None:  # noqa: S108
+        """Take the folders, which are deleted when the block is entered and when it is left."""
+        self.out_dir = out_dir
+        self.tensorboard_dir = tensorboard_dir
+
+    def __enter__(self) -> "Self":
+        self._empty()
+        del_hook()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        del_hook()
+        self._empty()
+
+    def _empty(self) -> None:
+        for folder in (self.out_dir, self.tensorboard_dir):
+            if folder:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+class SagemakerSimulator(ScriptSimulator):
     """Inside it the environment is that of a SageMaker job with a hook config; no hook is there before or after.
 
     Attributes:
@@ -39,12 +64,11 @@ class SagemakerSimulator:
         cleanup: bool = True,
     ) -> None:
         """Take where the config goes and what is in it; nothing is written before the block is entered."""
+        super().__init__(DEFAULT_SAGEMAKER_OUTDIR, tensorboard_dir)
         self.json_file_path = json_config_path
-        self.tensorboard_dir = tensorboard_dir
         self.training_job_name = training_job_name
         self.json_file_contents = json_file_contents
         self.cleanup = cleanup
-        self.out_dir = DEFAULT_SAGEMAKER_OUTDIR
         self._tensorboard_json_path = f"{json_config_path}.tensorboard.json"
         self._before: dict[str, str | None] = {}
 
@@ -74,32 +98,3 @@ class SagemakerSimulator:
             Path(path).unlink(missing_ok=True)
         if self.cleanup:
             self._empty()
-
-    def _empty(self) -> None:
-        for folder in (self.out_dir, self.tensorboard_dir):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-class ScriptSimulator:
-    """Inside it the folders of a script outside SageMaker are new; there is no hook before or after."""
-
-    def __init__(self, out_dir: str = "/tmp/test", tensorboard_dir: str | None = None) -> None:  # noqa: S108
-        """Take the folders, which are deleted when the block is entered and when it is left."""
-        self.out_dir = out_dir
-        self.tensorboard_dir = tensorboard_dir
-
-    def __enter__(self) -> "Self":
-        self._empty()
-        del_hook()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        del_hook()
-        self._empty()
-
-    def _empty(self) -> None:
-        for folder in (self.out_dir, self.tensorboard_dir):
-            if folder:
-                shutil.rmtree(folder, ignore_errors=True)

@@ -7,7 +7,7 @@ import mxnet
 from mxnet import autograd, gluon
 
 from smdebug.barrier import guarded
-from smdebug.capture.framework import check_version
+from smdebug.capture.framework import check_version, find_horovod_worker
 from smdebug.capture.hook import BaseHook
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import CollectionKeys
@@ -22,7 +22,6 @@ from smdebug.mxnet.parameters import ParameterCapture
 from smdebug.mxnet.step_end import StepEndWatch
 from smdebug.mxnet.tensor_writer import MxnetTensorWriter
 from smdebug.mxnet.training_failures import TrainingsOwnError, gives_back_failures
-from smdebug.mxnet.workers import get_worker
 from smdebug.writing.run_writer import Worker
 
 _MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
@@ -191,7 +190,7 @@ class Hook(BaseHook):
 
     def get_worker(self) -> Worker:
         """Return which of the processes that train together this one is."""
-        return get_worker()
+        return find_horovod_worker("mxnet")
 
 
 def is_supported() -> bool:

@@ -2,9 +2,9 @@
 
 import json
 import os
-import sys
 from typing import Any
 
+from smdebug.capture.framework import find_horovod_worker
 from smdebug.writing.run_writer import Worker
 
 
@@ -15,11 +15,8 @@ def get_worker() -> Worker:
     """
     hosts, rank = _read_cluster()
     if hosts > 1:
-        return _make_worker(rank, hosts)
-    horovod = sys.modules.get("horovod.tensorflow")
-    if horovod is not None and horovod.is_initialized():
-        return _make_worker(horovod.rank(), horovod.size())
-    return _make_worker(0, 1)
+        return Worker.of_rank(rank, hosts)
+    return find_horovod_worker("tensorflow")
 
 
 def trains_with_other_processes() -> bool:
@@ -38,7 +35,3 @@ def _read_cluster() -> tuple[int, int]:
         # Not for us to judge: the strategy that reads it says what is wrong.
         return 1, 0
     return max(chiefs + workers, 1), rank
-
-
-def _make_worker(rank: int, count: int) -> Worker:
-    return Worker(f"worker_{rank}", rank == 0, count)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from smdebug.analysis import plots
 from smdebug.analysis.frames import build_frame
+from smdebug.analysis.utils import read_step_data
 from smdebug.config.collection import Collection
 from smdebug.exceptions import NoMoreData, SMDebugValueError, StepUnavailable, TensorUnavailable
 from smdebug.format.arguments import check_mode
@@ -17,7 +18,6 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.reading.step_table import StepState
 from smdebug.reading.tensor import Tensor
 from smdebug.trials.refreshing_run import DEFAULT_POLL_INTERVAL_S, RefreshingRun
-from smdebug.trials.step_data import read_step_data
 from smdebug.trials.step_tensors import StepTensors
 
 if TYPE_CHECKING:

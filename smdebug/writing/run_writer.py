@@ -34,6 +34,11 @@ class Worker:
     is_chief: bool
     count: int
 
+    @classmethod
+    def of_rank(cls, rank: int, count: int) -> "Worker":
+        """Return one of `count` workers: the first is the chief."""
+        return cls(f"worker_{rank}", rank == 0, count)
+
 
 def check_out_dir(out_dir: str | None) -> str:
     """Return the folder of a new run, `~` expanded.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import xgboost
+from xgboost import collective
 from xgboost.callback import TrainingCallback
 
 from smdebug.barrier import guarded
@@ -23,7 +24,6 @@ from smdebug.xgboost.hyperparameters import get_storable
 from smdebug.xgboost.metrics import get_newest_metrics
 from smdebug.xgboost.models import BIAS, IMPORTANCE_TYPES, Model, make_model, name_contributions
 from smdebug.xgboost.trees import COLUMNS
-from smdebug.xgboost.workers import get_worker
 
 if TYPE_CHECKING:
     from typing import Self
@@ -281,7 +281,9 @@ class Hook(BaseHook, TrainingCallback):
 
     def get_worker(self) -> Worker:
         """Return which of the processes that train together this one is."""
-        return get_worker()
+        if not collective.is_distributed():
+            return Worker.of_rank(0, 1)
+        return Worker.of_rank(collective.get_rank(), collective.get_world_size())
 
     def prepare_collection(self, collection: Collection) -> None:
         """Say that a reduction asked for is not made."""
