@@ -56,8 +56,10 @@ class ContainerSpec:
         network: name of a network that ``ContainerRuntime.create_network`` made, with ``hostname`` among its hosts; the
             back end's own when None.
         isolated: it reaches nothing over a network, and nothing reaches it, but for the other hosts of ``network``.
+        read_only_root: it can write to its mounts only; the process back end cannot enforce this.
         labels: how the container is found again after a restart; ``find`` matches on them.
         memory_bytes: hard limit, or None for no limit.
+        cpus: processors that it may use at once, or None for all of them; the process back end cannot enforce this.
         shm_bytes: size of /dev/shm, or None for the engine's default.
         max_processes: processes and threads that it may have at once; the process back end cannot enforce this.
 
@@ -74,8 +76,10 @@ class ContainerSpec:
     hostname: str | None = None
     network: str | None = None
     isolated: bool = False
+    read_only_root: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     memory_bytes: int | None = None
+    cpus: int | None = None
     shm_bytes: int | None = None
     max_processes: int = 4096
 
@@ -86,6 +90,7 @@ class ContainerSpec:
             raise ValueError(f"Container {self.name}: on the network {self.network} it needs a hostname.")
         for field_name, limit in (
             ("memory_bytes", self.memory_bytes),
+            ("cpus", self.cpus),
             ("shm_bytes", self.shm_bytes),
             ("max_processes", self.max_processes),
         ):

@@ -77,6 +77,7 @@ class DockerEngine:
         self._instance_id = instance_id
         self._uid, self._gid = user or (os.getuid(), os.getgid())
         self._api = connect()
+        self._machine_cpus: int = self._api.info()["NCPU"]
         self._images = LocalImages(self._api, catalogue or ImageCatalogue())
         self._network = f"smdebug-emulator-{instance_id}"
         self._gateway = ensure_network(self._api, self._network, {INSTANCE_LABEL: instance_id})
@@ -251,6 +252,9 @@ class DockerEngine:
             security_opt=["no-new-privileges"],
             # A process 1 of its own: it passes SIGTERM on, which Python as process 1 would ignore, and reaps orphans.
             init=True,
+            read_only=spec.read_only_root,
+            # The engine refuses more than its machine has.
+            nano_cpus=10**9 * spec.cpus if spec.cpus is not None and spec.cpus < self._machine_cpus else None,
             mem_limit=spec.memory_bytes,
             memswap_limit=spec.memory_bytes,
             shm_size=spec.shm_bytes,

@@ -180,8 +180,11 @@ class Worker:
 
     def _stage_code(self) -> tuple[Mount, ...]:
         """Unpack the function's zip and its layers, and say where the worker sees them."""
+        # All that a function can write to, as in AWS.
+        scratch = Mount(self._folder / "tmp", "/tmp")  # noqa: S108 - inside the container
+        scratch.source.mkdir(parents=True)
         if self.function.image_uri is not None:
-            return ()
+            return (scratch,)
         if not self.function.runtime.startswith("python"):
             raise UnsupportedRuntimeError(
                 f"The runtime {self.function.runtime!r} cannot be run here: zip files run as Python (python3.x); "
@@ -190,7 +193,7 @@ class Worker:
         task = self._folder / "task"
         extract_zip(self.function.code_zip, task)
         self._folder.chmod(0o755)
-        mounts = [Mount(task, "/var/task", read_only=True)]
+        mounts = [Mount(task, "/var/task", read_only=True), scratch]
         if self.function.layers:
             layers = self._folder / "opt"
             for layer in self.function.layers:
@@ -206,6 +209,7 @@ class Worker:
             command=(handler,) if handler and self.function.image_uri is None else (),
             environment=self._build_environment(api, mounts),
             mounts=mounts,
+            read_only_root=True,
             labels=self._settings.labels,
             memory_bytes=self.function.memory_mb * _MIB,
         )

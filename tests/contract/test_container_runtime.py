@@ -321,6 +321,25 @@ print(json.dumps(os.listdir("/opt")))
         assert set(json.loads(lines[-1])) == {path.name for path in Path("/opt").iterdir()} | {"ml"}
 
 
+def test_limits_that_only_an_engine_keeps(runtime: ContainerRuntime, shared: Mount) -> None:
+    source = f"""
+import pathlib
+pathlib.Path({in_container(runtime, shared, "out")}).touch()
+try:
+    pathlib.Path("/var/tmp/out-of-a-test").touch()
+    pathlib.Path("/var/tmp/out-of-a-test").unlink()
+except OSError as error:
+    print(error.strerror)
+"""
+    container = runtime.start(python(source, mounts=(shared,), read_only_root=True, cpus=1))
+    lines = [line.text for line in runtime.logs(container)]
+    assert runtime.wait(container, DEADLINE_SECONDS) == Exit(0)
+    assert lines == (["Read-only file system"] if runtime.name == "docker" else [])
+    if runtime.name == "docker":
+        limit = runtime._api.inspect_container(container)["HostConfig"]["NanoCpus"]  # type: ignore[attr-defined]
+        assert limit == (0 if os.cpu_count() == 1 else 10**9)
+
+
 def test_an_isolated_container_has_no_network_but_itself(runtime: ContainerRuntime) -> None:
     if isinstance(runtime, LocalProcesses) and not runtime.grant.network:
         pytest.skip("the kernel grants no namespaces")

@@ -25,7 +25,7 @@ from emulator.jobs.runs.host_agent import HostAgent, MeasuredHost
 from emulator.jobs.runs.host_containers import HostContainers
 from emulator.jobs.runs.logs import PROCESSING_GROUP, build_stream_name
 from emulator.jobs.staging.hosts import Cluster, list_hosts
-from emulator.jobs.staging.instance_types import GIB, find_memory_bytes
+from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes
 from emulator.jobs.staging.job_files import JobFolder, RefusedError, describe_refused
 from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment, find_work_folder, remove_work_folder
 from emulator.jobs.staging.processing import (
@@ -181,6 +181,7 @@ class ContainersRun(ABC):
             hostname=host.name,
             labels=self._build_labels() | {HOST_LABEL: host.name},
             memory_bytes=find_memory_bytes(host.instance_type),
+            cpus=find_cpus(host.instance_type),
             **members,
         )
         self._containers.start(host, spec)

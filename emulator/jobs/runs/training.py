@@ -30,7 +30,7 @@ from emulator.jobs.runs.metrics import MetricReader
 from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.staging.channels import download_channels, find_mode, reads_pipe
 from emulator.jobs.staging.hosts import Cluster, list_hosts
-from emulator.jobs.staging.instance_types import GIB, find_memory_bytes
+from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes
 from emulator.jobs.staging.job_files import RefusedError, describe_refused
 from emulator.jobs.staging.opt_ml import (
     METRICS,
@@ -298,6 +298,7 @@ class TrainingRun:
                 isolated=self._isolated,
                 labels=self._build_labels() | {HOST_LABEL: host.name},
                 memory_bytes=find_memory_bytes(host.instance_type),
+                cpus=find_cpus(host.instance_type),
                 shm_bytes=_SHM_BYTES,
             )
             self._containers.start(host, spec)

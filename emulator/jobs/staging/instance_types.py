@@ -1,4 +1,4 @@
-"""How much memory an instance type gives its container."""
+"""How much memory and how many processors an instance type gives its container."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ def find_memory_bytes(instance_type: str | None) -> int | None:
     vcpus = _count_vcpus(size)
     ratio = _GIB_PER_VCPU.get(family)
     return None if ratio is None or vcpus is None else int(ratio * vcpus * GIB)
+
+
+def find_cpus(instance_type: str | None) -> int | None:
+    """Count the instance's vCPUs, or None for a size that follows no rule."""
+    found = _INSTANCE_TYPE.fullmatch(instance_type or "")
+    if found is None:
+        return None
+    return 2 if found["family"] in ("t2", "t3") and found["size"] == "medium" else _count_vcpus(found["size"])
 
 
 def _count_vcpus(size: str) -> int | None:

@@ -61,6 +61,11 @@ def test_function_in_a_container(
                 os._exit(4)
             s3.create_bucket(Bucket=event)
             print("made", event)
+            open("/tmp/scratch", "w").close()
+            try:
+                open("/var/tmp/elsewhere", "w").close()
+            except OSError as error:
+                print(error.strerror)
             return [os.environ["LAMBDA_TASK_ROOT"], os.getpid()]
         """,
         Timeout=30,
@@ -72,6 +77,7 @@ def test_function_in_a_container(
     assert first.function_error is None, first.payload
     assert json.loads(first.payload)[0] == "/var/task"
     assert "made from-a-container" in first.log_tail
+    assert "Read-only file system" in first.log_tail, "only /tmp can be written to"
     assert [bucket["Name"] for bucket in emulator.client("s3").list_buckets()["Buckets"]] == ["from-a-container"]
     (container,) = engine.find({})
     assert invoker.invoke(function, b'"from-a-container"').payload == first.payload
