@@ -119,6 +119,7 @@ class JournalledBackend(S3Backend):
         etag = part.etag
         stored = store_content(part, self.journal.stage(bucket_name, f"part {part.name}", value))
         stored.__class__ = StoredPart
+        _forget_instances()
         stored._etag = etag  # noqa: SLF001 -- moto's; else computed from the contents at each look
         return stored  # type: ignore[return-value]  # it is one since the line above
 
@@ -277,6 +278,7 @@ def _fresh_backends(backend_class: type[S3Backend]) -> Iterator[None]:
 
 
 def _drop_backends() -> None:
+    _forget_instances()
     for account in s3_backends.values():
         for backend in account.values():
             for bucket in backend.buckets.values():
