@@ -18,6 +18,7 @@ EmulatorError
 │   ├── UnsupportedTargetError
 │   └── TargetInputError
 ├── TargetGoneError               a target that is not there now
+├── EventPatternError             an event pattern that EventBridge refuses; its reason
 ├── LogPatternError               a filter pattern of CloudWatch Logs that cannot be matched
 ├── InvokeError                   a function that was not run
 │   ├── FunctionNotFoundError
@@ -120,6 +121,10 @@ class TargetInputError(TargetError):
 
 class TargetGoneError(EmulatorError):
     """The target, or what it stands for, does not exist (any more)."""
+
+
+class EventPatternError(EmulatorError):
+    """EventBridge takes no such pattern; the text is its reason."""
 
 
 class LogPatternError(EmulatorError):

@@ -1,16 +1,14 @@
 """EventBridge: which targets an event goes to, and the deliveries that moto's own services take.
 
-Rules, targets, buses and archives are moto's; so is the pattern matcher. Three of its habits are mended here: a rule
-without a pattern (a schedule) would match everything, a disabled rule would still be served, and a pattern over an
-array of objects (``{"detail": {"DebugRuleEvaluationStatuses": {"RuleEvaluationStatus": ["IssuesFound"]}}}``) would
-never match.
+Rules, targets, buses and archives are moto's. Two of its habits are mended here: a rule without a pattern (a schedule)
+would match everything, and a disabled rule would still be served. Patterns are checked and matched by
+``event_patterns``, in moto's own calls too.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import json
 import time
 import uuid
@@ -19,8 +17,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from emulator.exceptions import TargetGoneError
+from emulator.exceptions import EventPatternError, TargetGoneError
 from emulator.moto_services.durable import keeping, reading
+from emulator.moto_services.event_patterns import check_event_pattern, matches_event
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.logs import LogGroups
 from emulator.moto_services.replacement import replaced
@@ -172,12 +171,15 @@ def deliver_to_api_destination(target: Target, event: Mapping[str, Any]) -> None
 
 @contextmanager
 def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> Iterator[None]:
-    """Send what moto would dispatch itself to ``sink`` instead.
+    """Send what moto would dispatch itself to ``sink`` instead, by patterns as EventBridge has them.
 
     ``Rule.send_to_targets`` is the one place through which PutEvents, archive replays and S3's notifications reach a
     rule's targets, and moto raises NotImplementedError there for a Lambda function. ``sink`` gets the targets of one
     matching rule and the complete event, and must not block.
     """
+    from moto.events.exceptions import InvalidEventPatternException
+    from moto.events.models import EventPattern, EventPatternParser
+
     rule_class = _rule_class()
 
     @functools.wraps(rule_class.send_to_targets)
@@ -186,7 +188,22 @@ def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> It
         if _matches(rule, event):
             sink(_targets(rule), event)
 
-    with replaced(rule_class, "send_to_targets", send_to_targets):
+    def check(parser: Any, pattern: Any) -> None:
+        if not parser.pattern:
+            return  # a schedule, an archive of everything
+        try:
+            check_event_pattern(pattern)
+        except EventPatternError as error:
+            raise InvalidEventPatternException(reason=str(error)) from error
+
+    def matches(pattern: Any, event: Any) -> bool:
+        return not pattern.get_pattern() or matches_event(pattern.get_pattern(), event)
+
+    with (
+        replaced(rule_class, "send_to_targets", send_to_targets),
+        replaced(EventPatternParser, "_validate_event_pattern", check),
+        replaced(EventPattern, "matches_event", matches),
+    ):
         yield
 
 
@@ -234,46 +251,11 @@ def _pattern(rule: Any) -> dict[str, Any]:
 
 def _matches(rule: Any, event: Mapping[str, Any]) -> bool:
     pattern = _pattern(rule)
-    if rule.state != "ENABLED" or not pattern:
-        return False
-    return any(rule.event_pattern.matches_event(choice) for choice in _array_choices(pattern, event))
+    return bool(pattern) and rule.state == "ENABLED" and matches_event(pattern, event)
 
 
 def _envelope_matches(rule: Any, event: Mapping[str, Any]) -> bool:
-    from moto.events.models import EventPattern
-
-    envelope = {key: filters for key, filters in _pattern(rule).items() if key in _ENVELOPE_KEYS}
-    pattern: Any = EventPattern(None, envelope)
-    return bool(pattern.matches_event(dict(event)))
-
-
-def _array_choices(pattern: Mapping[str, Any], node: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """``node`` with every array of objects that ``pattern`` looks into replaced by one of its objects.
-
-    A pattern fits an event if it fits one of these: EventBridge asks that all fields of one array come from one and
-    the same element. Arrays that the pattern does not look into are left, so their number does not matter.
-    """
-    below: dict[str, dict[str, Any]] = {}
-    for nested in _alternatives(pattern):
-        for key, value in nested.items():
-            if isinstance(value, dict):
-                below.setdefault(key, {}).update(value)
-    choices: list[list[tuple[str, Any]]] = []
-    for key, nested in below.items():
-        child = node.get(key)
-        children = [child] if isinstance(child, dict) else child if isinstance(child, list) else []
-        options = [(key, choice) for one in children if isinstance(one, dict) for choice in _array_choices(nested, one)]
-        if options:
-            choices.append(options)
-    for picked in itertools.product(*choices):
-        yield {**node, **dict(picked)}
-
-
-def _alternatives(pattern: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield pattern
-    for alternative in pattern.get("$or", ()):
-        if isinstance(alternative, dict):
-            yield from _alternatives(alternative)
+    return matches_event({key: filters for key, filters in _pattern(rule).items() if key in _ENVELOPE_KEYS}, event)
 
 
 def _normalised(event: Mapping[str, Any]) -> dict[str, Any]:
