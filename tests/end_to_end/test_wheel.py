@@ -17,6 +17,7 @@ import pytest
 from container_runtime.docker.image_build import build_images
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.wheelhouse import fetch_wheels
+from examples.frameworks.job import BUCKET
 from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
 from sdk_compat.demo.training_job import build_rule
 from tests.boto3_client import make_client
@@ -74,17 +75,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     with hold_lock(KEPT / "lock"):
         shutil.rmtree(KEPT / "venv", ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", KEPT / "venv"], check=True)
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python"]
-        install = [
-            "install",
-            "--quiet",
-            "--no-compile",
-            "--no-index",
-            "--find-links",
-            str(needed),
-            f"{wheel}[emulator]",
-        ]
-        subprocess.run([*pip, str(KEPT / "venv" / "bin" / "python"), *install], check=True)
+        python = str(KEPT / "venv" / "bin" / "python")
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+        source = ["--no-index", "--find-links", str(needed), f"{wheel}[emulator]"]
+        subprocess.run([*pip, "install", "--quiet", "--no-compile", *source], check=True)
         cache = KEPT / "cache" / "smdebug-emulator"
         cache.mkdir(parents=True, exist_ok=True)
         if not (cache / "wheels").is_symlink():
@@ -149,9 +143,7 @@ def test_a_job_of_local_processes(installed: Installed) -> None:
 
         wait_until(lambda: describe()["TrainingJobStatus"] != "InProgress" and judge() != "InProgress", "the job's end")
         assert (describe()["TrainingJobStatus"], judge()) == ("Completed", "NoIssuesFound"), describe()
-        saved = client("s3").list_objects_v2(
-            Bucket="xgboost-example", Prefix="tensors/from-a-wheel/debug-output/index/"
-        )
+        saved = client("s3").list_objects_v2(Bucket=BUCKET, Prefix="tensors/from-a-wheel/debug-output/index/")
         assert saved["KeyCount"] >= 4
     assert list((KEPT / "cache" / "smdebug-emulator" / "venvs").glob("sagemaker-xgboost-*/complete"))
     assert installed.list_files() == before
