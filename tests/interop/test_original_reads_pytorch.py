@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from examples.frameworks.job import build_request, stage_scripts
-from tests.end_to_end.conftest import wait_for_job  # noqa: F401 - a fixture
+from tests.end_to_end.finished_jobs import wait_until_ended
 from tests.end_to_end.test_pytorch import SCRIPTS, Job
 from tests.interop.test_original_reads_ours import read_ours, read_with_original
 
@@ -20,17 +20,13 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("kind", SCRIPTS)
 def test_original_reads_the_same(
-    kind: str,
-    emulator: RunningEmulator,
-    wait_for_job: Any,  # noqa: F811
-    tmp_path: Path,
-    original_smdebug_python: Path,
+    kind: str, emulator: RunningEmulator, tmp_path: Path, original_smdebug_python: Path
 ) -> None:
     stage_scripts(emulator.client("s3"), "pytorch")
     name = f"pytorch-{kind}-{uuid.uuid4().hex[:8]}"
     request = build_request("pytorch", name, SCRIPTS[kind], epochs=3)
     emulator.client("sagemaker").create_training_job(**request)
-    job = Job(emulator, wait_for_job(name), tmp_path)
+    job = Job(emulator, wait_until_ended(emulator, name), tmp_path)
     original, ours = read_with_original(original_smdebug_python, str(job.run)), read_ours(job.trial)
     assert ours["steps"]["TRAIN"] == [0, 30]
     assert ours["steps"]["EVAL"] == [0, 1, 2]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import mxnet as mx
 import numpy as np
 import pytest
-from conftest import MakeHook, Training
 from mxnet import autograd, gluon, nd
 from mxnet.base import MXNetError
 
 import smdebug.mxnet as smd
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugError
 from smdebug.mxnet import on_import_mxnet
+from tests.room.smdebug.mxnet.in_mxnet.small_training import MakeHook, Training
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import mxnet as mx
 import numpy as np
 import pytest
-from conftest import EVERY_STEP, MakeHook, Training
 from mxnet import autograd, gluon, nd
 
 import smdebug.mxnet as smd
 from smdebug.trials import create_trial
 from tests.interop.recorded_runs import read_answers
+from tests.room.smdebug.mxnet.in_mxnet.small_training import EVERY_STEP, MakeHook, Training
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,8 +182,10 @@ def test_reductions(make_hook: MakeHook, run: WrittenRun) -> None:
 
 def test_block_tensors_of_a_collection(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(hybridize=True), make_hook(include_collections=["relu", "all_of_it"])
-    hook.get_collection("relu").add_block_tensors(training.network[0].act, inputs=True, outputs=False)
-    hook.get_collection("all_of_it").add_block_tensors(training.network)
+    relu: Any = hook.get_collection("relu")
+    relu.add_block_tensors(training.network[0].act, inputs=True, outputs=False)
+    all_of_it: Any = hook.get_collection("all_of_it")
+    all_of_it.add_block_tensors(training.network)
     hook.register_block(training.network)
     training.step()
     assert set(run.values(0)) == {"dense0_relu_input_0", "hybridsequential0_output_0"}

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import mxnet as mx
 import numpy as np
-from conftest import MakeHook, Training
 from mxnet import autograd, gluon, nd
 
 import smdebug.mxnet as smd
+from tests.room.smdebug.mxnet.in_mxnet.small_training import MakeHook, Training
 
 if TYPE_CHECKING:
     from tests.unit.smdebug.written_run import WrittenRun
