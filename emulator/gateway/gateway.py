@@ -17,7 +17,7 @@ from emulator.api import PREFIX
 from emulator.exceptions import AccessDeniedException, AwsError, InternalFailure
 from emulator.gateway.authentication import ACCOUNT_HEADER, check_source, read_access_key
 from emulator.gateway.protocol import encode_error
-from emulator.gateway.sagemaker import check_known, read_operation_name
+from emulator.gateway.sagemaker import check_request, read_operation_name
 from emulator.lambda_functions.invoke_api import INVOKE_PATH
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Gateway:
         sagemaker = self._rooms.sagemaker.result(_START_SECONDS)
         if sagemaker.has(request.operation):
             return sagemaker.answer(request.operation, request.environ)
-        check_known(request.operation, self._rooms.has_moto_operation)
+        check_request(request.operation, request.environ, self._rooms.has_moto_operation)
         return None
 
     def _pass_to_moto(self, _request: Request) -> WSGIApplication:

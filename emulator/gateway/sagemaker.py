@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from wsgiref.types import WSGIEnvironment
 
-    from emulator.gateway.protocol import WireAnswer
+    from emulator.gateway.protocol import Operation, WireAnswer
     from emulator.jobs import Jobs
     from emulator.operations import Handler
 
@@ -72,35 +72,41 @@ class SageMaker:
         Raises:
             AwsError: what is wrong with the request.
         """
-        region = authenticate(environ, load_regions())
         operation = load_operation(name)
-        length = int(environ.get("CONTENT_LENGTH") or 0)
-        if length > MAX_BODY_BYTES:
-            text = f"The request has {length} bytes; at most {MAX_BODY_BYTES} are read."
-            raise AwsError(text, code="RequestEntityTooLargeException", status=413)
-        body: bytes = environ["wsgi.input"].read(length)
-        request: dict[str, Any] = operation.decode(body)
+        region, request = _read_request(operation, environ)
         account_id = environ[ACCOUNT_HEADER]
         has_moto_resource = partial(self._has_moto_resource, account_id, region)
         context = Context(self._find_jobs(account_id), account_id, region, has_moto_resource)
         response = self._operations[name](request, context)
-        if response is None:
-            environ["wsgi.input"] = BytesIO(body)
-            return None
-        return operation.encode(response)
+        return None if response is None else operation.encode(response)
 
 
-def check_known(name: str, has_moto_operation: Callable[[str], bool]) -> None:
-    """Tell an operation that moto can answer from one that nobody answers.
+def check_request(name: str, environ: WSGIEnvironment, has_moto_operation: Callable[[str], bool]) -> None:
+    """Hold a request that moto is to answer to the model; moto itself checks next to nothing.
 
     Args:
         name: an operation that is not answered here.
+        environ: its request, whose body can be read again afterwards.
         has_moto_operation: whether moto has it, by its name in snake case.
 
     Raises:
         UnknownOperationException: SageMaker does not have it, or neither the emulator nor moto does.
+        AwsError: what is wrong with the request.
     """
     if find_operation(name) is None:
         raise UnknownOperationException(f"SageMaker has no operation {name!r}.")
     if not has_moto_operation(xform_name(name)):
         raise UnknownOperationException(f"{name} is an operation of SageMaker that this emulator does not have.")
+    _read_request(load_operation(name), environ)
+
+
+def _read_request(operation: Operation, environ: WSGIEnvironment) -> tuple[str, dict[str, Any]]:
+    """Read region and request, and leave the body to be read once more."""
+    region = authenticate(environ, load_regions())
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    if length > MAX_BODY_BYTES:
+        text = f"The request has {length} bytes; at most {MAX_BODY_BYTES} are read."
+        raise AwsError(text, code="RequestEntityTooLargeException", status=413)
+    body: bytes = environ["wsgi.input"].read(length)
+    environ["wsgi.input"] = BytesIO(body)
+    return region, operation.decode(body)

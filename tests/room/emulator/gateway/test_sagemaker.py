@@ -394,6 +394,16 @@ def test_operations_of_moto_are_answered_by_moto(sagemaker: Any) -> None:
     assert names == ["moto-has-this"]
 
 
+def test_what_moto_answers_is_held_to_the_model_first(gateway: Gateway, sagemaker: Any) -> None:
+    with pytest.raises(ClientError) as caught:
+        sagemaker.create_experiment(ExperimentName="no spaces")
+    assert error_of(caught)[0] == "ValidationException"
+    assert "at 'experimentName' failed to satisfy constraint: Member must satisfy regular" in error_of(caught)[1]
+    answer = gateway.send_operation("DescribeModel", b"{")
+    assert (answer.status, answer.headers["x-amzn-errortype"]) == (400, "SerializationException")
+    assert gateway.send_operation("ListModels", b"{}", signed=False).status == 403
+
+
 def test_an_operation_that_the_model_lacks_stops_the_start(gateway: Gateway) -> None:
     jobs: Any = gateway.jobs
     with pytest.raises(ValueError, match="FlyToTheMoon"):

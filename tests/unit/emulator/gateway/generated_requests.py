@@ -139,7 +139,8 @@ def build_text(shape: Shape, random: Random) -> str:
 
 def _parse_pattern(pattern: str) -> Any:
     """Parse it with ``re``, whose parser knows neither Unicode's properties nor Java's pairs."""
-    plain = pattern.replace(r"\uD800\uDC00-\uDBFF\uDFFF", "").replace(r"\p{Alnum}", "a-z0-9")
+    plain = re.sub(r"\$\{\d+,\d+\}", "$", pattern)  # an end of the line that is repeated
+    plain = plain.replace(r"\uD800\uDC00-\uDBFF\uDFFF", "").replace(r"\p{Alnum}", "a-z0-9")
     for name, stands_for in (("L", "a-z"), ("N", "0-9"), ("Z", " "), ("P", "."), ("S", "+"), ("M", "a")):
         plain = plain.replace(rf"\p{{{name}}}", stands_for)
     parser: Any = importlib.import_module("re._parser")
@@ -191,7 +192,7 @@ def find_edges(shape: Shape, value: Any, path: Path = ()) -> Iterator[tuple[Path
     """Every value at the edge of what a member of a full request may have: enums, bounds, and a member unknown."""
     metadata = shape.metadata
     if metadata.get("enum"):
-        yield from ((path, each) for each in metadata["enum"])
+        yield from ((path, metadata["enum"][place]) for place in (0, -1))
     elif shape.type_name in _NUMBERS:
         yield from ((path, bound) for bound in _read_range(shape) if bound is not None)
     elif shape.type_name == "string" and not metadata.get("pattern") and metadata.get("max", 0) <= _TOO_MANY:
