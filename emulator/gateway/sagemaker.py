@@ -10,7 +10,7 @@ from botocore import xform_name
 
 from emulator.exceptions import AwsError, UnknownOperationException
 from emulator.gateway.authentication import ACCOUNT_HEADER, authenticate, load_regions
-from emulator.gateway.protocol import MAX_BODY_BYTES, find_operation, load_operation
+from emulator.gateway.protocol import MAX_BODY_BYTES, dump_json, find_operation, load_operation
 from emulator.operations import find_operations
 from emulator.operations.context import Context
 
@@ -76,9 +76,13 @@ class SageMaker:
         region, request = _read_request(operation, environ)
         account_id = environ[ACCOUNT_HEADER]
         has_moto_resource = partial(self._has_moto_resource, account_id, region)
-        context = Context(self._find_jobs(account_id), account_id, region, has_moto_resource)
+        context = Context(self._find_jobs(account_id), account_id, region, _check, has_moto_resource)
         response = self._operations[name](request, context)
         return None if response is None else operation.encode(response)
+
+
+def _check(name: str, request: dict[str, Any]) -> dict[str, Any]:
+    return load_operation(name).decode(dump_json(request))
 
 
 def check_request(name: str, environ: WSGIEnvironment, has_moto_operation: Callable[[str], bool]) -> None:

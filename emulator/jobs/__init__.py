@@ -18,12 +18,18 @@ from emulator.exceptions import (
     ResourceNotFound,
     ValidationException,
 )
-from emulator.jobs.records.descriptions import describe_processing_job, describe_training_job
+from emulator.jobs.records.descriptions import (
+    describe_processing_job,
+    describe_training_job,
+    describe_tuned_job,
+    describe_tuning_job,
+)
 from emulator.jobs.records.ledger import NOT_FOUND, Ledger
-from emulator.jobs.records.listing import parse_list_query
+from emulator.jobs.records.listing import cut_page, parse_list_query
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.records.training_job import TrainingJob, new_training_job
+from emulator.jobs.records.tuning_job import TuningJob
 from emulator.jobs.runs.collaborators import Collaborators
 from emulator.jobs.runs.logs import LogWriter
 from emulator.jobs.runs.processing import ProcessingRun
@@ -31,6 +37,7 @@ from emulator.jobs.runs.recovery import recover
 from emulator.jobs.runs.rule import STOP_GRACE_SECONDS
 from emulator.jobs.runs.threads import RunThreads
 from emulator.jobs.runs.training import TrainingRun
+from emulator.jobs.runs.tuning import TuningRun
 from emulator.jobs.staging.channels import check_objects
 
 if TYPE_CHECKING:
@@ -38,7 +45,9 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import ContainerRuntime
     from emulator.events.publisher import Publisher
+    from emulator.jobs.records.rows import R
     from emulator.jobs.records.store import JobStore
+    from emulator.jobs.records.tuning_job import Outcome
     from emulator.moto_services.cloudwatch import Metrics
     from emulator.moto_services.logs import LogGroups
     from emulator.moto_services.s3 import ObjectStore
@@ -258,15 +267,7 @@ class Jobs:
         Raises:
             ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
         """
-        name, now_ms = request["ProcessingJobName"], self._ledger.now_ms()
-        _check_name("processingJobName", name)
-        job = ProcessingJob(self._settings.account_id, region, name, uuid.uuid4().hex[:12], request, now_ms, now_ms)
-        with self._threads.lock:
-            if self._threads.closing:
-                raise InternalFailure("The emulator is shutting down and starts no more jobs.")
-            self._ledger.create_processing_job(job, request.get("Tags") or ())
-            self._threads.start(ProcessingRun(job, self._with))
-        return job
+        return self._create_job(ProcessingJob, "ProcessingJobName", region, request)
 
     def get_processing_job(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:
         """Find the processing job ``name``, which may be the evaluation of a rule.
@@ -274,7 +275,7 @@ class Jobs:
         Raises:
             ValidationException: unknown.
         """
-        found = self._store.find_processing_job(region, name) or self._store.find_rule_evaluation(region, name)
+        found = self._store.find_job(ProcessingJob, region, name) or self._store.find_rule_evaluation(region, name)
         if found is None:
             raise ValidationException(NOT_FOUND)
         return found
@@ -305,7 +306,7 @@ class Jobs:
 
         job: ProcessingJob | RuleEvaluation
         if isinstance(self.get_processing_job(region, name), ProcessingJob):
-            job = self._ledger.change_processing_job(region, name, begin_stop)
+            job = self._ledger.change_job(ProcessingJob, region, name, begin_stop)
         else:
             job = self._ledger.change_rule_evaluation(region, name, begin_stop)
         with self._threads.lock:
@@ -322,7 +323,7 @@ class Jobs:
             ResourceNotFound: unknown.
             ResourceInUse: it has not ended, or evaluates a rule: it is deleted with its training job.
         """
-        job = self._store.find_processing_job(region, name)
+        job = self._store.find_job(ProcessingJob, region, name)
         if job is None:
             evaluation = self._store.find_rule_evaluation(region, name)
             if evaluation is None:
@@ -334,8 +335,92 @@ class Jobs:
         if not job.ended:
             raise ResourceInUse(_describe_processing_refusal(job))
         self._threads.wait_for_end(job.arn)
-        if not self._store.delete_processing_job(job):
+        if not self._store.delete_job(job):
             raise ResourceNotFound(NOT_FOUND)
+
+    def create_tuning_job(self, region: str, request: Mapping[str, Any]) -> TuningJob:
+        """Store a hyperparameter tuning job and start it.
+
+        Raises:
+            ValidationException: a parent is not there, or has not ended; ResourceInUse, InternalFailure.
+        """
+        for each in request.get("WarmStartConfig", {}).get("ParentHyperParameterTuningJobs", ()):
+            parent = self._store.find_job(TuningJob, region, each.get("HyperParameterTuningJobName", ""))
+            if parent is None or not parent.ended:
+                raise ValidationException(
+                    f"The parent {each.get('HyperParameterTuningJobName')!r} in WarmStartConfig is no hyperparameter "
+                    "tuning job that has ended."
+                )
+        return self._create_job(TuningJob, "HyperParameterTuningJobName", region, request)
+
+    def get_tuning_job(self, region: str, name: str) -> TuningJob:
+        """Find the hyperparameter tuning job.
+
+        Raises:
+            ResourceNotFound: unknown.
+        """
+        job = self._store.find_job(TuningJob, region, name)
+        if job is None:
+            raise ResourceNotFound(f"Amazon SageMaker can't find a tuning job with name {name}")
+        return job
+
+    def list_tuning_jobs(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TuningJob], str | None]:
+        """One page of tuning jobs and the token of the next; see ``list_training_jobs``."""
+        return self._store.list_jobs(TuningJob, region, parse_list_query(request))
+
+    def describe_tuning_job(self, job: TuningJob) -> dict[str, Any]:
+        """DescribeHyperParameterTuningJob's answer, times in epoch seconds."""
+        return describe_tuning_job(job, self._store.list_training_jobs_of(job))
+
+    def list_tuned_jobs(
+        self, region: str, name: str, request: Mapping[str, Any]
+    ) -> tuple[Sequence[dict[str, Any]], str | None]:
+        """One page of a tuning job's training jobs, described, and the token of the next.
+
+        Raises:
+            ResourceNotFound: no such tuning job.
+            ValidationException: a token that was not given.
+        """
+        job = self.get_tuning_job(region, name)
+        outcomes = [job.read_outcome(each) for each in self._store.list_training_jobs_of(job)]
+        if status := request.get("StatusEquals"):
+            outcomes = [each for each in outcomes if each.job.status == status]
+        keys: Mapping[str, Callable[[Outcome], Any]] = {
+            "Name": lambda each: each.job.name,
+            "CreationTime": lambda each: (each.job.creation_ms, each.job.name),
+            "Status": lambda each: (each.job.status, each.job.name),
+            # Trainings without a value come last.
+            "FinalObjectiveMetricValue": lambda each: (each.value is None, each.value or 0.0, each.job.name),
+        }
+        descending = request.get("SortOrder") == "Descending"
+        outcomes.sort(key=keys[request.get("SortBy", "Name")], reverse=descending)
+        page, next_token = cut_page(outcomes, request)
+        return [describe_tuned_job(job, each) for each in page], next_token
+
+    def stop_tuning_job(self, region: str, name: str) -> None:
+        """Ask a tuning job, and with it its training jobs, to stop; nothing happens to one that has ended.
+
+        Raises:
+            ResourceNotFound: unknown.
+        """
+        self.get_tuning_job(region, name)
+        job = self._ledger.change_job(TuningJob, region, name, TuningJob.begin_stop)
+        with self._threads.lock:
+            if (run := self._threads.find(job.arn)) is not None:
+                run.ask_stop(self._settings.stop_grace_seconds)
+
+    def delete_tuning_job(self, region: str, name: str) -> None:
+        """Forget a tuning job that has ended; its training jobs stay.
+
+        Raises:
+            ResourceNotFound: unknown.
+            ResourceInUse: it has not ended.
+        """
+        job = self.get_tuning_job(region, name)
+        if not job.ended:
+            raise ResourceInUse(f"The request was rejected because the tuning job is in status {job.status}.")
+        self._threads.wait_for_end(job.arn)
+        self._store.delete_job(job)
 
     def add_tags(self, arn: str, tags: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
         """Set tags and return all of the resource's.
@@ -377,11 +462,37 @@ class Jobs:
             ContainerRuntimeError: the engine does not answer.
         """
         recover(self._with)
+        for job in self._store.list_running_jobs(TuningJob):
+            self._threads.start(self._build_run(job))
 
     def close(self) -> None:
         """Stop every job and wait for its end: no container, thread or process is left."""
         self._threads.close(min(CLOSE_GRACE_SECONDS, self._settings.stop_grace_seconds))
         self._log_writer.close()
+
+    def _create_job(self, kind: type[R], name_member: str, region: str, request: Mapping[str, Any]) -> R:
+        name, now_ms = request[name_member], self._ledger.now_ms()
+        _check_name(name_member[:1].lower() + name_member[1:], name)
+        job = kind(
+            account_id=self._settings.account_id,
+            region=region,
+            name=name,
+            id=uuid.uuid4().hex[:12],
+            request=request,
+            creation_ms=now_ms,
+            last_modified_ms=now_ms,
+        )
+        with self._threads.lock:
+            if self._threads.closing:
+                raise InternalFailure("The emulator is shutting down and starts no more jobs.")
+            self._ledger.create_job(job, request.get("Tags") or ())
+            self._threads.start(self._build_run(job))
+        return job
+
+    def _build_run(self, job: ProcessingJob | TuningJob) -> ProcessingRun | TuningRun:
+        if isinstance(job, TuningJob):
+            return TuningRun(job, self._with, self.create_training_job, self.stop_training_job)
+        return ProcessingRun(job, self._with)
 
     def _require_training_job(self, region: str, name: str) -> TrainingJob:
         job = self._store.find_training_job(region, name)

@@ -22,10 +22,12 @@ class Context:
         jobs: all jobs of the account.
         account_id: whoever signed the request.
         region: the region the request was signed for.
+        check: decodes and validates the request of an operation by the model, as one that came over the wire.
         has_moto_resource: whether moto has the resource with an ARN, in this account and region.
     """
 
     jobs: Jobs
     account_id: str
     region: str
+    check: Callable[[str, Request], Request]
     has_moto_resource: Callable[[str], bool]

@@ -26,6 +26,17 @@ def create_training_job(request: Request, context: Context) -> Response:
     Raises:
         ValidationException, ResourceInUse, ResourceLimitExceeded.
     """
+    check_training_job(request)
+    job = context.jobs.create_training_job(context.region, request)
+    return {"TrainingJobArn": context.jobs.describe_training_job(job)["TrainingJobArn"]}
+
+
+def check_training_job(request: Request) -> None:
+    """Check what the model does not.
+
+    Raises:
+        ValidationException, ResourceLimitExceeded.
+    """
     _check_algorithm(request)
     _check_stopping_condition(request)
     _check_instances(request)
@@ -34,8 +45,6 @@ def create_training_job(request: Request, context: Context) -> Response:
     check_channels(request)
     if taken := find_taken_path(request):
         raise ValidationException(taken)
-    job = context.jobs.create_training_job(context.region, request)
-    return {"TrainingJobArn": context.jobs.describe_training_job(job)["TrainingJobArn"]}
 
 
 def _check_algorithm(request: Request) -> None:

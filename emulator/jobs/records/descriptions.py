@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.jobs.records.processing_job import ProcessingJob
+from emulator.jobs.records.tuning_job import count_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import SecondaryStatusTransition, TrainingJob
+    from emulator.jobs.records.tuning_job import Outcome, TuningJob
 
 # The two members of CreateTrainingJob that Describe does not give back.
 _NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
@@ -135,6 +137,60 @@ def _describe_rule(evaluation: RuleEvaluation, training_job: TrainingJob) -> dic
     }
     if role := training_job.request.get("RoleArn"):
         description["RoleArn"] = role
+    return description
+
+
+def describe_tuning_job(job: TuningJob, training_jobs: Sequence[TrainingJob]) -> dict[str, Any]:
+    """DescribeHyperParameterTuningJob's members that have a value, with those of its summary."""
+    outcomes = [job.read_outcome(each) for each in training_jobs]
+    end_ms = job.end_ms or job.last_modified_ms
+    description: dict[str, Any] = {key: value for key, value in job.request.items() if key not in _NOT_DESCRIBED}
+    description |= {
+        "HyperParameterTuningJobName": job.name,
+        "HyperParameterTuningJobArn": job.arn,
+        "HyperParameterTuningJobStatus": job.status,
+        "Strategy": job.configuration["Strategy"],
+        "ResourceLimits": job.configuration["ResourceLimits"],
+        "CreationTime": to_seconds(job.creation_ms),
+        "LastModifiedTime": to_seconds(job.last_modified_ms),
+        "ConsumedResources": {"RuntimeInSeconds": (end_ms - job.creation_ms) // 1000},
+        **count_jobs(outcomes),
+    }
+    if job.end_ms is not None:
+        description["HyperParameterTuningEndTime"] = to_seconds(job.end_ms)
+    if job.failure_reason is not None:
+        description["FailureReason"] = job.failure_reason
+    if best := job.find_best(outcomes):
+        described = describe_tuned_job(job, best)
+        description["BestTrainingJob"] = described
+        if "WarmStartConfig" in job.request:
+            description["OverallBestTrainingJob"] = {**described, "TuningJobName": job.name}
+    return description
+
+
+def describe_tuned_job(tuning_job: TuningJob, outcome: Outcome) -> dict[str, Any]:
+    """HyperParameterTrainingJobSummary of one of a tuning job's training jobs."""
+    job = outcome.job
+    description: dict[str, Any] = {
+        "TrainingJobName": job.name,
+        "TrainingJobArn": job.arn,
+        "CreationTime": to_seconds(job.creation_ms),
+        "TrainingJobStatus": job.status,
+        "TunedHyperParameters": dict(outcome.parameters),
+        "ObjectiveStatus": outcome.objective_status,
+    }
+    if name := outcome.definition.get("DefinitionName"):
+        description["TrainingJobDefinitionName"] = name
+    for member, time_ms in (("TrainingStartTime", job.training_start_ms), ("TrainingEndTime", job.training_end_ms)):
+        if time_ms is not None:
+            description[member] = to_seconds(time_ms)
+    if job.failure_reason is not None:
+        description["FailureReason"] = job.failure_reason
+    if outcome.value is not None:
+        metric = {"MetricName": outcome.objective["MetricName"], "Value": outcome.value}
+        if tuning_job.definitions[0].get("TuningObjective") is not None:
+            metric["Type"] = outcome.objective["Type"]
+        description["FinalHyperParameterTuningJobObjectiveMetric"] = metric
     return description
 
 

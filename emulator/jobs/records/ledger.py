@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import time
 import uuid
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.exceptions import ValidationException
 from emulator.jobs.records.sent_messages import EVENT_BRIDGE
-from emulator.jobs.records.state_changes import build_processing_job_event, build_training_job_event
+from emulator.jobs.records.state_changes import (
+    build_processing_job_event,
+    build_training_job_event,
+    build_tuning_job_event,
+)
+from emulator.jobs.records.tuning_job import TuningJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from emulator.events.publisher import Publisher
     from emulator.jobs.records.processing_job import ProcessingJob
+    from emulator.jobs.records.rows import R
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.store import JobStore, StoreTransaction
     from emulator.jobs.records.training_job import TrainingJob
@@ -99,31 +106,29 @@ class Ledger:
             self._publish(region, events)
             return after
 
-    def create_processing_job(self, job: ProcessingJob, tags: Sequence[Mapping[str, str]]) -> None:
-        """Store a new processing job and announce it.
+    def create_job(self, job: R, tags: Sequence[Mapping[str, str]]) -> None:
+        """Store a new processing or tuning job and announce it.
 
         Raises:
             ResourceInUse: its name is taken.
         """
         with self._lock:
             with self.store.transaction() as transaction:
-                transaction.create_processing_job(job, tags)
-                events = [self._add_processing_job_event(transaction, job)]
+                transaction.create_job(job, tags)
+                events = [self._add_job_event(transaction, job)]
             self._publish(job.region, events)
 
-    def change_processing_job(
-        self, region: str, name: str, change: Callable[[ProcessingJob, int], ProcessingJob]
-    ) -> ProcessingJob:
-        """Apply ``change(job, now_ms)`` to the stored processing job; see ``change_training_job``."""
+    def change_job(self, kind: type[R], region: str, name: str, change: Callable[[R, int], R]) -> R:
+        """Apply ``change(job, now_ms)`` to the stored job of a kind; see ``change_training_job``."""
         with self._lock:
             events = []
             with self.store.transaction() as transaction:
-                before = _require(transaction.find_processing_job(region, name))
+                before = _require(transaction.find_job(kind, region, name))
                 after = change(before, self.now_ms())
                 if after is not before:
-                    transaction.save_processing_job(after)
+                    transaction.save_job(after)
                 if after.status != before.status:
-                    events = [self._add_processing_job_event(transaction, after)]
+                    events = [self._add_job_event(transaction, after)]
             self._publish(region, events)
             return after
 
@@ -154,11 +159,22 @@ class Ledger:
         job: ProcessingJob | RuleEvaluation,
         training_job: TrainingJob | None = None,
     ) -> dict[str, Any]:
-        event_id = str(uuid.uuid4())
-        tags = transaction.list_tags(job.arn)
-        event = build_processing_job_event(job, training_job, tags, event_id=event_id, now_ms=self.now_ms())
+        build = partial(build_processing_job_event, job, training_job)
+        return self._add_event(transaction, job, build)
+
+    def _add_job_event(self, transaction: StoreTransaction, job: ProcessingJob | TuningJob) -> dict[str, Any]:
+        if isinstance(job, TuningJob):
+            build = partial(build_tuning_job_event, job, transaction.list_training_jobs_of(job))
+            return self._add_event(transaction, job, build)
+        return self._add_processing_job_event(transaction, job)
+
+    def _add_event(
+        self, transaction: StoreTransaction, job: ProcessingJob | RuleEvaluation | TuningJob, build: Callable[..., Any]
+    ) -> dict[str, Any]:
+        event_id, now_ms = str(uuid.uuid4()), self.now_ms()
+        event: dict[str, Any] = build(transaction.list_tags(job.arn), event_id=event_id, now_ms=now_ms)
         transaction.add_event(event_id, job.region, event)
-        transaction.add_sent(EVENT_BRIDGE, job.region, event, self.now_ms())
+        transaction.add_sent(EVENT_BRIDGE, job.region, event, now_ms)
         return event
 
     def _publish(self, region: str, events: Sequence[dict[str, Any]]) -> None:

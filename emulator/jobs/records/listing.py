@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from sqlalchemy import false, func, select, tuple_
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select
 
 SortBy = Literal["Name", "CreationTime", "Status"]
+E = TypeVar("E")
 SortKey = tuple[str | float, str]
 DEFAULT_MAX_RESULTS = 10
 # What SQLite can compare.
@@ -144,6 +145,19 @@ def read_page(
         return rows, None
     last = rows[max_results - 1]
     return rows[:max_results], _encode_token(last.sort_value, last.name)
+
+
+def cut_page(entries: Sequence[E], request: Mapping[str, Any]) -> tuple[Sequence[E], str | None]:
+    """One page of entries that are all at hand, and the token of the next one: how many went before.
+
+    Raises:
+        ValidationException: a token that was not given.
+    """
+    start = parse_token(request["NextToken"])[0] if request.get("NextToken") else 0
+    if not isinstance(start, int) or start < 0:
+        raise ValidationException("Invalid NextToken: pass on what the last page of this listing returned.")
+    end = start + request.get("MaxResults", DEFAULT_MAX_RESULTS)
+    return entries[start:end], _encode_token(end, "") if end < len(entries) else None
 
 
 def _encode_token(sort_value: str | float, name: str) -> str:

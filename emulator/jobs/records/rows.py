@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import select, tuple_
 
@@ -11,17 +11,24 @@ from emulator.jobs.records import tables
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import FinalMetric, SecondaryStatusTransition, TrainingJob
+from emulator.jobs.records.tuning_job import TuningJob
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy import Connection, Row, Table
 
+    from emulator.jobs.records.requested_job import RequestedJob
+
+# The kinds of jobs that are a request and a status.
+R = TypeVar("R", ProcessingJob, TuningJob)
+_TABLES: dict[type[RequestedJob], Table] = {ProcessingJob: tables.processing_jobs, TuningJob: tables.tuning_jobs}
+
 # SQLite takes at most some thousand bound parameters in one statement.
 _CHUNK = 500
 
 
-def build_row(table: Table, record: TrainingJob | RuleEvaluation | ProcessingJob) -> dict[str, Any]:
+def build_row(table: Table, record: TrainingJob | RuleEvaluation | RequestedJob) -> dict[str, Any]:
     """Build the columns of a record."""
     return {column.name: getattr(record, column.name) for column in table.columns}
 
@@ -59,6 +66,11 @@ def load_rule_evaluation(row: Row[Any]) -> RuleEvaluation:
     return RuleEvaluation(**{field.name: getattr(row, field.name) for field in fields(RuleEvaluation)})
 
 
-def load_processing_job(row: Row[Any]) -> ProcessingJob:
-    """Load the processing job of one row."""
-    return ProcessingJob(**{field.name: getattr(row, field.name) for field in fields(ProcessingJob)})
+def load_job(kind: type[R], row: Row[Any]) -> R:
+    """Load the job of one row."""
+    return kind(**{field.name: getattr(row, field.name) for field in fields(kind)})
+
+
+def find_table(kind: type[R]) -> Table:
+    """Find where jobs of a kind are kept."""
+    return _TABLES[kind]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from emulator.jobs.records.descriptions import describe_processing_job, describe_training_job
+from emulator.jobs.records.descriptions import describe_processing_job, describe_training_job, describe_tuning_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.records.tuning_job import TuningJob
 
 TRAINING_JOB_STATE_CHANGE = "SageMaker Training Job State Change"
 PROCESSING_JOB_STATE_CHANGE = "SageMaker Processing Job State Change"
+TUNING_JOB_STATE_CHANGE = "SageMaker HyperParameter Tuning Job State Change"
 
 # Every member of the two descriptions that is a time; an event has them in milliseconds.
 _TIMES = frozenset(
@@ -29,6 +31,7 @@ _TIMES = frozenset(
         "StartTime",
         "EndTime",
         "Timestamp",
+        "HyperParameterTuningEndTime",
     }
 )
 # What came with the request is the user's text: nothing in it is a time of ours.
@@ -74,6 +77,22 @@ def build_processing_job_event(
     )
 
 
+def build_tuning_job_event(
+    job: TuningJob,
+    training_jobs: Sequence[TrainingJob],
+    tags: Sequence[Mapping[str, str]],
+    *,
+    event_id: str,
+    now_ms: int,
+) -> dict[str, Any]:
+    """Build the event of a change to a hyperparameter tuning job."""
+    detail = _with_millisecond_times(describe_tuning_job(job, training_jobs))
+    detail["Tags"] = {tag["Key"]: tag["Value"] for tag in tags}
+    return _build_envelope(
+        TUNING_JOB_STATE_CHANGE, job.account_id, job.region, job.arn, detail, event_id=event_id, now_ms=now_ms
+    )
+
+
 def _build_envelope(
     detail_type: str, account_id: str, region: str, arn: str, detail: dict[str, Any], *, event_id: str, now_ms: int
 ) -> dict[str, Any]:
@@ -98,4 +117,6 @@ def _with_millisecond_times(description: dict[str, Any]) -> dict[str, Any]:
             changed[key] = round(value * 1000)
         elif key in _RUN_STATE_LISTS:
             changed[key] = [_with_millisecond_times(entry) for entry in value]
+        elif key == "BestTrainingJob":
+            changed[key] = _with_millisecond_times(value)
     return changed

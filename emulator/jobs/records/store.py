@@ -14,9 +14,11 @@ from sqlalchemy.exc import DatabaseError, IntegrityError
 from emulator.exceptions import ResourceInUse, StartupError
 from emulator.jobs.records import tables
 from emulator.jobs.records.listing import DEFAULT_MAX_RESULTS, parse_token, read_page, select_page
-from emulator.jobs.records.rows import build_row, load_processing_job, load_rule_evaluation, load_training_jobs
+from emulator.jobs.records.processing_job import ProcessingJob
+from emulator.jobs.records.rows import R, build_row, find_table, load_job, load_rule_evaluation, load_training_jobs
 from emulator.jobs.records.search import build_condition, find_sort_column, select_property_names
 from emulator.jobs.records.training_job import ENDED_STATUSES
+from emulator.jobs.records.tuning_job import TUNING_JOB_ARN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,13 +27,14 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from emulator.jobs.records.listing import ListQuery
-    from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.records.tuning_job import TuningJob
 
 # How many messages are remembered, and how often it is looked whether there are more.
 KEPT_MESSAGES = 10_000
 _FORGET_EVERY = 500
+_TABLES_WITH_ARNS = (tables.training_jobs, tables.rule_evaluations, tables.processing_jobs, tables.tuning_jobs)
 
 
 class JobStore:
@@ -117,10 +120,10 @@ class JobStore:
         with self._reading() as transaction:
             return transaction.find_rule_evaluation(region, name)
 
-    def find_processing_job(self, region: str, name: str) -> ProcessingJob | None:
-        """Find the processing job that CreateProcessingJob made, or None."""
+    def find_job(self, kind: type[R], region: str, name: str) -> R | None:
+        """Find the job of a kind, such as ProcessingJob, or None."""
         with self._reading() as transaction:
-            return transaction.find_processing_job(region, name)
+            return transaction.find_job(kind, region, name)
 
     def list_rule_evaluations_of(self, job: TrainingJob) -> list[RuleEvaluation]:
         """List a job's rule evaluations in the order of its request."""
@@ -183,7 +186,7 @@ class JobStore:
             rows, next_token = select_page(connection, every, every.c.status, region, query)
             names = [(row.region, row.name) for row in rows]
             for row in connection.execute(select(jobs).where(tuple_(jobs.c.region, jobs.c.name).in_(names))):
-                found[row.name] = load_processing_job(row)
+                found[row.name] = load_job(ProcessingJob, row)
             for row in connection.execute(select(rules).where(tuple_(rules.c.region, rules.c.name).in_(names))):
                 found[row.name] = load_rule_evaluation(row)
         return [found[name] for _, name in names], next_token
@@ -212,19 +215,30 @@ class JobStore:
         with self._engine.connect() as connection:
             return [load_rule_evaluation(row) for row in connection.execute(statement)]
 
-    def list_running_processing_jobs(self) -> list[ProcessingJob]:
-        """Every processing job that has not ended and evaluates no rule, in all regions, oldest first."""
-        table = tables.processing_jobs
+    def list_running_jobs(self, kind: type[R]) -> list[R]:
+        """Every job of a kind that has not ended, in all regions, oldest first."""
+        table = find_table(kind)
         statement = select(table).where(table.c.status.not_in(ENDED_STATUSES)).order_by(table.c.creation_ms)
         with self._engine.connect() as connection:
-            return [load_processing_job(row) for row in connection.execute(statement)]
+            return [load_job(kind, row) for row in connection.execute(statement)]
+
+    def list_jobs(self, kind: type[R], region: str, query: ListQuery) -> tuple[list[R], str | None]:
+        """One page of the jobs of a kind, and the token of the next one."""
+        table = find_table(kind)
+        with self._engine.connect() as connection:
+            rows, next_token = select_page(connection, table, table.c.status, region, query)
+            return [load_job(kind, row) for row in rows], next_token
+
+    def list_training_jobs_of(self, job: TuningJob) -> list[TrainingJob]:
+        """List a tuning job's training jobs, oldest first."""
+        with self._reading() as transaction:
+            return transaction.list_training_jobs_of(job)
 
     def has_arn(self, arn: str) -> bool:
         """Whether a job of this store has that ARN."""
         with self._engine.connect() as connection:
             return any(
-                connection.execute(select(table.c.arn).where(table.c.arn == arn)).first()
-                for table in (tables.training_jobs, tables.rule_evaluations, tables.processing_jobs)
+                connection.execute(select(table.c.arn).where(table.c.arn == arn)).first() for table in _TABLES_WITH_ARNS
             )
 
     def list_tags(self, arn: str) -> list[dict[str, str]]:
@@ -253,13 +267,13 @@ class JobStore:
             transaction.delete_training_job(found)
             return True
 
-    def delete_processing_job(self, job: ProcessingJob) -> bool:
-        """Forget a processing job, with its tags; False when it is not there any more."""
+    def delete_job(self, job: R) -> bool:
+        """Forget a job, with its tags; False when it is not there any more."""
         with self.transaction() as transaction:
-            found = transaction.find_processing_job(job.region, job.name)
+            found = transaction.find_job(type(job), job.region, job.name)
             if found is None or found.id != job.id:
                 return False
-            transaction.delete_processing_job(found)
+            transaction.delete_job(found)
             return True
 
     def delete_from_outbox(self, event_id: str) -> None:
@@ -375,14 +389,14 @@ class StoreTransaction:
             .values(build_row(table, evaluation))
         )
 
-    def find_processing_job(self, region: str, name: str) -> ProcessingJob | None:
-        """Find the processing job, or None."""
-        table = tables.processing_jobs
+    def find_job(self, kind: type[R], region: str, name: str) -> R | None:
+        """Find the job of a kind, such as ProcessingJob, or None."""
+        table = find_table(kind)
         row = self._connection.execute(select(table).where(table.c.region == region, table.c.name == name)).first()
-        return None if row is None else load_processing_job(row)
+        return None if row is None else load_job(kind, row)
 
-    def create_processing_job(self, job: ProcessingJob, tags: Sequence[Mapping[str, str]]) -> None:
-        """Store a new processing job.
+    def create_job(self, job: R, tags: Sequence[Mapping[str, str]]) -> None:
+        """Store a new job.
 
         Raises:
             ResourceInUse: its name is taken.
@@ -391,26 +405,39 @@ class StoreTransaction:
             "Job name must be unique within an AWS account and region, and a job with this name already exists "
             f"({job.arn})"
         )
-        if self.find_rule_evaluation(job.region, job.name) is not None:
+        if isinstance(job, ProcessingJob) and self.find_rule_evaluation(job.region, job.name) is not None:
             raise taken
+        table = find_table(type(job))
         try:
-            self._connection.execute(insert(tables.processing_jobs), build_row(tables.processing_jobs, job))
+            self._connection.execute(insert(table), build_row(table, job))
         except IntegrityError:
             raise taken from None
         self.set_tags(job.arn, tags)
 
-    def save_processing_job(self, job: ProcessingJob) -> None:
-        """Store a processing job's new state."""
-        table = tables.processing_jobs
+    def save_job(self, job: R) -> None:
+        """Store a job's new state."""
+        table = find_table(type(job))
         self._connection.execute(
             update(table).where(table.c.region == job.region, table.c.name == job.name).values(build_row(table, job))
         )
 
-    def delete_processing_job(self, job: ProcessingJob) -> None:
-        """Delete all rows of a processing job."""
-        table = tables.processing_jobs
+    def delete_job(self, job: R) -> None:
+        """Delete all rows of a job."""
+        table = find_table(type(job))
         self._connection.execute(delete(tables.tags).where(tables.tags.c.arn == job.arn))
         self._connection.execute(delete(table).where(table.c.region == job.region, table.c.name == job.name))
+
+    def list_training_jobs_of(self, job: TuningJob) -> list[TrainingJob]:
+        """List a tuning job's training jobs, oldest first."""
+        table = tables.training_jobs
+        statement = (
+            select(table)
+            # Their names begin with its own and a hyphen: the range is read by the table's key.
+            .where(table.c.region == job.region, table.c.name > f"{job.name}-", table.c.name < f"{job.name}.")
+            .where(func.json_extract(table.c.request, f"$.{TUNING_JOB_ARN}") == job.arn)
+            .order_by(table.c.creation_ms, table.c.name)
+        )
+        return load_training_jobs(self._connection, self._connection.execute(statement).all())
 
     def add_event(self, event_id: str, region: str, event: Mapping[str, Any]) -> None:
         """Keep an event until it is delivered."""

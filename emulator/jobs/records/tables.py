@@ -91,6 +91,23 @@ processing_jobs = Table(
     Column("end_ms", BigInteger),
 )
 
+# Their training jobs are rows of the first table, whose request tells the tuning job.
+tuning_jobs = Table(
+    "tuning_jobs",
+    metadata,
+    Column("region", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("account_id", Text, nullable=False),
+    Column("id", Text, nullable=False, unique=True),
+    Column("arn", Text, nullable=False, unique=True),
+    Column("request", JSON, nullable=False),
+    Column("status", Text, nullable=False, index=True),
+    Column("creation_ms", BigInteger, nullable=False),
+    Column("last_modified_ms", BigInteger, nullable=False),
+    Column("failure_reason", Text),
+    Column("end_ms", BigInteger),
+)
+
 tags = Table(
     "tags",
     metadata,

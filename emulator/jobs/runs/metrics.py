@@ -36,6 +36,7 @@ class MetricReader:
         """
         self._patterns: dict[str, Any] = {each["Name"]: _compile(each["Name"], each["Regex"]) for each in definitions}
         self._found: dict[str, FinalMetric] = {}
+        self._history: dict[str, list[float]] = {}
         self._publish = publish
         self._lock = Lock()
 
@@ -53,6 +54,7 @@ class MetricReader:
                 metric = FinalMetric(name, value, line.timestamp_ms)
                 with self._lock:
                     self._found[name] = metric
+                    self._history.setdefault(name, []).append(value)
                 if self._publish is not None:
                     self._publish(metric)
 
@@ -61,6 +63,11 @@ class MetricReader:
         """The last value of each metric that was found, in the order of the definitions."""
         with self._lock:
             return tuple(self._found.values())
+
+    def list_values(self, name: str) -> list[float]:
+        """List every value of a metric so far, first to last."""
+        with self._lock:
+            return list(self._history.get(name, ()))
 
 
 def _compile(name: str, pattern: str) -> Any:

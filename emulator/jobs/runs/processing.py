@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ from emulator.jobs.uploads.folder import FolderSync, FolderUpload, UploadError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from emulator.jobs.records.processing_job import ProcessingJobStatus
+    from emulator.jobs.records.requested_job import JobStatus
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.host_containers import HostExit
@@ -330,13 +331,13 @@ class ProcessingRun(ContainersRun):
         self._upload_outputs(complete=not failures or self._job.status == "Stopping")
 
         def conclude(job: ProcessingJob, now_ms: int) -> ProcessingJob:
-            status: ProcessingJobStatus = "Completed"
+            status: JobStatus = "Completed"
             reason = None
             if job.status == "Stopping":
                 status = "Stopped"
             elif failures:
                 status, reason = "Failed", describe_algorithm_error(failures, len(self._hosts))
-            return job.transition(status, now_ms, failure_reason=reason, exit_message=message)
+            return replace(job.transition(status, now_ms, failure_reason=reason), exit_message=message)
 
         self._change(conclude)
 
@@ -394,14 +395,14 @@ class ProcessingRun(ContainersRun):
 
     def shut_down(self, grace_seconds: float) -> None:
         """Store that the job is stopping and ask it to, because the emulator ends."""
-        self._with.ledger.change_processing_job(self._region, self.name, ProcessingJob.begin_stop)
+        self._with.ledger.change_job(ProcessingJob, self._region, self.name, ProcessingJob.begin_stop)
         self.ask_stop(grace_seconds)
 
     def _find_paths(self, host: Host) -> ProcessingPaths:
         return ProcessingPaths(self._mounts[host], self._with.runtime.path_in_container)
 
     def _change(self, change: Callable[[ProcessingJob, int], ProcessingJob]) -> None:
-        self._job = self._with.ledger.change_processing_job(self._region, self.name, change)
+        self._job = self._with.ledger.change_job(ProcessingJob, self._region, self.name, change)
 
 
 def list_processing_hosts(job: ProcessingJob) -> tuple[Host, ...]:

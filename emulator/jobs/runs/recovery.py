@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_container, remove_network
 from emulator.jobs.runs.processing import ProcessingRun, list_processing_hosts
 from emulator.jobs.runs.rule import RuleRun
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from container_runtime.runtime import Container, ContainerRuntime
-    from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.store import JobStore
     from emulator.jobs.records.training_job import TrainingJob
@@ -97,7 +97,7 @@ def find_left_over(store: JobStore, runtime: ContainerRuntime) -> LeftOver:
     taken_up = [(job, hosts) for job, hosts in jobs if len(hosts) == len(list_hosts(job.request))]
     names = {(job.region, job.name) for job, _ in taken_up}
     evaluations = [(each, _find_hosts(each.arn, found)) for each in store.list_running_rule_evaluations()]
-    processing = [(each, _find_hosts(each.arn, found)) for each in store.list_running_processing_jobs()]
+    processing = [(each, _find_hosts(each.arn, found)) for each in store.list_running_jobs(ProcessingJob)]
     processing_on = [(job, hosts) for job, hosts in processing if len(hosts) == len(list_processing_hosts(job))]
     wanted = {job.arn for job, _ in taken_up} | {each.arn for each, _ in evaluations}
     wanted |= {job.arn for job, _ in processing_on}
@@ -165,7 +165,7 @@ def _lose_processing_job(job: ProcessingJob, collaborators: Collaborators) -> No
         f"{'were started' if job.start_ms is None else 'were there when it came back'}. Send the job again."
     )
     remove_work_folder(find_work_folder(collaborators.settings, job.name, job.id))
-    collaborators.ledger.change_processing_job(job.region, job.name, lambda each, now_ms: each.fail(now_ms, reason))
+    collaborators.ledger.change_job(ProcessingJob, job.region, job.name, lambda each, now_ms: each.fail(now_ms, reason))
 
 
 def _lose_evaluation(evaluation: RuleEvaluation, collaborators: Collaborators) -> None:

@@ -71,6 +71,11 @@ class RunThreads:
         with self._ended:
             self._ended.wait_for(lambda: arn not in self._runs)
 
+    def wait_for_news(self, seconds: float) -> None:
+        """Return when any run has ended, or so many seconds are over."""
+        with self._ended:
+            self._ended.wait(seconds)
+
     def store_at_last(self, store: Callable[[], object]) -> None:
         """Store an end that the store refused: a disk has room again when the run's files, or another's, are gone."""
         while True:

@@ -463,6 +463,10 @@ class TrainingRun:
                 else:
                     ledger.change_rule_evaluation(evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
 
+    def list_metric_values(self, name: str) -> list[float]:
+        """List what a metric has been so far. Any thread may call it."""
+        return self._metrics.list_values(name)
+
     def ask_stop(self, grace_seconds: float) -> None:
         """Stop what runs; returns at once. Any thread may call it, more than once."""
         with self._lock:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL
-from tests.room.emulator.jobs.job_room import REGION, open_room
+from tests.room.emulator.jobs.job_room import ENDED, REGION, open_room
+from tests.room.emulator.jobs.runs import test_tuning
 from tests.room.emulator.jobs.runs.test_processing import describe, wait
 from tests.waiting import wait_until
 
@@ -25,7 +27,8 @@ ROOT = Path(__file__).parents[5]
 KILLED = """
 import os, pathlib, signal, sys, json
 sys.path.insert(0, {root!r})
-from tests.room.emulator.jobs.job_room import REGION, open_room
+from tests.room.emulator.jobs.job_room import ENDED, REGION, open_room
+from tests.room.emulator.jobs.runs import test_tuning
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 from tests.waiting import wait_until
 with open_room(pathlib.Path({tmp!r}), RecordingPublisher(deliver=False)) as room:
@@ -215,3 +218,28 @@ def test_processing_job_is_taken_up_again_or_fails(tmp_path: Path, *, gone: bool
         else:
             assert done["ProcessingJobStatus"] == "Completed"
             assert "out/live/late" in room.stored()
+
+
+def test_tuning_job_goes_on_where_it_was(tmp_path: Path) -> None:
+    script = "p = json.loads((ml / 'input/config/hyperparameters.json').read_text())" + WAIT_FOR_GO
+    before = (
+        "from tests.room.emulator.jobs.runs import test_tuning as tuning; "
+        "tuning.SCRIPT = " + repr(script + "print('loss=' + p['x'] + ';')") + "; "
+        "room.jobs.create_tuning_job(REGION, tuning.build_request(room, ['2', '1'], 'tune'))"
+    )
+    condition = "any(each['TrainingJobStatus'] == 'InProgress' for each in tuning.list_trainings(room)) and ("
+    condition += "room.describe(tuning.list_trainings(room)[0]['TrainingJobName'])['SecondaryStatus'] == 'Training')"
+    bucket = run_and_kill(tmp_path, "", before=before, condition=condition)
+    with recover(tmp_path, bucket) as room:
+        room.jobs.recover()
+
+        def ended() -> bool:
+            with suppress(FileNotFoundError):  # a training has ended meanwhile
+                let_go(room)
+            return test_tuning.describe(room)["HyperParameterTuningJobStatus"] in ENDED
+
+        wait_until(ended, lambda: test_tuning.describe(room))
+        done = test_tuning.describe(room)
+        assert done["HyperParameterTuningJobStatus"] == "Completed"
+        assert done["TrainingJobStatusCounters"]["Completed"] == 2
+        assert done["BestTrainingJob"]["TunedHyperParameters"] == {"x": "1"}

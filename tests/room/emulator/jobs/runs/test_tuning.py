@@ -1,0 +1,170 @@
+"""Whole lives of hyperparameter tuning jobs, whose training jobs are a few lines of Python."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
+from tests.room.emulator.jobs.job_room import ENDED, REGION
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.room.emulator.jobs.job_room import Room
+
+# Prints the objective that its hyperparameters have, and lives as long as they say.
+SCRIPT = """
+p = json.loads((ml / "input/config/hyperparameters.json").read_text())
+print(f"loss={float(p['x']) ** 2};", flush=True)
+if p.get("then") == "wait":
+    time.sleep(600)
+if p.get("then") == "fail":
+    sys.exit(1)
+"""
+
+
+def build_request(room: Room, values: list[str], name: str = "tune", **members: Any) -> dict[str, Any]:
+    """A grid over ``x``, one training at a time unless ``members`` say otherwise."""
+    training = room.request(script=SCRIPT)
+    training["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=(.*?);"}]
+    del training["TrainingJobName"]
+    return {
+        "HyperParameterTuningJobName": name,
+        "HyperParameterTuningJobConfig": {
+            "Strategy": "Grid",
+            "HyperParameterTuningJobObjective": {"Type": "Minimize", "MetricName": "loss"},
+            "ResourceLimits": {"MaxParallelTrainingJobs": 1},
+            "ParameterRanges": {"CategoricalParameterRanges": [{"Name": "x", "Values": values}]},
+            **members.pop("config", {}),
+        },
+        "TrainingJobDefinition": {**training, "StaticHyperParameters": {"fixed": "1", **members.pop("static", {})}},
+    } | members
+
+
+def describe(room: Room, name: str = "tune") -> dict[str, Any]:
+    return room.jobs.describe_tuning_job(room.jobs.get_tuning_job(REGION, name))
+
+
+def wait(room: Room, name: str = "tune") -> dict[str, Any]:
+    wait_until(lambda: describe(room, name)["HyperParameterTuningJobStatus"] in ENDED, lambda: describe(room, name))
+    return describe(room, name)
+
+
+def list_trainings(room: Room, **members: Any) -> list[dict[str, Any]]:
+    return list(room.jobs.list_tuned_jobs(REGION, "tune", members)[0])
+
+
+def test_a_grid_is_trained_one_after_the_other(room: Room) -> None:
+    request = build_request(room, ["3", "1", "2"], Tags=[{"Key": "team", "Value": "a"}])
+    request["TrainingJobDefinition"]["DebugHookConfig"] = room.hook()
+    room.jobs.create_tuning_job(REGION, request)
+    done = wait(room)
+    assert done["HyperParameterTuningJobStatus"] == "Completed", done
+    assert done["TrainingJobStatusCounters"]["Completed"] == 3
+    assert done["ObjectiveStatusCounters"] == {"Succeeded": 3, "Pending": 0, "Failed": 0}
+    assert done["HyperParameterTuningJobConfig"] == request["HyperParameterTuningJobConfig"]
+    best = done["BestTrainingJob"]
+    assert best["TunedHyperParameters"] == {"x": "1"}
+    assert best["FinalHyperParameterTuningJobObjectiveMetric"] == {"MetricName": "loss", "Value": 1.0}
+
+    trainings = list_trainings(room, SortBy="FinalObjectiveMetricValue")
+    assert [each["TunedHyperParameters"]["x"] for each in trainings] == ["1", "2", "3"]
+    assert [each["ObjectiveStatus"] for each in trainings] == ["Succeeded"] * 3
+    by_time = list_trainings(room, SortBy="CreationTime")
+    assert [each["TrainingJobName"][:9] for each in by_time] == ["tune-001-", "tune-002-", "tune-003-"]
+    for before, after in itertools.pairwise(by_time):
+        assert after["CreationTime"] >= before["TrainingEndTime"]
+    page, token = room.jobs.list_tuned_jobs(REGION, "tune", {"MaxResults": 2})
+    rest, end = room.jobs.list_tuned_jobs(REGION, "tune", {"MaxResults": 2, "NextToken": token})
+    assert ([each["TrainingJobName"] for each in [*page, *rest]], end) == (
+        [each["TrainingJobName"] for each in by_time],
+        None,
+    )
+    assert list_trainings(room, StatusEquals="Failed") == []
+
+    training = room.describe(best["TrainingJobName"])
+    assert training["TuningJobArn"] == done["HyperParameterTuningJobArn"]
+    assert training["HyperParameters"] == {"fixed": "1", "x": "1", "_tuning_objective_metric": "loss"}
+    assert training["DebugHookConfig"] == room.hook()
+    assert room.jobs.list_tags(training["TrainingJobArn"]) == [{"Key": "team", "Value": "a"}]
+    found, _, _ = room.jobs.search_training_jobs(
+        REGION, {"SearchExpression": {"Filters": [{"Name": "TuningJobArn", "Value": training["TuningJobArn"]}]}}
+    )
+    assert len(found) == 3
+
+    child = build_request(
+        room,
+        [],
+        "child",
+        config={
+            "Strategy": "Bayesian",
+            "ResourceLimits": {"MaxNumberOfTrainingJobs": 1, "MaxParallelTrainingJobs": 1},
+            "ParameterRanges": {"IntegerParameterRanges": [{"Name": "x", "MinValue": "0", "MaxValue": "9"}]},
+        },
+        WarmStartConfig={
+            "ParentHyperParameterTuningJobs": [{"HyperParameterTuningJobName": "tune"}],
+            "WarmStartType": "IdenticalDataAndAlgorithm",
+        },
+    )
+    room.jobs.create_tuning_job(REGION, child)
+    assert wait(room, "child")["OverallBestTrainingJob"]["TuningJobName"] == "child"
+    child["WarmStartConfig"]["ParentHyperParameterTuningJobs"][0]["HyperParameterTuningJobName"] = "nobody"
+    with pytest.raises(ValidationException, match="The parent 'nobody'"):
+        room.jobs.create_tuning_job(REGION, child)
+
+    assert [job.name for job in room.jobs.list_tuning_jobs(REGION, {"NameContains": "un"})[0]] == ["tune"]
+    room.jobs.delete_tuning_job(REGION, "tune")
+    with pytest.raises(ResourceNotFound):
+        describe(room)
+    room.jobs.close()
+    kind = "SageMaker HyperParameter Tuning Job State Change"
+    events = [event["detail"] for event in room.publisher.events if event["detail-type"] == kind]
+    assert [each["HyperParameterTuningJobStatus"] for each in events] == ["InProgress", "Completed"] * 2
+    assert isinstance(events[1]["BestTrainingJob"]["CreationTime"], int)
+
+
+def test_stopping_stops_the_trainings(room: Room) -> None:
+    limits = {"ResourceLimits": {"MaxParallelTrainingJobs": 2}}
+    request = build_request(room, ["1", "2", "3"], config=limits, static={"then": "wait"})
+    room.jobs.create_tuning_job(REGION, request)
+    wait_until(lambda: len(list_trainings(room)) == 2, lambda: describe(room))
+    with pytest.raises(ResourceInUse, match="is in status InProgress"):
+        room.jobs.delete_tuning_job(REGION, "tune")
+    room.jobs.stop_tuning_job(REGION, "tune")
+    assert wait(room)["HyperParameterTuningJobStatus"] == "Stopped"
+    assert [each["TrainingJobStatus"] for each in list_trainings(room)] == ["Stopped"] * 2
+    room.jobs.stop_tuning_job(REGION, "tune")
+
+
+def test_a_tuning_job_without_any_success_fails(room: Room) -> None:
+    values = [str(at) for at in range(9)]
+    room.jobs.create_tuning_job(REGION, build_request(room, values, static={"then": "fail"}))
+    done = wait(room)
+    assert done["HyperParameterTuningJobStatus"] == "Failed"
+    assert done["FailureReason"].startswith("No training job succeeded after 5 attempts.")
+    assert done["TrainingJobStatusCounters"]["NonRetryableError"] == 5
+
+
+def test_a_target_that_is_reached_ends_it(room: Room) -> None:
+    criteria = {"TuningJobCompletionCriteria": {"TargetObjectiveMetricValue": 4}}
+    room.jobs.create_tuning_job(REGION, build_request(room, ["3", "2", "1"], config=criteria))
+    done = wait(room)
+    assert done["HyperParameterTuningJobStatus"] == "Completed"
+    assert done["TrainingJobStatusCounters"]["Completed"] == 2
+
+
+def test_a_training_that_is_worse_than_the_others_is_stopped_early(room: Room) -> None:
+    request = build_request(room, ["1", "2", "3", "90"], config={"TrainingJobEarlyStoppingType": "Auto"})
+    script = SCRIPT.replace('p.get("then") == "wait"', 'p["x"] == "90"')
+    algorithm = request["TrainingJobDefinition"]["AlgorithmSpecification"]
+    algorithm["ContainerEntrypoint"] = [part.replace(SCRIPT, script) for part in algorithm["ContainerEntrypoint"]]
+    room.jobs.create_tuning_job(REGION, request)
+    done = wait(room)
+    assert done["HyperParameterTuningJobStatus"] == "Completed"
+    counters = done["TrainingJobStatusCounters"]
+    assert (counters["Completed"], counters["Stopped"]) == (3, 1)
+    (stopped,) = list_trainings(room, StatusEquals="Stopped")
+    assert stopped["TunedHyperParameters"] == {"x": "90"}
+    assert stopped["FinalHyperParameterTuningJobObjectiveMetric"]["Value"] == 8100.0
