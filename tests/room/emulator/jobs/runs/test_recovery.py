@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL
-from tests.room.emulator.jobs.job_room import ENDED, REGION, open_room
+from tests.room.emulator.jobs.job_room import REGION, open_room
 from tests.room.emulator.jobs.runs import test_tuning
 from tests.room.emulator.jobs.runs.test_processing import describe, wait
-from tests.waiting import wait_until
+from tests.waiting import ENDED, wait_until
 
 if TYPE_CHECKING:
     from tests.room.emulator.jobs.job_room import Room
@@ -27,10 +27,10 @@ ROOT = Path(__file__).parents[5]
 KILLED = """
 import os, pathlib, signal, sys, json
 sys.path.insert(0, {root!r})
-from tests.room.emulator.jobs.job_room import ENDED, REGION, open_room
+from tests.room.emulator.jobs.job_room import REGION, open_room
 from tests.room.emulator.jobs.runs import test_tuning
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
-from tests.waiting import wait_until
+from tests.waiting import ENDED, wait_until
 with open_room(pathlib.Path({tmp!r}), RecordingPublisher(deliver=False)) as room:
     {before}
     request = room.request(script={script!r}, DebugHookConfig=room.hook(), **{members})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
-from tests.room.emulator.jobs.job_room import ENDED, REGION
-from tests.waiting import wait_until
+from tests.room.emulator.jobs.job_room import REGION
+from tests.waiting import ENDED, wait_until
 
 if TYPE_CHECKING:
     from tests.room.emulator.jobs.job_room import Room
