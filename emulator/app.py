@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.exceptions import StartupError
 from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
 from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.settings import read_version
 from emulator.state_folder import StateFolder
 
 if TYPE_CHECKING:
@@ -230,13 +231,3 @@ def recover_jobs(accounts: Accounts, settings: Settings) -> None:
         accounts.open_all()
     except ContainerRuntimeError as error:
         raise StartupError(f"The jobs of {settings.state_dir} cannot be taken up again: {error}") from error
-
-
-def read_version() -> str:
-    """Read the version of the distribution; ``unknown`` where only the sources are there."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("smdebug-emulator")
-    except PackageNotFoundError:
-        return "unknown"

@@ -92,3 +92,13 @@ def settings_from_environment(environment: Mapping[str, str] | None = None) -> S
             if given[member] is None or not fits(given[member]):
                 raise StartupError(f"{name} is {text!r}: {wanted}.")
     return Settings(**given)
+
+
+def read_version() -> str:
+    """Read the version of the distribution; ``unknown`` where only the sources are there."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("smdebug-emulator")
+    except PackageNotFoundError:
+        return "unknown"

@@ -34,7 +34,7 @@ def list_images() -> None:
     table = Table()
     for column in ("image", "Docker", "local processes"):
         table.add_column(column, overflow="fold")
-    on_docker = _describe_docker_images()
+    on_docker = describe_docker_images()
     for definition in ImageCatalogue():
         state = on_docker.get(definition.name, "no engine answers")
         table.add_row(" or ".join(definition.repositories), state, _describe_environment(definition))
@@ -117,7 +117,7 @@ def _show_progress(build_all: Callable[[Callable[[str, str], None]], list[str]])
     click.echo(f"Images are ready after {seconds:.1f} s; built: {', '.join(built) or 'none, all are up to date'}.")
 
 
-def _describe_docker_images() -> dict[str, str]:
+def describe_docker_images() -> dict[str, str]:
     """State of every image on the engine, by its name; nothing where no engine answers."""
     from container_runtime.docker.border import connect
     from container_runtime.docker.image_build import find_size, find_stale, plan_builds

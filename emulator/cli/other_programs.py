@@ -1,4 +1,4 @@
-"""``env``, ``run``, ``rules`` and ``demo``: programs of packages that the emulator does not import.
+"""``env``, ``run``, ``rules``, ``tensors``, ``plot`` and ``demo``: programs of packages the emulator does not import.
 
 Python's ``-P`` keeps the current folder off their path: a file of the user's called like a module is not imported.
 """
@@ -14,7 +14,16 @@ import click
 
 from container_runtime.runtime import ContainerRuntimeError
 from emulator.cli.images import build_for, choose_back_end
-from emulator.cli.running import fail, find_running, read_settings, state_dir_option
+from emulator.cli.jobs import find_job, name_argument
+from emulator.cli.running import (
+    build_client_environment,
+    connect,
+    fail,
+    find_running,
+    json_option,
+    read_settings,
+    state_dir_option,
+)
 from emulator.settings import RUNTIME_CHOICES
 from emulator.state_folder import find_running_emulator
 
@@ -24,13 +33,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @state_dir_option
+@click.option("--region", metavar="NAME", help="Of clients that name none  [default: the emulator's].")
 @click.option("--role", metavar="NAME", help="Sign as this IAM role, for sagemaker.get_execution_role().")
-def env(state_dir: Path | None, role: str | None) -> None:
+def env(state_dir: Path | None, region: str | None, role: str | None) -> None:
     """Print what a shell has to export so that AWS clients talk to the emulator: eval "$(smdebug-emulator env)"."""
     record = find_running(read_settings(state_dir))
     # What clients need is known on their side of HTTP: nothing of sdk_compat is imported here.
     command = [sys.executable, "-P", "-m", "sdk_compat", "env", "--endpoint", record.endpoint_url]
-    command += ["--region", record.region, *(["--role", role] if role else [])]
+    command += ["--region", region or record.region, *(["--role", role] if role else [])]
     _become(command)
 
 
@@ -64,11 +74,47 @@ def rules(arguments: tuple[str, ...]) -> None:
     """Built-in rules: list, show NAME, run NAME --trial PATH_OR_S3 [--param NAME=VALUE …], docs.
 
     ``run`` judges a run that was saved, or is being saved, and ends with exit code 0 for NoIssuesFound, 2 for
-    IssuesFound and 1 for Error. For s3:// paths of the emulator: eval "$(smdebug-emulator env)" first.
+    IssuesFound and 1 for Error. An s3:// path is the running emulator's, unless AWS_ENDPOINT_URL names another.
     """
     # Rules are smdebug's, and nothing of it is imported here.
     command = [sys.executable, "-P", "-m", "smdebug.rules", *arguments]
-    _become(command)
+    record = None if "AWS_ENDPOINT_URL" in os.environ else find_running_emulator(read_settings(None).state_dir)
+    if record is None and "AWS_ENDPOINT_URL" not in os.environ and any("s3://" in each for each in arguments):
+        fail("No emulator is running whose S3 could be read: smdebug-emulator start, or set AWS_ENDPOINT_URL.")
+    _become(command, None if record is None else build_client_environment(record))
+
+
+@click.command()
+@state_dir_option
+@name_argument
+@click.option("--tensor", metavar="NAME", help="Statistics of this tensor's values at each step.")
+@click.option("--mode", metavar="MODE", help="With --tensor: count steps of TRAIN, EVAL or PREDICT.")
+@json_option
+def tensors(state_dir: Path | None, name: str, tensor: str | None, mode: str | None, *, as_json: bool) -> None:
+    """Show what a training job saved: collections, steps, tensors, or the values of one."""
+    job = find_job(connect(state_dir), name)
+    options = [*(["--tensor", tensor] if tensor else []), *(["--mode", mode] if mode else [])]
+    options += ["--json"] if as_json else []
+    command = [sys.executable, "-P", "-m", "smdebug.trials", job.tensors_uri, *options]
+    _become(command, build_client_environment(job.emulator.record, job.region))
+
+
+@click.command()
+@state_dir_option
+@name_argument
+@click.argument("tensor")
+@click.option("--reduction", metavar="NAME", help="min, max, mean, std, …; needed for tensors of more than one number.")
+@click.option("--mode", metavar="MODE", help="Count steps of TRAIN, EVAL or PREDICT.")
+@click.option("--output", "-o", metavar="FILE", help="A .png, .svg or .pdf  [default: JOB.png here].")
+def plot(
+    state_dir: Path | None, name: str, tensor: str, reduction: str | None, mode: str | None, output: str | None
+) -> None:
+    """Draw a tensor of a training job over its steps; TENSOR is a name, or a regex to find in names."""
+    job = find_job(connect(state_dir), name)
+    options = ["--plot", output or f"{job.name}.png"]
+    options += [*(["--reduction", reduction] if reduction else []), *(["--mode", mode] if mode else [])]
+    command = [sys.executable, "-P", "-m", "smdebug.trials", job.tensors_uri, "--tensor", tensor, *options]
+    _become(command, build_client_environment(job.emulator.record, job.region))
 
 
 @click.command()
@@ -87,9 +133,9 @@ def demo(runtime: str, output: str) -> None:
     _become([sys.executable, "-P", "-m", "sdk_compat.demo", "--runtime", runtime, "--output", output])
 
 
-def _become(command: list[str]) -> NoReturn:
+def _become(command: list[str], environment: dict[str, str] | None = None) -> NoReturn:
     """Run a program, which Ctrl-C interrupts as well, and end as it ends."""
-    with subprocess.Popen(command) as process:
+    with subprocess.Popen(command, env=environment) as process:
         try:
             process.wait()
         except KeyboardInterrupt:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+import os
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -10,11 +12,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from emulator.exceptions import StartupError
-from emulator.settings import Settings, settings_from_environment
+from emulator.settings import Settings, read_version, settings_from_environment
 from emulator.state_folder import RunningEmulator, find_running_emulator
 
 if TYPE_CHECKING:
     from emulator.stop_handler.deployment import ClientFactory
+
+# Of no account: its requests are those of the emulator's own.
+KEY = "smdebug-emulator"
 
 state_dir_option = click.option(
     "--state-dir",
@@ -22,6 +27,7 @@ state_dir_option = click.option(
     help="Folder of everything that survives a restart  [default: $SMDEBUG_EMULATOR_STATE_DIR, else one in the XDG "
     "state folder].",
 )
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def read_settings(state_dir: Path | None) -> Settings:
@@ -47,12 +53,65 @@ def find_running(settings: Settings) -> RunningEmulator:
 def build_client_factory(endpoint_url: str, region: str) -> ClientFactory:
     """Return a function that makes a boto3 client of the emulator for a service's name."""
     import boto3
+    from botocore.session import Session
 
-    session: Any = boto3.Session("smdebug-emulator", "smdebug-emulator", region_name=region)
+    # AWS_PROFILE may name a profile that is not here, and says nothing of the emulator.
+    own: Any = Session(session_vars={"profile": (None, None, None, None)})
+    session: Any = boto3.Session(KEY, KEY, region_name=region, botocore_session=own)
     return partial(session.client, endpoint_url=endpoint_url)
 
 
-def fail(text: str) -> NoReturn:
-    """End the command with exit code 1 and one message on standard error."""
+@dataclass(frozen=True, slots=True)
+class Emulator:
+    """A running emulator that answered.
+
+    Attributes:
+        record: where it is.
+        health: what it says of itself.
+    """
+
+    record: RunningEmulator
+    health: dict[str, Any]
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """Make a boto3 client."""
+        return build_client_factory(self.record.endpoint_url, region or self.record.region)(service)
+
+    def list_regions(self) -> list[str]:
+        """List the regions that have training jobs."""
+        return list(self.health["jobRegions"])
+
+
+def connect(state_dir: Path | None) -> Emulator:
+    """Ask the emulator of the state folder how it is; end the command where none answers, or one of other words."""
+    import urllib3
+
+    record = find_running(read_settings(state_dir))
+    try:
+        address = f"{record.endpoint_url}/_emulator/health"
+        health = json.loads(urllib3.PoolManager().request("GET", address, timeout=10, retries=False).data)
+    except (urllib3.exceptions.HTTPError, ValueError) as error:
+        fail(f"The emulator at {record.endpoint_url} (process {record.pid}) does not answer: {error}")
+    if health["version"] != read_version():
+        click.echo(
+            f"The emulator at {record.endpoint_url} is version {health['version']}, this command {read_version()}: "
+            "start it anew (smdebug-emulator stop, then start).",
+            err=True,
+        )
+    if health["status"] != "running":
+        fail(f"The emulator at {record.endpoint_url} is still starting: try again in a moment.")
+    return Emulator(record, health)
+
+
+def build_client_environment(record: RunningEmulator, region: str | None = None) -> dict[str, str]:
+    """Return this process's environment, with what leads the AWS clients of a program to the emulator."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    region = region or record.region
+    led = {"AWS_ENDPOINT_URL": record.endpoint_url, "AWS_REGION": region, "AWS_DEFAULT_REGION": region}
+    return {**kept, **led, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": KEY}
+
+
+def fail(text: str, code: int = 1) -> NoReturn:
+    """End the command with an exit code and one message on standard error."""
     click.echo(text, err=True)
-    raise SystemExit(1)
+    raise SystemExit(code)

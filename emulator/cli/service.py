@@ -8,17 +8,19 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from emulator.cli.running import build_client_factory, fail, find_running, read_settings, state_dir_option
+from emulator.cli.jobs import format_jobs, list_with_rules
+from emulator.cli.running import connect, fail, find_running, read_settings, state_dir_option
 from emulator.exceptions import StartupError
 from emulator.settings import RUNTIME_CHOICES, Settings
-from emulator.state_folder import RunningEmulator, wait_until_free
+from emulator.state_folder import wait_until_free
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +43,16 @@ _STOP_SECONDS = 180.0
     is_flag=True,
     help="Open moto's own controls below /moto-api/: reset, seed, recorder. They ask for no signature.",
 )
+@click.option(
+    "--detach", "-d", is_flag=True, help="Go on in the background; the log is emulator.log in the state folder."
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="What its log says at least.",
+)
 @click.option("--until-stdin-ends", is_flag=True, hidden=True)  # as it does when the program that holds it ends
 @click.option("--remove", type=click.Path(), hidden=True)  # a folder, when all has ended
 def start(
@@ -50,6 +62,8 @@ def start(
     account: str | None,
     *,
     moto_api: bool,
+    detach: bool,
+    log_level: str,
     until_stdin_ends: bool,
     remove: str | None,
 ) -> None:
@@ -60,7 +74,7 @@ def start(
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for package in ("emulator", "container_runtime"):
-        logging.getLogger(package).setLevel(logging.INFO)
+        logging.getLogger(package).setLevel(log_level.upper())
     if account is not None and not re.fullmatch(r"\d{12}", account):
         raise click.BadParameter(f"{account!r} has to be 12 digits.", param_hint="--account")
     options: dict[str, Any] = {
@@ -72,6 +86,8 @@ def start(
     given = {name: option for name, option in options.items() if option is not None}
     settings = replace(read_settings(state_dir), **given)
     _warn_of_original()
+    if detach:
+        _start_detached(settings, log_level)
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
@@ -81,6 +97,26 @@ def start(
     _serve(settings, stopping)
     if remove is not None:
         shutil.rmtree(remove)
+
+
+def _start_detached(settings: Settings, log_level: str) -> NoReturn:
+    """Start another process that serves, in no terminal's foreground; end as it began."""
+    settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    command = [sys.executable, "-P", "-m", "emulator", "start", "--log-level", log_level]
+    command += ["--port", str(settings.port), "--runtime", settings.runtime, "--state-dir", str(settings.state_dir)]
+    command += ["--account", settings.account_id, *(["--moto-api"] if settings.moto_api else [])]
+    log_path = settings.state_dir / "emulator.log"
+    with log_path.open("a") as log:
+        began = log.tell()
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        )
+    assert process.stdout is not None
+    if line := process.stdout.readline():
+        click.echo(f"{line.rstrip()} Log: {log_path}")
+        raise SystemExit(0)
+    process.wait()
+    fail(log_path.read_text()[began:].strip() or f"It ended at once; its log is {log_path}.")
 
 
 def _wait_for_stdin(stopping: threading.Event) -> None:
@@ -142,42 +178,12 @@ def stop(state_dir: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(state_dir: Path | None, *, as_json: bool) -> None:
     """Show the emulator and its latest jobs. The exit code is 1 when none is running."""
-    settings = read_settings(state_dir)
-    record = find_running(settings)
-    emulator = _ask_health(record)
-    sagemaker = build_client_factory(record.endpoint_url, record.region)("sagemaker")
-    latest = sagemaker.list_training_jobs(SortBy="CreationTime", SortOrder="Descending", MaxResults=20)
-    jobs = latest["TrainingJobSummaries"]
+    emulator = connect(state_dir)
+    latest = list_with_rules(emulator, 20)
     if as_json:
-        click.echo(json.dumps({"emulator": emulator, "trainingJobs": jobs}, default=str))
-    else:
-        _print_status(emulator, jobs)
-
-
-def _ask_health(record: RunningEmulator) -> Any:
-    import urllib3
-
-    try:
-        address = f"{record.endpoint_url}/_emulator/health"
-        return json.loads(urllib3.PoolManager().request("GET", address, timeout=10, retries=False).data)
-    except (urllib3.exceptions.HTTPError, ValueError) as error:
-        fail(f"The emulator at {record.endpoint_url} (process {record.pid}) does not answer: {error}")
-
-
-def _print_status(emulator: dict[str, Any], jobs: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    about = Table(show_header=False, box=None)
-    for name, value in emulator.items():
-        about.add_row(f"[bold]{name}[/bold]", str(value))
-    console.print(about)
-    if not jobs:
-        console.print("No training jobs yet.")
+        click.echo(json.dumps({"emulator": emulator.health, "trainingJobs": latest}, default=str))
         return
-    table = Table("Training job", "Status", "Secondary status", "Created")
-    for job in jobs:
-        created = job["CreationTime"].astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        table.add_row(job["TrainingJobName"], job["TrainingJobStatus"], job.get("SecondaryStatus", ""), created)
-    console.print(table)
+    width = max(map(len, emulator.health))
+    for name, value in emulator.health.items():
+        click.echo(f"{name:<{width}}  {', '.join(value) or '-' if isinstance(value, list) else value}")
+    click.echo(f"\n{format_jobs(latest)}")

@@ -200,7 +200,14 @@ class SageMakerEmulator:
     def _read_log(self, kind: str, name: str) -> list[str]:
         logs, group = self.client("logs"), _LOG_GROUPS[kind]
         try:
-            streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")["logStreams"]
+            pages = logs.get_paginator("describe_log_streams").paginate(logGroupName=group)
+            # An ARN has a rule's name in small letters.
+            streams = [
+                stream
+                for page in pages
+                for stream in page["logStreams"]
+                if stream["logStreamName"].lower().startswith(f"{name}/".lower())
+            ]
         except logs.exceptions.ResourceNotFoundException:
             streams = []
         lines: list[str] = []

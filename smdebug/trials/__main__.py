@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from smdebug.analysis.plots import plot
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.create import create_trial, open_files
@@ -19,6 +20,7 @@ examples:
   python -m smdebug.trials s3://bucket/job/debug-output    the same on S3; AWS_ENDPOINT_URL says which S3
   python -m smdebug.trials /tmp/run --tensor loss          a tensor's statistics at each step
   python -m smdebug.trials /tmp/run --tensor loss --mode EVAL
+  python -m smdebug.trials /tmp/run --tensor loss --plot loss.png
   python -m smdebug.trials /tmp/run --json | jq .steps     for other programs
 
 A run is what holds the folders collections, events and index: a hook's out_dir, or S3OutputPath/<job>/debug-output.
@@ -43,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=ModeKeys.GLOBAL.name,
         help="with --tensor: count steps in this mode (default GLOBAL: all steps by their global numbers)",
     )
+    parser.add_argument("--plot", metavar="FILE", help="draw --tensor, a name or a regex, over its steps: .png, .svg")
+    parser.add_argument("--reduction", metavar="NAME", help="with --plot: mean, min, l2, … of tensors of many numbers")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
     options = parser.parse_args(arguments)
     try:
@@ -51,6 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.tensor is None:
             run = describe_run(trial)
             _write([json.dumps(run)] if options.json else _format_run(run))
+        elif options.plot is not None:
+            axes = plot(trial, options.tensor, options.reduction, mode=ModeKeys[options.mode])
+            axes.figure.canvas.print_figure(options.plot, bbox_inches="tight")
+            _write([f"Wrote {options.plot}"])
         else:
             trial.tensor(options.tensor)
             lines = describe_values(trial, options.tensor, ModeKeys[options.mode])

@@ -182,7 +182,7 @@ def test_s3_and_settings_survive_a_kill(start: Start) -> None:
     assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"v"
 
 
-@pytest.mark.parametrize("command", [["env"], ["stop"], ["status"], ["stop-handler", "deploy"]])
+@pytest.mark.parametrize("command", [["env"], ["stop"], ["status"], ["stop-handler", "deploy"], ["jobs"]])
 def test_without_an_emulator_the_commands_say_how_to_start_one(command: list[str], tmp_path: Path) -> None:
     result = CliRunner().invoke(main, [*command, "--state-dir", str(tmp_path)])
     assert result.exit_code == 1
@@ -234,3 +234,68 @@ def test_library_alone_says_which_extra_the_service_needs() -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("The service needs click")
     assert "smdebug-emulator[emulator]" in done.stderr
+
+
+def test_a_detached_emulator_outlives_its_command(tmp_path: Path) -> None:
+    state = str(tmp_path / "state")
+    started = run("start", "-d", "--port", "0", "--runtime", "process", "--state-dir", state, "--log-level", "debug")
+    try:
+        assert started.returncode == 0, started.stderr
+        assert started.stdout.startswith("http://127.0.0.1:")
+        assert started.stdout.endswith(f" Log: {state}/emulator.log\n")
+        again = run("start", "-d", "--port", "0", "--runtime", "process", "--state-dir", state)
+        assert (again.returncode, again.stdout) == (1, "")
+        assert again.stderr.startswith("Another emulator is using the state folder")
+        looked = json.loads(run("doctor", "--json", "--state-dir", state).stdout)
+        found = {finding["subject"]: finding for finding in looked}
+        assert found["emulator"]["found"].startswith(f"it answers at {started.stdout.split()[0]}")
+        assert {"versions", "engine", "disk", "clients"} <= found.keys()
+    finally:
+        assert run("stop", "--state-dir", state).returncode == 0
+
+
+def test_an_emulator_of_another_version_is_said(start: Start, tmp_path: Path) -> None:
+    assert first_line(start("--port", "0"))
+    source = (
+        "import sys; from unittest.mock import patch; from emulator.cli.commands import main; "
+        "patch('emulator.cli.running.read_version', lambda: '9.9').start(); main(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", source, "jobs", "--state-dir", str(tmp_path / "state")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "No training jobs yet.\n")
+    assert "is version 0.1.0, this command 9.9: start it anew (smdebug-emulator stop, then start)." in done.stderr
+
+
+def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        monkeypatch.setenv("SMDEBUG_EMULATOR_PORT", str(port))
+        result = CliRunner().invoke(main, ["doctor", "--state-dir", str(tmp_path)])
+    assert result.exit_code == 1
+    lines = result.output.splitlines()
+    assert f"missing port      {port} is another program's" in lines
+    assert f"{'':<18}-> smdebug-emulator start --port N, or 0" in lines
+    assert "note    engine    no Docker engine answers: jobs run as local processes" in lines
+
+
+@pytest.mark.parametrize("shell", ["fish", "zsh"])
+def test_completion_is_written_where_the_shell_looks(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
+    result = CliRunner().invoke(main, ["completion", "install"])
+    assert result.exit_code == 0, result.output
+    files = {"fish": "fish/completions/smdebug-emulator.fish", "zsh": "zsh/site-functions/_smdebug-emulator"}
+    assert "_SMDEBUG_EMULATOR_COMPLETE" in (tmp_path / files[shell]).read_text()
+
+
+def test_completion_for_a_shell_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    result = CliRunner().invoke(main, ["completion", "install"])
+    assert result.exit_code == 1
+    assert "give --shell bash, --shell fish, --shell zsh." in result.output

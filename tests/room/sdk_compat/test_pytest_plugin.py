@@ -126,7 +126,7 @@ def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
             "*a-job-*-2026-11-22: Completed, Completed",
             "*RuleEvaluationConditionMet: *",
             "*the last words of the script*",
-            "*Last lines of the rule's log:*",
+            "*Rule VanishingGradient waits for the tensors of *",
             "*has no rule 'Overfit'; its rules are: VanishingGradient, ExplodingTensor.*",
         ]
     )

@@ -1,0 +1,122 @@
+"""``doctor``: what of this machine the emulator needs, and what to do where something is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+import click
+
+from emulator.cli.running import json_option, read_settings, state_dir_option
+from emulator.settings import read_version
+from emulator.state_folder import find_running_emulator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from emulator.settings import Settings
+
+    # What was looked at, how it is (ok, note or missing), what was found, and what to do.
+    Finding = tuple[str, str, str, str]
+
+_ENOUGH_BYTES = 2 * 10**9
+
+
+@click.command()
+@state_dir_option
+@json_option
+def doctor(state_dir: Path | None, *, as_json: bool) -> None:
+    """Look at engine, images, port, disk and versions, and say what to do; exit code 1 if something is missing."""
+    findings = list(_look(read_settings(state_dir)))
+    if as_json:
+        keys = ("subject", "state", "found", "remedy")
+        click.echo(json.dumps([dict(zip(keys, finding, strict=True)) for finding in findings]))
+    else:
+        for subject, state, found, remedy in findings:
+            click.echo(f"{state:<8}{subject:<10}{found}")
+            if remedy:
+                click.echo(f"{'':<18}-> {remedy}")
+    raise SystemExit(any(state == "missing" for _, state, _, _ in findings))
+
+
+def _look(settings: Settings) -> Iterator[Finding]:
+    yield from _look_at_versions()
+    yield from _look_at_engine()
+    yield from _look_at_port(settings)
+    yield from _look_at_disk(settings.state_dir)
+    yield from _look_at_environment(settings)
+
+
+def _look_at_versions() -> Iterator[Finding]:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("boto3", "moto", "docker"))
+    yield "versions", "ok", f"smdebug-emulator {read_version()}, Python {sys.version.split()[0]}, {packages}", ""
+    try:
+        original = version("smdebug")
+    except PackageNotFoundError:
+        return
+    remedy = "pip uninstall smdebug, then pip install --force-reinstall --no-deps smdebug-emulator"
+    yield "versions", "missing", f"the original smdebug {original} is in the same environment", remedy
+
+
+def _look_at_engine() -> Iterator[Finding]:
+    from container_runtime.docker.daemon import describe_engine
+    from emulator.cli.images import describe_docker_images
+
+    found = describe_engine()
+    if found is None:
+        remedy = "smdebug-emulator engine start, for jobs in containers"
+        yield "engine", "note", "no Docker engine answers: jobs run as local processes", remedy
+        return
+    yield "engine", "ok", found, ""
+    lacking = [name for name, state in describe_docker_images().items() if not state.startswith("up to date")]
+    if lacking:
+        yield (
+            "images",
+            "missing",
+            f"not built, or not up to date: {', '.join(lacking)}",
+            "smdebug-emulator images build",
+        )
+    else:
+        yield "images", "ok", "all are up to date", ""
+
+
+def _look_at_port(settings: Settings) -> Iterator[Finding]:
+    record = find_running_emulator(settings.state_dir)
+    if record is not None:
+        yield "emulator", "ok", f"it answers at {record.endpoint_url}, process {record.pid}", ""
+        return
+    yield "emulator", "note", f"none runs on {settings.state_dir}", "smdebug-emulator start"
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", settings.port)):
+            yield "port", "ok", f"{settings.port} is free", ""
+        else:
+            yield "port", "missing", f"{settings.port} is another program's", "smdebug-emulator start --port N, or 0"
+
+
+def _look_at_disk(state_dir: Path) -> Iterator[Finding]:
+    there = next(folder for folder in (state_dir, *state_dir.parents) if folder.exists())
+    if not os.access(there, os.W_OK):
+        yield "disk", "missing", f"{there} cannot be written", "give another folder with --state-dir"
+        return
+    free = shutil.disk_usage(there).free
+    text = f"{free / 1e9:.1f} GB are free for {state_dir}"
+    if free < _ENOUGH_BYTES:
+        yield "disk", "missing", text, f"free {_ENOUGH_BYTES / 1e9:.0f} GB, or give a folder elsewhere with --state-dir"
+    else:
+        yield "disk", "ok", text, ""
+
+
+def _look_at_environment(settings: Settings) -> Iterator[Finding]:
+    named = os.environ.get("AWS_ENDPOINT_URL")
+    record = find_running_emulator(settings.state_dir)
+    if named is None or (record is not None and named.rstrip("/") != record.endpoint_url):
+        found = f"AWS_ENDPOINT_URL is {named}" if named else "AWS_ENDPOINT_URL is not set: AWS clients ask AWS"
+        yield "clients", "note", found, 'eval "$(smdebug-emulator env)", or smdebug-emulator run -- COMMAND'
+    else:
+        yield "clients", "ok", f"AWS_ENDPOINT_URL is {named}", ""

@@ -1,0 +1,49 @@
+"""Tables of the command line: as wide as the terminal, names cut in their middle, whole where nobody reads along."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MIN_WIDTH = 12
+
+
+def format_table(rows: Sequence[Sequence[str]], cut: int = 0) -> str:
+    """Align columns by their widest cells, the first row being the header.
+
+    Args:
+        rows: of the same length.
+        cut: the column whose cells are cut where the terminal is too narrow: jobs are told apart by their names' ends.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    others = sum(widths) - widths[cut] + 2 * (len(widths) - 1)
+    widths[cut] = max(_MIN_WIDTH, min(widths[cut], read_width() - others))
+    lines = (
+        "  ".join(cut_middle(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def cut_middle(text: str, width: int) -> str:
+    """Cut the middle out of a text that is too wide; more of its end stays than of its beginning."""
+    end = (width - 1) * 2 // 3
+    return text if len(text) <= width else f"{text[: width - 1 - end]}…{text[-end:]}"
+
+
+def wrap(text: str, indent: str, first: str = "") -> list[str]:
+    """Break the lines of a text at the terminal's edge, indented; ``first`` stands in the first one's indentation."""
+    lines = [part for line in text.splitlines() for part in textwrap.wrap(line, max(20, read_width() - len(indent)))]
+    return [f"{first if at == 0 else '':<{len(indent)}}{line}" for at, line in enumerate(lines)]
+
+
+def read_width() -> int:
+    """Read how many characters fit a line; where nobody reads along, as many as there are."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        return shutil.get_terminal_size().columns
+    return sys.maxsize

@@ -1,0 +1,73 @@
+"""``tensorboard``: the real one, on what a job writes to S3 while it trains."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from emulator.cli.jobs import find_job, name_argument
+from emulator.cli.running import connect, fail, state_dir_option
+
+if TYPE_CHECKING:
+    from typing import Any
+
+_POLL_SECONDS = 2.0
+
+
+@click.command()
+@state_dir_option
+@name_argument
+@click.option("--port", type=click.IntRange(0, 65535), default=6006, show_default=True, help="Where it serves.")
+def tensorboard(state_dir: Path | None, name: str, port: int) -> None:
+    """Serve TensorBoard on the TensorBoard output of a training job until Ctrl-C; files that come are shown."""
+    job = find_job(connect(state_dir), name)
+    configuration = job.description.get("TensorBoardOutputConfig")
+    if configuration is None:
+        fail(f"{job.name} writes nothing for TensorBoard: create it with a TensorBoardOutputConfig.")
+    if importlib.util.find_spec("tensorboard") is None:
+        fail("TensorBoard is not installed here: pip install tensorboard")
+    bucket, _, prefix = configuration["S3OutputPath"].removeprefix("s3://").rstrip("/").partition("/")
+    prefix = "/".join(filter(None, (prefix, job.name, "tensorboard-output", "")))
+    s3 = job.emulator.client("s3", job.region)
+    with tempfile.TemporaryDirectory(prefix="smdebug-tensorboard-") as folder:
+        known: dict[str, str] = {}
+        fetch_changed(s3, bucket, prefix, Path(folder), known)
+        command = [sys.executable, "-P", "-m", "tensorboard.main", "--logdir", folder, "--port", str(port)]
+        with subprocess.Popen([*command, "--reload_interval", str(int(_POLL_SECONDS))]) as process:
+            try:
+                while process.poll() is None:
+                    fetch_changed(s3, bucket, prefix, Path(folder), known)
+                    try:
+                        process.wait(_POLL_SECONDS)
+                    except subprocess.TimeoutExpired:
+                        continue
+            except KeyboardInterrupt:
+                process.wait()  # it was interrupted too
+        sys.exit(process.returncode)
+
+
+def fetch_changed(s3: Any, bucket: str, prefix: str, folder: Path, known: dict[str, str]) -> None:
+    """Bring the objects below a prefix that came or changed into a folder.
+
+    Args:
+        s3: client.
+        bucket: that has them.
+        prefix: with its slash.
+        folder: where they go.
+        known: the ETag of each object that is there, by its key; it is brought up to date.
+    """
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for found in page.get("Contents", ()):
+            key, tag = found["Key"], found["ETag"]
+            target = (folder / key.removeprefix(prefix)).resolve()
+            if known.get(key) == tag or key.endswith("/") or not target.is_relative_to(folder.resolve()):
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+            known[key] = tag

@@ -1,0 +1,183 @@
+"""The commands that know a job by its name, on one job of another region."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from emulator.cli.tensorboard import fetch_changed
+from sdk_compat.demo.training_job import build_rule, build_script_mode, build_training_job, stage_source
+from tests.end_to_end.finished_jobs import wait_until_ended
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.running_emulator import RunningEmulator
+
+    Command = Callable[..., subprocess.CompletedProcess[str]]
+
+NAME = "digits-named-as-the-sdk-does-2026-11-22-03-10-00-001"
+BUCKET = "cli-jobs"
+SCRIPT = """
+import torch
+network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
+optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+for step in range(16):
+    optimizer.zero_grad()
+    loss(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
+    optimizer.step()
+print("the last words of the script")
+"""
+
+
+@pytest.fixture(scope="module")
+def state(start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """State folder of an emulator with a job that ended, in eu-west-1, and one that failed, in us-east-1."""
+    emulator = start_emulator("process")
+    s3 = emulator.client("s3")
+    script = tmp_path_factory.mktemp("source") / "train.py"
+    script.write_text(SCRIPT)
+    s3.create_bucket(Bucket=BUCKET)
+    request = build_training_job(
+        NAME,
+        image="pytorch-training:2.13.0-cpu-py311",
+        hyperparameters=build_script_mode(stage_source(s3, "cli", [script], BUCKET), "train.py", {}),
+        channels=(),
+        collections={"gradients": {"save_interval": "1"}, "losses": {"save_interval": "500"}},
+        rules=[build_rule("VanishingGradient", threshold="1e9"), build_rule("LossNotDecreasing")],
+        bucket=BUCKET,
+    )
+    elsewhere = emulator.client("sagemaker", "eu-west-1")
+    elsewhere.create_training_job(**request)
+    failing = build_training_job(
+        "fails", image="nobody-built:1", hyperparameters={}, channels=(), collections={}, bucket=BUCKET
+    )
+    emulator.client("sagemaker").create_training_job(**failing)
+    wait_until_ended(emulator, "fails")
+
+    def has_ended() -> bool:
+        rules = elsewhere.describe_training_job(TrainingJobName=NAME)["DebugRuleEvaluationStatuses"]
+        return all(rule["RuleEvaluationStatus"].endswith("Found") for rule in rules)
+
+    wait_until(has_ended, lambda: str(elsewhere.describe_training_job(TrainingJobName=NAME)), seconds=270)
+    reports = [f"output/{NAME}/rule-output/{rule}/report.json" for rule in ("VanishingGradient", "LossNotDecreasing")]
+
+    def are_uploaded() -> bool:
+        return all(s3.list_objects_v2(Bucket=BUCKET, Prefix=key)["KeyCount"] for key in reports)
+
+    wait_until(are_uploaded, "the rules' reports")
+    return emulator.state_dir
+
+
+@pytest.fixture
+def command(state: Path, tmp_path: Path) -> Command:
+    """Run a command in an empty folder, on a terminal of 80 columns."""
+    variables = {"SMDEBUG_EMULATOR_STATE_DIR": str(state), "COLUMNS": "80", "AWS_PROFILE": "not-here"}
+    quiet = {"SMDEBUG_LOG_LEVEL": "error", "MPLBACKEND": "agg"}
+    environment = {**os.environ, **variables, **quiet, "HOME": str(tmp_path)}
+
+    def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "emulator", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+def test_jobs_of_all_regions_in_80_columns(command: Command) -> None:
+    lines = command("jobs").stdout.splitlines()
+    assert [line.split()[:5] for line in lines] == [
+        ["Training", "job", "Region", "Status", "Rules"],
+        ["fails", "us-east-1", "Failed", "-", lines[1].split()[4]],
+        ["digits-n…-22-03-10-00-001", "eu-west-1", "Completed", "1/2", "IssuesFound"],
+    ]
+    assert max(map(len, lines)) <= 80
+    found = json.loads(command("jobs", "--json", "-n", "1").stdout)
+    assert [(job["TrainingJobName"], job["Region"]) for job in found] == [("fails", "us-east-1")]
+    assert "digits-n…-22-03-10-00-001" in command("status").stdout
+
+
+def test_a_job_by_the_end_of_its_name(command: Command) -> None:
+    text = command("describe", "00-001").stdout
+    assert text.startswith(f"{NAME}  (eu-west-1)\nCompleted, Completed\n")
+    assert re.search(r"^ +\d+\.\d s  Training +Training image download completed", text, re.MULTILINE)
+    rule = text[text.index("  VanishingGradient: IssuesFound\n") :]
+    assert "RuleEvaluationConditionMet: " in rule
+    assert re.search(r"absolute values: [\d.]+ at step 0; fires below 1e\+09", " ".join(rule.split()))
+    described: dict[str, Any] = json.loads(command("describe", NAME, "--json").stdout)
+    assert described["RuleReports"]["VanishingGradient"]["Finding"]["Step"] == 0
+    assert "Why      ClientError: No image 'nobody-built:1'" in command("describe", "fails").stdout
+
+
+def test_logs_of_a_job_and_of_a_rule(command: Command) -> None:
+    assert "\nthe last words of the script\n" in command("logs", "-f", "001").stdout
+    of_rule = command("logs", "001", "--rule", "VanishingGradient").stdout
+    assert "Rule VanishingGradient waits for the tensors of" in of_rule
+    lines = [json.loads(line) for line in command("logs", "001", "--json").stdout.splitlines()]
+    assert {line["stream"].split("/")[0] for line in lines} == {NAME}
+
+
+def test_tensors_and_plots(command: Command, tmp_path: Path) -> None:
+    assert json.loads(command("tensors", "001", "--json").stdout)["steps"]["GLOBAL"]["count"] == 16
+    assert len(command("tensors", "001", "--tensor", "gradient/Linear_bias").stdout.splitlines()) == 17
+    command("plot", "001", "gradient/Linear_weight", "--reduction", "mean", "-o", "weight.png")
+    assert (tmp_path / "weight.png").read_bytes().startswith(b"\x89PNG")
+    assert "give a reduction" in command("plot", "001", "gradient/Linear_weight", code=1).stderr
+
+
+def test_rules_find_the_running_emulator(command: Command) -> None:
+    run = f"s3://{BUCKET}/tensors/{NAME}/debug-output"
+    done = command("rules", "run", "VanishingGradient", "--trial", run, "--param", "threshold=1e9", code=2)
+    assert done.stdout.startswith("IssuesFound: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["describe", "nobody"], 3, "No training job is called nobody: smdebug-emulator jobs lists those there are.\n"),
+        (["describe", "i"], 3, "2 training jobs are meant by i: fails (us-east-1), "),
+        (
+            ["logs", "001", "--rule", "Overfit"],
+            3,
+            "has no rule called Overfit: its rules are Vanishing",
+        ),
+        (["stop-job", "001"], 1, "is in status Completed.\n"),
+        (["tensorboard", "001"], 1, "create it with a TensorBoardOutputConfig.\n"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(command: Command, arguments: list[str], code: int, text: str) -> None:
+    done = command(*arguments, code=code)
+    assert text in done.stderr
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+
+
+def test_tensorboard_gets_what_came(state: Path, tmp_path: Path) -> None:
+    import boto3
+
+    endpoint = json.loads((state / "emulator.json").read_text())["endpoint_url"]
+    s3 = boto3.client(
+        "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
+    )
+    known: dict[str, str] = {}
+    for name, body in (("a", b"1"), ("sub/b", b"2"), ("a", b"33"), ("../out", b"no")):
+        s3.put_object(Bucket=BUCKET, Key=f"tb/{name}", Body=body)
+        fetch_changed(s3, BUCKET, "tb/", tmp_path / "logs", known)
+    found = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == {"logs/a": b"33", "logs/sub/b": b"2"}
