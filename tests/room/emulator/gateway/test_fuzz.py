@@ -52,10 +52,10 @@ class Fuzz:
 
     def build(self, name: str, random: Random) -> bytes:
         shape = load_service_model().operation_model(name).input_shape
-        request: Any = build_request(shape, random, full=random.random() < 0.5) if shape else {}
-        if random.random() < 0.5:
+        request: Any = build_request(shape, random, full=random.random() < 0.3) if shape else {}
+        if random.random() < 0.8:
             request = self._reuse(request, random)
-        match random.randrange(6):
+        match random.randrange(8):
             case 0:
                 full = build_request(shape, random, full=True) if shape else {}
                 if violations := list(find_violations(shape, full)) if shape else []:
@@ -124,4 +124,4 @@ def test_no_request_is_answered_with_a_5xx(client: Client) -> None:
         elif answer.status_code == 200:
             fuzz.learn([json.loads(body or b"{}"), json.loads(answer.data or b"{}")])
     assert wrong == []
-    assert statuses.count(200) > REQUESTS / 5, "most requests were refused: they say little about what runs"
+    assert statuses.count(200) > REQUESTS / 8, "nearly all were refused, which says little about what runs"
