@@ -7,7 +7,7 @@ import json
 import zipfile
 from typing import TYPE_CHECKING
 
-from tests.unit.smdebug.rules.test_evaluator import build_config, start_container
+from tests.room.smdebug.rules.rule_container import build_config, start_container
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:

@@ -20,14 +20,12 @@ from smdebug.rules.report.rule_plot import draw_plot
 from smdebug.rules.report.rule_report import RuleReport
 from smdebug.rules.watched_quantity import MOST_POINTS, WatchedQuantity
 from smdebug.trials import create_trial
-from tests.unit.smdebug.rules.test_evaluator import build_config, start_container
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from smdebug.trials import Trial
-    from tests.unit.smdebug.object_storage import Storage
 
 PICTURES = Path(__file__).parents[4] / "docs" / "rules"
 FIRINGS = make_firings()
@@ -181,45 +179,3 @@ def test_the_dot_is_in_the_panel_that_fired() -> None:
     assert draw_plot("x", [innocent, guilty], 1).count('r="5"') == 1
     assert draw_plot("x", [innocent], 1).count('r="5"') == 1
     assert draw_plot("x", [innocent, guilty], None).count('r="5"') == 0
-
-
-def test_a_container_leaves_both_files(tmp_path: Path, storage: Storage) -> None:
-    source = """
-from smdebug.rules import Rule
-class Mine(Rule):
-    def invoke_at_step(self, step):
-        value = self.base_trial.tensor("loss").value(step).item()
-        self.watch("loss", step, value, 2.5, tensor="loss")
-        return value > 2.5
-"""
-    storage.put("rules/mine.py", source.encode())
-    run = RunMaker(tmp_path / "job" / "debug-output")
-    run.write_steps("loss", {step: np.float32(step) for step in range(5)})
-    config = build_config(tmp_path, run.out_dir, "Mine", source_s3_uri="s3://runs/rules/mine.py", start_step="1")
-    process = start_container(tmp_path, config)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, output
-    report = read_report(tmp_path / "output/rule")
-    assert report["Series"] == [
-        {
-            "Quantity": "loss",
-            "Threshold": 2.5,
-            "FiresWhen": "above",
-            "Steps": [1, 2, 3],
-            "Values": [1.0, 2.0, 3.0],
-            "Tensors": ["loss"] * 3,
-            "Workers": [None] * 3,
-        }
-    ]
-    assert report["StepsEvaluated"] == {"First": 1, "Last": 3, "Evaluated": 3, "PassedOver": 0}
-    assert (report["Rule"], report["RuleConfigurationName"], report["Run"]) == ("Mine", "my-rule", "job")
-    assert (tmp_path / "output/rule/plot.svg").is_file()
-
-
-def test_an_error_is_reported_too(tmp_path: Path) -> None:
-    process = start_container(tmp_path, build_config(tmp_path, str(tmp_path), "Nothing", threshold="1"))
-    process.communicate(timeout=60)
-    report = read_report(tmp_path / "output/rule")
-    assert report["RuleEvaluationStatus"] == "Error"
-    assert "There is no built-in rule 'Nothing'" in report["StatusDetails"]
-    assert (report["RuleParameters"], report["Series"], report["Finding"]) == ({"threshold": "1"}, [], None)

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
-import smdebug.tensorflow as smd
-from smdebug.tensorflow import on_import_keras
-from smdebug.tensorflow.untouched.zero_script_change import KerasWatch, watch_keras
-from smdebug.tensorflow.untouched.zero_script_sessions import SessionWatch
 from tests.unit.smdebug.scripts import START, RunScript, WriteConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.unit.smdebug.written_run import WrittenRun
 
+
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
+
 
 FIT = """
 import sys, numpy as np, keras
@@ -36,6 +30,7 @@ for _ in range(2):
 model.evaluate(x, y, verbose=0)
 sys.exit(3)
 """
+
 
 LOOP = """
 import tensorflow as tf
@@ -51,6 +46,7 @@ for _ in range(3):
     step(tf.ones((3, 2)))
     compiled(tf.ones((3, 2)))
 """
+
 
 SESSION = """
 import tensorflow.compat.v1 as v1
@@ -158,126 +154,3 @@ def test_a_tensorflow_of_which_half_is_there_goes_its_way(
     (line,) = done.stderr.splitlines()
     assert "nothing is captured" in line
     assert "GradientTape" in line
-
-
-def test_an_estimator_that_is_not_captured_is_said_once(
-    monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
-) -> None:
-    smd.del_hook()
-    monkeypatch.setitem(sys.modules, "tensorflow_estimator", None)
-    monkeypatch.setattr(tf, "__version__", "2.12.1")
-    watch = SessionWatch()
-    hooks: list[Any] = []
-    watch.add_hook(hooks)
-    watch.add_hook(hooks)
-    assert hooks == []
-    (record,) = said.records
-    assert "TensorFlow 2.12.1: what an estimator trains is not saved" in record.getMessage()
-
-
-def test_a_list_of_callbacks_of_the_scripts_own_counts_no_step_twice(
-    capture: KerasWatch, monkeypatch: pytest.MonkeyPatch, run: WrittenRun
-) -> None:
-    class WatchedList(keras.callbacks.CallbackList):
-        pass
-
-    monkeypatch.setattr("smdebug.tensorflow.untouched.zero_script_change._capture", capture)
-    watch_keras(WatchedList)
-    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
-    model.compile("sgd", "mse")
-    own = keras.callbacks.History()
-    for params in ({}, {"epochs": 1}):
-        callbacks = WatchedList([[own]], add_history=True, model=model, **params)
-        assert callbacks.callbacks == [own, smd.get_hook()]
-        model.fit(np.ones((4, 4)), np.ones((4, 2)), batch_size=2, verbose=0, callbacks=callbacks)
-    hook = smd.get_hook()
-    assert hook is not None
-    assert hook.step == 3
-
-
-@pytest.fixture
-def capture(config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> Iterator[KerasWatch]:
-    """What watches a process, without its watching of this one."""
-    monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", config())
-    smd.del_hook()
-    watching = KerasWatch()
-    yield watching
-    hook = smd.get_hook()
-    if hook is not None:
-        hook.close()
-    smd.del_hook()
-
-
-def test_the_hook_of_the_job_comes_with_the_first_training(capture: KerasWatch) -> None:
-    assert smd.get_hook() is None
-    predicting: list[Any] = []
-    training: list[Any] = []
-    evaluating: list[Any] = []
-    capture.add_callback(predicting, is_training=False)
-    capture.add_callback(training, is_training=True)
-    capture.add_callback(evaluating, is_training=False)
-    assert predicting == []
-    assert training == evaluating == [smd.get_hook()]
-
-
-def test_a_hook_of_the_script_is_the_only_one(capture: KerasWatch, tmp_path: Path) -> None:
-    own = smd.KerasHook(str(tmp_path / "own"))
-    callbacks: list[Any] = [own]
-    capture.add_callback(callbacks, is_training=True)
-    other: list[Any] = []
-    capture.add_callback(other, is_training=True)
-    assert callbacks == [own]
-    assert other == []
-
-
-def test_a_hook_that_wraps_its_tapes_is_the_only_one(capture: KerasWatch, tmp_path: Path) -> None:
-    own = smd.KerasHook(str(tmp_path / "own"))
-    own.wrap_tape(tf.GradientTape())
-    callbacks: list[Any] = []
-    capture.add_callback(callbacks, is_training=True)
-    assert callbacks == []
-
-
-def test_a_script_that_only_asks_for_the_hook_leaves_its_training_to_it(capture: KerasWatch) -> None:
-    asked = smd.get_hook(create_if_not_exists=True)
-    assert asked is not None
-    asked.save_scalar("mine", 1)
-    callbacks: list[Any] = []
-    capture.add_callback(callbacks, is_training=True)
-    assert callbacks == [asked]
-
-
-def test_a_hook_that_takes_over_ends_the_run_of_the_job(capture: KerasWatch, tmp_path: Path, run: WrittenRun) -> None:
-    callbacks: list[Any] = []
-    capture.add_callback(callbacks, is_training=True)
-    own = smd.KerasHook(str(tmp_path / "own"))
-    more: list[Any] = []
-    capture.add_callback(more, is_training=True)
-    assert more == []
-    assert run.has_ended
-    own.close()
-
-
-def test_a_config_that_cannot_be_read_costs_the_capture_only(
-    config: WriteConfig, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", config(HookParameters={"save_interval": "often"}))
-    smd.del_hook()
-    capture = KerasWatch()
-    callbacks: list[Any] = []
-    capture.add_callback(callbacks, is_training=True)
-    capture.add_callback(callbacks, is_training=True)
-    capture.on_push(is_new=True)
-    assert callbacks == []
-    assert [record.levelname for record in said.records if "often" in record.getMessage()] == ["ERROR"]
-
-
-def test_keras_on_something_else_than_tensorflow_is_said(
-    monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
-) -> None:
-    original = keras.callbacks.CallbackList.__init__
-    monkeypatch.setattr("keras.backend.backend", lambda: "torch")
-    on_import_keras.install()
-    assert keras.callbacks.CallbackList.__init__ is original
-    (record,) = said.records
-    assert "runs on torch" in record.getMessage()

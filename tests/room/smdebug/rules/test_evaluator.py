@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 import threading
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from smdebug.logger import get_logger
 from smdebug.rules.container.rule_config import parse_rule_config
 from smdebug.rules.container.verdict import Verdict, write_verdict
 from smdebug.rules.evaluator import judge
+from tests.room.smdebug.rules.rule_container import build_config, start_container
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
@@ -64,19 +63,6 @@ def evaluate(tmp_path: Path, run: RunMaker) -> Any:
         return judge(parse_rule_config(build_config(tmp_path, tensors or run.out_dir, rule, **parameters)), folder)
 
     return evaluate
-
-
-def build_config(folder: Path, tensors: str, rule: str, **parameters: str) -> dict[str, Any]:
-    return {
-        "TrainingJobName": "job",
-        "TrainingJobArn": "arn:aws:sagemaker:us-east-1:123456789012:training-job/job",
-        "RuleConfigurationName": "my-rule",
-        "ProcessingJobName": "job-my-rule",
-        "RuleParameters": {"rule_to_invoke": rule, **parameters},
-        "TensorsS3Uri": tensors,
-        "OutputPath": str(folder / "output/rule"),
-        "VerdictPath": str(folder / "output/verdict.json"),
-    }
 
 
 @contextmanager
@@ -285,19 +271,6 @@ def test_verdict_is_replaced_whole(tmp_path: Path) -> None:
     # The service reads 64 KiB; a character takes up to 12 bytes of JSON.
     write_verdict(Verdict("Error", "\U0001f600" * 1_000_000), path)
     assert path.stat().st_size < 1 << 16
-
-
-def start_container(tmp_path: Path, config: dict[str, Any] | None, **environment: str) -> subprocess.Popen[str]:
-    path = tmp_path / "ruleconfig.json"
-    if config is not None:
-        path.write_text(json.dumps(config))
-    return subprocess.Popen(
-        [sys.executable, "-m", "smdebug.rules.evaluator"],
-        env={**os.environ, "SMDEBUG_RULE_CONFIG_PATH": str(path), **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
 
 
 def test_container_on_s3(tmp_path: Path, storage: Storage) -> None:
