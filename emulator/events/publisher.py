@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import queue
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import tenacity
 
+from emulator.events.destinations import describe_end
 from emulator.events.targets import Delivery, find_kind
 from emulator.exceptions import (
     FunctionCodeError,
@@ -33,7 +35,9 @@ logger = logging.getLogger(__name__)
 
 # A bus may forward to a bus that forwards back: an event goes at most this far.
 _MAX_BUSES = 5
-_ATTEMPTS = 4
+# Of a target whose RetryPolicy says nothing else.
+_RETRIES = 4
+_MAX_AGE_SECONDS = 86_400
 
 
 @dataclass(eq=False, slots=True)
@@ -78,6 +82,7 @@ class Publisher:
         self._captures = ExitStack()
         self._captures.enter_context(eventbridge.capture_dispatch(self.send))
         self._captures.enter_context(functions.capture_invocations(self._invoke_for_moto))
+        invoker.tell_ends(self._take_ended)
         self._thread = threading.Thread(target=self._deliver_all, name="event-publisher", daemon=True)
         self._thread.start()
 
@@ -171,8 +176,14 @@ class Publisher:
             return
         except Exception as error:  # noqa: BLE001 - logged by the attempts that follow, or by _give_up
             logger.info("The event %s did not reach %s yet: %s", event.get("id"), target.arn, error)
+            if _count_retries(target) == 0:
+                self._give_up(journey, delivery, error)
+                return
+            first = False
+        else:
+            first = True
         if not self._closing.is_set():
-            self._slow.submit(self._attempt_again, journey, delivery)
+            self._slow.submit(self._attempt_again, journey, delivery, _count_retries(target) + first)
 
     def _attempt(self, journey: _Journey, delivery: Delivery) -> None:
         future = find_kind(delivery.target).deliver(delivery)
@@ -181,9 +192,13 @@ class Publisher:
         else:
             future.add_done_callback(lambda done: self._function_ended(journey, delivery, done))
 
-    def _attempt_again(self, journey: _Journey, delivery: Delivery) -> None:
+    def _attempt_again(self, journey: _Journey, delivery: Delivery, most: int) -> None:
+        """Deliver, after at most so many attempts and as long as the target's RetryPolicy says."""
+        seconds = delivery.target.parameters.get("RetryPolicy", {}).get("MaximumEventAgeInSeconds", _MAX_AGE_SECONDS)
         attempts = tenacity.Retrying(
-            stop=tenacity.stop_after_attempt(_ATTEMPTS) | tenacity.stop_when_event_set(self._closing),
+            stop=tenacity.stop_after_attempt(most)
+            | tenacity.stop_after_delay(seconds)
+            | tenacity.stop_when_event_set(self._closing),
             wait=tenacity.wait_exponential(self._retry_seconds, max=5.0),
             sleep=tenacity.sleep_using_event(self._closing),
             retry=tenacity.retry_if_not_exception_type(TargetError),
@@ -205,7 +220,33 @@ class Publisher:
             error,
             exc_info=None if isinstance(error, (TargetError, TargetGoneError)) else error,
         )
+        self._send_dead_letter(delivery, error)
         self._leave(journey)
+
+    def _send_dead_letter(self, delivery: Delivery, error: Exception) -> None:
+        """Put an event that did not reach its target into the target's dead-letter queue, with what is known of it."""
+        target = delivery.target
+        queue = target.parameters.get("DeadLetterConfig", {}).get("Arn")
+        if queue is None:
+            return
+        attributes = {
+            "RULE_ARN": target.rule_arn,
+            "TARGET_ARN": target.arn,
+            "ERROR_CODE": "NO_RESOURCE" if isinstance(error, TargetGoneError) else "INVALID_PARAMETER",
+            "ERROR_MESSAGE": str(error) or type(error).__name__,
+            "RETRY_ATTEMPTS": str(0 if isinstance(error, TargetError) else _count_retries(target)),
+        }
+        letter = replace(target, arn=queue, parameters={"MessageAttributes": attributes})
+        try:
+            eventbridge.deliver_to_queue(letter, json.dumps(delivery.event))
+        except Exception:
+            logger.exception("The event %s did not reach the dead-letter queue %s.", delivery.event.get("id"), queue)
+
+    def _take_ended(
+        self, function: functions.Function, payload: bytes, result: InvocationResult, attempts: int
+    ) -> None:
+        """Tell the destinations of a function's asynchronous invocation how it ended."""
+        self.send(*describe_end(function, payload, result, attempts))
 
     def _function_ended(self, journey: _Journey, delivery: Delivery, future: Future[InvocationResult]) -> None:
         if future.cancelled():
@@ -231,6 +272,11 @@ class Publisher:
         with self._changed:
             self._open -= 1
             self._changed.notify_all()
+
+
+def _count_retries(target: Target) -> int:
+    """Count how often a delivery is tried again; EventBridge's 185 would take a day, which nobody waits for here."""
+    return int(target.parameters.get("RetryPolicy", {}).get("MaximumRetryAttempts", _RETRIES))
 
 
 def _ignore(event_id: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from emulator.events.target_input import build_target_input
+from emulator.events.target_input import build_target_input, read_path
 from emulator.exceptions import FunctionNotFoundError, TargetGoneError, UnsupportedTargetError
 from emulator.moto_services import eventbridge
 from emulator.moto_services.functions import get_function
@@ -58,7 +58,7 @@ def find_kind(target: Target) -> Kind:
     if kind is None:
         raise UnsupportedTargetError(
             f"{target.arn} is of a kind that the emulator does not deliver to: use a Lambda function, an SQS queue, an "
-            "SNS topic, a log group or another event bus."
+            "SNS topic, a Kinesis stream, a state machine, a log group or another event bus."
         )
     return kind
 
@@ -80,6 +80,12 @@ def _send_event(send: Callable[[Target, Mapping[str, Any]], None]) -> Callable[[
     return lambda delivery: send(delivery.target, delivery.event)
 
 
+def _to_stream(delivery: Delivery) -> None:
+    target, event = delivery.target, delivery.event
+    path = target.parameters.get("KinesisParameters", {}).get("PartitionKeyPath", "$.id")
+    eventbridge.deliver_to_stream(target, build_target_input(target, event), str(read_path(event, path)))
+
+
 def _to_bus(delivery: Delivery) -> None:
     _, _, _, region, account, resource = delivery.target.arn.split(":", 5)
     delivery.publish(account, region, resource.partition("/")[2], delivery.event)
@@ -87,6 +93,8 @@ def _to_bus(delivery: Delivery) -> None:
 
 KINDS: Mapping[str, Kind] = {
     "lambda": Kind(_to_function),
+    "kinesis": Kind(_to_stream),
+    "states": Kind(_send_input(eventbridge.start_execution), slow=True),
     "sqs": Kind(_send_input(eventbridge.deliver_to_queue)),
     "logs": Kind(_send_input(eventbridge.deliver_to_log_group)),
     "sns": Kind(_send_input(eventbridge.deliver_to_topic), slow=True),

@@ -17,7 +17,7 @@ from emulator.lambda_functions.worker_pool import WorkerPool
 from emulator.moto_services.logs import LogGroups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from container_runtime.runtime import ContainerRuntime
@@ -69,6 +69,7 @@ class FunctionInvoker:
         # One thread for each function: its asynchronous invocations run one after the other.
         self._lanes: dict[str, ThreadPoolExecutor] = {}
         self._closed = False
+        self._listener: Callable[[Function, bytes, InvocationResult, int], None] | None = None
 
     def invoke(
         self,
@@ -104,6 +105,10 @@ class FunctionInvoker:
             return worker.invoke(invocation, with_log_tail=with_log_tail)
         finally:
             self._pool.release(worker)
+
+    def tell_ends(self, listener: Callable[[Function, bytes, InvocationResult, int], None]) -> None:
+        """Tell ``listener`` of every asynchronous invocation that ended: function, payload, result, attempts."""
+        self._listener = listener
 
     def invoke_async(self, function: Function, payload: bytes) -> Future[InvocationResult]:
         """Invoke without waiting (invocation type Event).
@@ -158,6 +163,8 @@ class FunctionInvoker:
                 _error_message(result.payload),
                 function.name,
             )
+        if self._listener is not None:
+            self._listener(function, payload, result, attempt)
         return result
 
 

@@ -7,6 +7,7 @@ would match everything, and a disabled rule would still be served. Patterns are 
 
 from __future__ import annotations
 
+import base64
 import functools
 import inspect
 import json
@@ -102,10 +103,53 @@ def deliver_to_queue(target: Target, body: str) -> None:
                 queue_name=queue,
                 message_body=body,
                 group_id=group_id,
+                message_attributes={
+                    name: {"DataType": "String", "StringValue": value}
+                    for name, value in target.parameters.get("MessageAttributes", {}).items()
+                },
                 deduplication_id=str(uuid.uuid4()) if group_id else None,
             )
     except QueueDoesNotExist:
         raise TargetGoneError(f"the queue {target.arn} does not exist; create it or remove the target") from None
+
+
+def deliver_to_stream(target: Target, body: str, partition_key: str) -> None:
+    """Put ``body`` as a record into the Kinesis stream that ``target`` names.
+
+    Raises:
+        TargetGoneError: there is no such stream.
+    """
+    from moto.kinesis.exceptions import ResourceNotFoundError
+    from moto.kinesis.models import kinesis_backends
+
+    _, _, _, region, account, resource = target.arn.split(":", 5)
+    data = base64.b64encode(body.encode()).decode()
+    try:
+        with keeping():
+            kinesis_backends[account][region].put_record(
+                target.arn, resource.partition("/")[2], partition_key, explicit_hash_key="", data=data
+            )
+    except ResourceNotFoundError:
+        raise TargetGoneError(f"the stream {target.arn} does not exist; create it or remove the target") from None
+
+
+def start_execution(target: Target, body: str) -> None:
+    """Start an execution of the state machine that ``target`` names, with ``body`` as its input.
+
+    Raises:
+        TargetGoneError: there is no such state machine.
+    """
+    from moto.stepfunctions.exceptions import StateMachineDoesNotExist
+    from moto.stepfunctions.models import stepfunctions_backends
+
+    _, _, _, region, account, _ = target.arn.split(":", 5)
+    try:
+        with keeping():
+            stepfunctions_backends[account][region].start_execution(target.arn, str(uuid.uuid4()), body)
+    except StateMachineDoesNotExist:
+        raise TargetGoneError(
+            f"the state machine {target.arn} does not exist; create it or remove the target"
+        ) from None
 
 
 def deliver_to_log_group(target: Target, body: str) -> None:

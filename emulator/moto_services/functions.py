@@ -33,6 +33,8 @@ class Function:
         image_uri: the image of a function of PackageType Image, else None.
         layers: the zips of its layers, in the order in which they are unpacked.
         async_retries: how often an asynchronous invocation that failed is tried again.
+        on_success, on_failure: ARNs of the destinations that are told how an asynchronous invocation ended.
+        dead_letter: ARN of the queue or topic that gets the payloads of those that failed.
     """
 
     arn: str
@@ -51,6 +53,9 @@ class Function:
     image_uri: str | None = None
     layers: tuple[bytes, ...] = field(default=(), repr=False)
     async_retries: int = DEFAULT_ASYNC_RETRIES
+    on_success: str | None = None
+    on_failure: str | None = None
+    dead_letter: str | None = None
 
 
 def get_function(account: str, region: str, name_or_arn: str, qualifier: str | None = None) -> Function:
@@ -92,7 +97,39 @@ def capture_invocations(invoke: Callable[[Function, bytes], None]) -> Iterator[N
         invoke(function, body if isinstance(body, bytes) else (body or "{}").encode())
         return ""
 
-    with replaced(LambdaFunction, "invoke", invoke_function):
+    with replaced(LambdaFunction, "invoke", invoke_function), _keeping_dead_letters(LambdaFunction):
+        yield
+
+
+@contextmanager
+def _keeping_dead_letters(function_class: Any) -> Iterator[None]:
+    """Keep DeadLetterConfig, which moto drops, with the function, and describe it."""
+    make, update, describe = (
+        vars(function_class)[name] for name in ("__init__", "update_configuration", "get_configuration")
+    )
+
+    @functools.wraps(make)
+    def make_function(found: Any, account_id: str, spec: dict[str, Any], *rest: Any, **named: Any) -> None:
+        make(found, account_id, spec, *rest, **named)
+        found.dead_letter_config = spec.get("DeadLetterConfig")
+
+    @functools.wraps(update)
+    def update_configuration(found: Any, config_updates: dict[str, Any]) -> Any:
+        if "DeadLetterConfig" in config_updates:
+            found.dead_letter_config = config_updates["DeadLetterConfig"]
+        return update(found, config_updates)
+
+    @functools.wraps(describe)
+    def get_configuration(found: Any, *arguments: Any, **named: Any) -> dict[str, Any]:
+        config: dict[str, Any] = describe(found, *arguments, **named)
+        dead_letter = vars(found).get("dead_letter_config") or {}
+        return config | ({"DeadLetterConfig": dead_letter} if dead_letter.get("TargetArn") else {})
+
+    with (
+        replaced(function_class, "__init__", make_function),
+        replaced(function_class, "update_configuration", update_configuration),
+        replaced(function_class, "get_configuration", get_configuration),
+    ):
         yield
 
 
@@ -126,7 +163,8 @@ def _describe(found: Any, backend: Any) -> Function:
         role=found.role,
         image_uri=image_uri,
         layers=_layers(found, backend),
-        async_retries=_async_retries(found),
+        dead_letter=(vars(found).get("dead_letter_config") or {}).get("TargetArn"),
+        **_read_invoke_config(found),
     )
 
 
@@ -135,9 +173,12 @@ def _layers(found: Any, backend: Any) -> tuple[bytes, ...]:
     return tuple(version.code_bytes for version in versions if version is not None)
 
 
-def _async_retries(found: Any) -> int:
-    for config in found.event_invoke_config:
-        attempts = config.config.get("MaximumRetryAttempts")
-        if attempts is not None:
-            return int(attempts)
-    return DEFAULT_ASYNC_RETRIES
+def _read_invoke_config(found: Any) -> dict[str, Any]:
+    """Read what the function's event invoke configuration says; the latest of those that moto keeps."""
+    config: dict[str, Any] = found.event_invoke_config[-1].config if found.event_invoke_config else {}
+    destinations = config.get("DestinationConfig") or {}
+    return {
+        "async_retries": int(config.get("MaximumRetryAttempts", DEFAULT_ASYNC_RETRIES)),
+        "on_success": (destinations.get("OnSuccess") or {}).get("Destination"),
+        "on_failure": (destinations.get("OnFailure") or {}).get("Destination"),
+    }

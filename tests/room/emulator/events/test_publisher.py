@@ -270,7 +270,7 @@ def test_targets_that_are_gone_hold_up_nobody(emulator: Emulator, caplog: pytest
         missing("sqs", "nobody"),
         missing("lambda", "function:nobody"),
         missing("sns", "nobody"),
-        missing("states", "stateMachine:nobody"),
+        missing("batch", "job-queue/nobody"),
         {"Arn": create_queue(emulator)},
     )
     delivered = Deliveries()
