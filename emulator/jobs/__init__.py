@@ -30,6 +30,7 @@ from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.records.training_job import TrainingJob, new_training_job
 from emulator.jobs.records.tuning_job import TuningJob
+from emulator.jobs.records.warm_pool import describe_warm_pool
 from emulator.jobs.runs.collaborators import Collaborators
 from emulator.jobs.runs.logs import LogWriter
 from emulator.jobs.runs.processing import ProcessingRun
@@ -150,7 +151,7 @@ class Jobs:
         Raises:
             ValidationException: a filter this service does not have, or a token that it did not give.
         """
-        return self._store.list_training_jobs(region, parse_list_query(request))
+        return self._store.list_training_jobs(region, parse_list_query(request), self._ledger.now_ms())
 
     def search_training_jobs(
         self, region: str, request: Mapping[str, Any]
@@ -170,7 +171,9 @@ class Jobs:
 
     def describe_training_job(self, job: TrainingJob) -> dict[str, Any]:
         """DescribeTrainingJob's answer, times in epoch seconds."""
-        return describe_training_job(job, self._store.list_rule_evaluations_of(job))
+        description = describe_training_job(job, self._store.list_rule_evaluations_of(job))
+        pool = describe_warm_pool(job, self._ledger.now_ms())
+        return description if pool is None else description | {"WarmPoolStatus": pool}
 
     def stop_training_job(self, region: str, name: str) -> TrainingJob:
         """Ask a job to stop; one that is stopping already stays so.

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from sqlalchemy import false, func, select, tuple_
+from sqlalchemy import func, select, tuple_
 
 from emulator.exceptions import ValidationException
 
@@ -87,9 +87,23 @@ def parse_list_query(request: Mapping[str, Any]) -> ListQuery:
 
 
 def select_page(
-    connection: Connection, table: FromClause, status: ColumnElement[str], region: str, query: ListQuery
+    connection: Connection,
+    table: FromClause,
+    status: ColumnElement[str],
+    region: str,
+    query: ListQuery,
+    names: Sequence[str] | None = None,
 ) -> tuple[Sequence[Row[Any]], str | None]:
-    """One page of ``table`` and the token of the next one; ``status`` is the column that a list filters by."""
+    """One page of ``table`` and the token of the next one.
+
+    Args:
+        connection: to read with.
+        table: what is listed.
+        status: the column that a list filters by.
+        region: of the list.
+        query: which entries.
+        names: the only ones to list, where it is not None.
+    """
     columns: Mapping[SortBy, ColumnElement[Any]] = {
         "Name": table.c.name,
         "CreationTime": table.c.creation_ms,
@@ -102,8 +116,8 @@ def select_page(
         statement = statement.where(func.instr(table.c.name, query.name_contains) > 0)
     if query.status_equals is not None:
         statement = statement.where(status == query.status_equals)
-    if query.warm_pool_status_equals is not None:
-        statement = statement.where(false())  # no job's instances are kept after its end: none has a warm pool
+    if names is not None:
+        statement = statement.where(table.c.name.in_(names))
     for time, after, before in (
         (table.c.creation_ms, query.creation_after_ms, query.creation_before_ms),
         (table.c.last_modified_ms, query.last_modified_after_ms, query.last_modified_before_ms),

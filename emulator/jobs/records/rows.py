@@ -37,6 +37,7 @@ def load_training_jobs(connection: Connection, rows: Sequence[Row[Any]]) -> list
     """Load the jobs of ``rows``, in their order."""
     transitions: dict[tuple[str, str], list[SecondaryStatusTransition]] = {}
     metrics: dict[tuple[str, str], list[FinalMetric]] = {}
+    pools: dict[tuple[str, str], dict[str, Any]] = {}
     for start in range(0, len(rows), _CHUNK):
         keys = [(row.region, row.name) for row in rows[start : start + _CHUNK]]
         table = tables.secondary_status_transitions
@@ -50,12 +51,16 @@ def load_training_jobs(connection: Connection, rows: Sequence[Row[Any]]) -> list
             metrics.setdefault((metric.region, metric.name), []).append(
                 FinalMetric(metric.metric_name, metric.value, metric.timestamp_ms)
             )
+        table = tables.warm_pools
+        for pool in connection.execute(select(table).where(tuple_(table.c.region, table.c.name).in_(keys))):
+            pools[pool.region, pool.name] = {"reused_by": pool.reused_by, "reused_ms": pool.reused_ms}
     names = [field.name for field in fields(TrainingJob) if field.name in tables.training_jobs.columns]
     return [
         TrainingJob(
             **{name: getattr(row, name) for name in names},
             transitions=tuple(transitions[row.region, row.name]),
             final_metrics=tuple(metrics.get((row.region, row.name), ())),
+            **pools.get((row.region, row.name), {}),
         )
         for row in rows
     ]

@@ -19,6 +19,7 @@ from emulator.jobs.records.rows import R, build_row, find_table, load_job, load_
 from emulator.jobs.records.search import build_condition, find_sort_column, select_property_names
 from emulator.jobs.records.training_job import ENDED_STATUSES
 from emulator.jobs.records.tuning_job import TUNING_JOB_ARN
+from emulator.jobs.records.warm_pool import find_keep_alive_seconds, has_status, may_reuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -130,11 +131,17 @@ class JobStore:
         with self._reading() as transaction:
             return transaction.list_rule_evaluations_of(job)
 
-    def list_training_jobs(self, region: str, query: ListQuery) -> tuple[list[TrainingJob], str | None]:
-        """One page of jobs, and the token of the next one."""
+    def list_training_jobs(
+        self, region: str, query: ListQuery, now_ms: int = 0
+    ) -> tuple[list[TrainingJob], str | None]:
+        """One page of jobs, and the token of the next one; ``now_ms`` is when a warm pool has the query's status."""
         table = tables.training_jobs
         with self._engine.connect() as connection:
-            rows, next_token = select_page(connection, table, table.c.status, region, query)
+            names = None
+            if query.warm_pool_status_equals is not None:
+                kept = StoreTransaction(connection).list_warm_pools(region)
+                names = [job.name for job in kept if has_status(job, query.warm_pool_status_equals, now_ms)]
+            rows, next_token = select_page(connection, table, table.c.status, region, query, names)
             return load_training_jobs(connection, rows), next_token
 
     def search_training_jobs(
@@ -326,9 +333,29 @@ class StoreTransaction:
                 f"name already exists ({job.arn})"
             ) from None
         self._save_transitions(job)
+        self._take_warm_pool(job)
         for evaluation in evaluations:
             self._connection.execute(insert(tables.rule_evaluations), build_row(tables.rule_evaluations, evaluation))
         self.set_tags(job.arn, tags)
+
+    def _take_warm_pool(self, job: TrainingJob) -> None:
+        """Note which job's instances a new one gets, if any, and whether it will keep its own."""
+        pools = tables.warm_pools
+        for kept in self.list_warm_pools(job.region):
+            if may_reuse(kept, job.request, job.creation_ms):
+                chosen = (pools.c.region == kept.region, pools.c.name == kept.name)
+                values = {"reused_by": job.name, "reused_ms": job.creation_ms}
+                self._connection.execute(update(pools).where(*chosen).values(values))
+                break
+        if find_keep_alive_seconds(job.request):
+            self._connection.execute(insert(pools).values(region=job.region, name=job.name))
+
+    def list_warm_pools(self, region: str) -> list[TrainingJob]:
+        """List the jobs that keep their instances, whatever has become of these."""
+        jobs, pools = tables.training_jobs, tables.warm_pools
+        names = select(pools.c.name).where(pools.c.region == region)
+        rows = self._connection.execute(select(jobs).where(jobs.c.region == region, jobs.c.name.in_(names))).all()
+        return load_training_jobs(self._connection, rows)
 
     def delete_training_job(self, job: TrainingJob) -> None:
         """Delete all rows of a job."""
@@ -338,6 +365,7 @@ class StoreTransaction:
         for table, name in (
             (evaluations, evaluations.c.training_job_name),
             (tables.final_metrics, tables.final_metrics.c.name),
+            (tables.warm_pools, tables.warm_pools.c.name),
             (tables.secondary_status_transitions, tables.secondary_status_transitions.c.name),
             (tables.training_jobs, tables.training_jobs.c.name),
         ):

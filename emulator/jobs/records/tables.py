@@ -52,6 +52,17 @@ final_metrics = Table(
     ForeignKeyConstraint(["region", "name"], ["training_jobs.region", "training_jobs.name"]),
 )
 
+# Jobs that keep their instances after their end, and who had them next.
+warm_pools = Table(
+    "warm_pools",
+    metadata,
+    Column("region", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("reused_by", Text),
+    Column("reused_ms", BigInteger),
+    ForeignKeyConstraint(["region", "name"], ["training_jobs.region", "training_jobs.name"]),
+)
+
 rule_evaluations = Table(
     "rule_evaluations",
     metadata,

@@ -117,6 +117,7 @@ class TrainingJob:
         request: CreateTrainingJob's members, with what UpdateTrainingJob made of them.
         stop_cause: why it is Stopping or Stopped.
         model_artifacts: URI of the uploaded model, or None before there is one.
+        reused_by: name of the job that had its instances next, at ``reused_ms``; see ``warm_pool``.
         Times are epoch milliseconds.
     """
 
@@ -132,6 +133,8 @@ class TrainingJob:
     failure_reason: str | None = None
     model_artifacts: str | None = None
     final_metrics: tuple[FinalMetric, ...] = ()
+    reused_by: str | None = None
+    reused_ms: int | None = None
 
     @property
     def arn(self) -> str:

@@ -396,9 +396,11 @@ def test_a_deleted_job_is_gone_and_its_name_is_free(room: Room) -> None:
     request = room.request(
         script="print('first')", DebugHookConfig=room.hook(), DebugRuleConfigurations=rules, Tags=tags
     )
+    request["ResourceConfig"]["KeepAlivePeriodInSeconds"] = 600
     for _ in range(2):
         done = room.run(request)
         assert done["TrainingJobStatus"] == "Completed"
+        assert done["WarmPoolStatus"]["Status"] == "Available"
         rule = done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationJobArn"]
         room.jobs.delete_training_job(REGION, "job")
         for call in (room.jobs.get_training_job, room.jobs.stop_training_job):
