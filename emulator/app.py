@@ -10,15 +10,20 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from emulator.exceptions import StartupError
+from emulator.exceptions import ResourceInUse, StartupError
 from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
 from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.settings import read_version
+from emulator.state_archive import apply_staged, read_last_import, stage_archive, write_archive
 from emulator.state_folder import StateFolder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from container_runtime.selection import ChosenRuntime
     from emulator.gateway.gateway import Rooms
+    from emulator.jobs import Jobs as RoomOfJobs
     from emulator.jobs.accounts import Accounts
     from emulator.jobs.records.store import JobStore
     from emulator.settings import Settings
@@ -35,20 +40,26 @@ class Emulator:
         chosen: the container back end.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, ask_restart: Callable[[], None]) -> None:
         """Start everything, in this order; return when every room answers.
 
         Each step imports what it starts. The port is open before the first heavy import, so that a client that comes
         early waits and is not refused; requests are answered as soon as their own room is ready.
 
+        Args:
+            settings: what it runs with.
+            ask_restart: called when its state is to be replaced: whoever made this object closes it and makes another.
+
         Raises:
             StartupError: the text is one line that says what to do. Nothing is left running.
         """
         self._accounts: Accounts | None = None
+        self._ask_restart = ask_restart
         with ExitStack() as closers:
             # The state folder is this process's own, and its port is open.
             folder = StateFolder(settings.state_dir)
             closers.callback(folder.close)
+            apply_staged(settings.state_dir)
             listeners = [Listener(LOOPBACK, settings.port)]
             closers.callback(listeners[0].close)
             settings = self.settings = replace(settings, port=listeners[0].port)
@@ -56,6 +67,7 @@ class Emulator:
             # The emulator's pages answer; requests for the rooms below wait.
             from emulator.api.application import build_pages
             from emulator.api.spot import build_spot_pages
+            from emulator.api.state import build_state_pages
             from emulator.gateway.gateway import Gateway, Rooms
             from emulator.moto_services.accounts import find_account
             from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
@@ -63,6 +75,7 @@ class Emulator:
             own_hosts = set(LOOPBACK_HOSTS)
             pages = build_pages(self.describe)
             pages.register_blueprint(build_spot_pages(self.interrupt))
+            pages.register_blueprint(build_state_pages(self.reset, self.export_state, self.import_state))
             rooms = self._rooms = Rooms(
                 own_hosts,
                 pages,
@@ -78,8 +91,10 @@ class Emulator:
             from emulator.moto_services.durable import open_moto
             from emulator.moto_services.s3_backend import open_s3
 
-            closers.callback(open_s3(settings.state_dir / "s3").close)
-            closers.callback(open_moto(settings.state_dir / "moto").close)
+            self._s3 = open_s3(settings.state_dir / "s3")
+            closers.callback(self._s3.close)
+            self._moto = open_moto(settings.state_dir / "moto")
+            closers.callback(self._moto.close)
             from emulator.moto_services.metric_filters import count_log_events
             from emulator.moto_services.sagemaker_metrics import count_missing_steps
 
@@ -174,6 +189,53 @@ class Emulator:
         jobs = self._accounts.find_jobs(self.settings.account_id)
         jobs.interrupt_training_job(region or self.settings.region, name, capacity_seconds)
 
+    def reset(self, prefix: str) -> int:
+        """Stop and forget the jobs whose names begin with ``prefix``; without one, everything: S3 and moto as well.
+
+        Returns:
+            How many jobs were forgotten. S3 and moto go when the last job has ended.
+        """
+        forgotten: int = sum(jobs.reset(prefix) for jobs in self._list_jobs())
+        if not prefix:
+            self._s3.reset()
+            self._moto.reset()
+        return forgotten
+
+    def export_state(self, target: Path) -> None:
+        """Write the archive of the state to ``target``.
+
+        Raises:
+            ResourceInUse: jobs run.
+        """
+        self._check_idle()
+        with self._s3.at_rest(), self._moto.at_rest():
+            write_archive(self.settings.state_dir, target)
+
+    def import_state(self, source: Path) -> str:
+        """Take the state from an archive; the emulator begins anew for it, as after a restart, at the same address.
+
+        Returns:
+            What ``lastImport`` of ``describe`` is when it is in place.
+
+        Raises:
+            ResourceInUse: jobs run.
+            ValidationException: ``source`` is no such archive.
+        """
+        self._check_idle()
+        name = stage_archive(source, self.settings.state_dir)
+        self._ask_restart()
+        return name
+
+    def _check_idle(self) -> None:
+        if number := sum(jobs.count_running() for jobs in self._list_jobs()):
+            raise ResourceInUse(f"{number} jobs and evaluations run: stop them, or wait for their ends.", status=409)
+
+    def _list_jobs(self) -> list[RoomOfJobs]:
+        """List the jobs of every account; waits until those of the last run are taken up."""
+        self._rooms.sagemaker.result()
+        assert self._accounts is not None
+        return self._accounts.list_jobs()
+
     def describe(self) -> dict[str, Any]:
         """Say how the emulator is doing, as ``GET /_emulator/health`` answers it."""
         ready = self._rooms.sagemaker.done()
@@ -183,6 +245,7 @@ class Emulator:
             "pid": os.getpid(),
             "endpoint": self.settings.endpoint_url,
             "stateDir": str(self.settings.state_dir),
+            "lastImport": read_last_import(self.settings.state_dir),
         }
         if ready and self._accounts is not None:
             stores = self._accounts.stores

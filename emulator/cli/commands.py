@@ -13,6 +13,7 @@ from emulator.cli.jobs import describe, jobs, logs, stop_job
 from emulator.cli.other_programs import demo, env, plot, rules, run, tensors
 from emulator.cli.service import start, status, stop
 from emulator.cli.shell_completion import completion
+from emulator.cli.state import reset, state
 from emulator.cli.stop_handler import stop_handler
 from emulator.cli.tensorboard import tensorboard
 
@@ -51,6 +52,8 @@ COMMANDS: tuple[click.Command, ...] = (
     tensorboard,
     events,
     interrupt,
+    reset,
+    state,
     rules,
     stop_handler,
     images,

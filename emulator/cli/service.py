@@ -12,10 +12,12 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from emulator.cli.init_folder import list_scripts, run_scripts
 from emulator.cli.jobs import format_jobs, list_with_rules
 from emulator.cli.running import connect, fail, find_running, read_settings, state_dir_option
 from emulator.exceptions import StartupError
@@ -23,8 +25,7 @@ from emulator.settings import RUNTIME_CHOICES, Settings
 from emulator.state_folder import wait_until_free
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from collections.abc import Sequence
 
 _STOP_SECONDS = 180.0
 
@@ -53,6 +54,11 @@ _STOP_SECONDS = 180.0
     show_default=True,
     help="What its log says at least.",
 )
+@click.option(
+    "--init-folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Run this folder's scripts (*.py, *.sh, executables) in order, as clients, before the first line is printed.",
+)
 @click.option("--until-stdin-ends", is_flag=True, hidden=True)  # as it does when the program that holds it ends
 @click.option("--remove", type=click.Path(), hidden=True)  # a folder, when all has ended
 def start(
@@ -64,6 +70,7 @@ def start(
     moto_api: bool,
     detach: bool,
     log_level: str,
+    init_folder: Path | None,
     until_stdin_ends: bool,
     remove: str | None,
 ) -> None:
@@ -87,24 +94,25 @@ def start(
     settings = replace(read_settings(state_dir), **given)
     _warn_of_original()
     if detach:
-        _start_detached(settings, log_level)
+        _start_detached(settings, log_level, init_folder)
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda *_: stopping.set())
     if until_stdin_ends:
         threading.Thread(target=_wait_for_stdin, args=(stopping,), name="stdin", daemon=True).start()
-    _serve(settings, stopping)
+    _serve(settings, stopping, [] if init_folder is None else list_scripts(init_folder.absolute()))
     if remove is not None:
         shutil.rmtree(remove)
 
 
-def _start_detached(settings: Settings, log_level: str) -> NoReturn:
+def _start_detached(settings: Settings, log_level: str, init_folder: Path | None) -> NoReturn:
     """Start another process that serves, in no terminal's foreground; end as it began."""
     settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     command = [sys.executable, "-P", "-m", "emulator", "start", "--log-level", log_level]
     command += ["--port", str(settings.port), "--runtime", settings.runtime, "--state-dir", str(settings.state_dir)]
     command += ["--account", settings.account_id, *(["--moto-api"] if settings.moto_api else [])]
+    command += [] if init_folder is None else ["--init-folder", str(init_folder.absolute())]
     log_path = settings.state_dir / "emulator.log"
     with log_path.open("a") as log:
         began = log.tell()
@@ -141,7 +149,7 @@ def _warn_of_original() -> None:
     )
 
 
-def _serve(settings: Settings, stopping: threading.Event) -> None:
+def _serve(settings: Settings, stopping: threading.Event, scripts: Sequence[Path]) -> None:
     # Nothing here is the user's account: moto would fail where these name a profile or a file that is not there.
     os.environ |= {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
@@ -149,16 +157,28 @@ def _serve(settings: Settings, stopping: threading.Event) -> None:
 
     from emulator.app import Emulator
 
+    restarting = threading.Event()
+
+    def ask_restart() -> None:
+        restarting.set()
+        stopping.set()
+
     try:
-        emulator = Emulator(settings)
+        emulator = Emulator(settings, ask_restart)
     except StartupError as error:
         fail(str(error))
     try:
+        run_scripts(scripts, emulator.settings)
         click.echo(f"{emulator.settings.endpoint_url} answers. {emulator.chosen.reason} State: {settings.state_dir}")
         sys.stdout.flush()
         stopping.wait()
     finally:
+        again = restarting.is_set()
+        if again:
+            stopping.clear()
         emulator.close()
+    if again:
+        _serve(replace(settings, port=emulator.settings.port), stopping, ())
 
 
 @click.command()

@@ -458,6 +458,25 @@ class Jobs:
         self._check_arn(arn)
         return self._store.list_tags(arn)
 
+    def count_running(self) -> int:
+        """Count the jobs and rule evaluations that have not ended."""
+        store = self._store
+        return (
+            len(store.list_running_training_jobs())
+            + len(store.list_running_rule_evaluations())
+            + len(store.list_running_jobs(ProcessingJob))
+            + len(store.list_running_jobs(TuningJob))
+        )
+
+    def reset(self, prefix: str) -> int:
+        """Stop the jobs whose names begin with ``prefix``, wait for their ends, and forget them; return how many.
+
+        The evaluations of their rules go with them; an empty prefix stands for every job.
+        """
+        grace_seconds = min(CLOSE_GRACE_SECONDS, self._settings.stop_grace_seconds)
+        self._threads.stop(lambda: self._store.list_arns(prefix), grace_seconds)
+        return self._store.forget(prefix)
+
     def recover(self) -> None:
         """Take up what the last process left; call it once, before the first request.
 

@@ -57,6 +57,11 @@ class Accounts:
                 self._jobs[account_id] = jobs
             return self._jobs[account_id]
 
+    def list_jobs(self) -> list[Jobs]:
+        """List the rooms of every account that asked, or has a store."""
+        with self._lock:
+            return list(self._jobs.values())
+
     def open_all(self) -> None:
         """Open the rooms of every account that has a store: their jobs may still run.
 

@@ -107,6 +107,7 @@ class DurableMoto:
         for place in self._files.list_places():
             self._waiting.setdefault(place.service, []).append(place)
         self._restored: set[str] = set()
+        self._writing = threading.RLock()
         self._restoring = threading.RLock()
         with ExitStack() as closers:
             closers.callback(self._log_events.close)
@@ -151,6 +152,12 @@ class DurableMoto:
             self._log_events.clear()
         with self._guard:
             self._kept.clear()
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Let no file change meanwhile."""
+        with self._writing:
+            yield
 
     def _restoring_first(self, use: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``use``, a method of moto's dictionary of a service's backends, after the service is restored."""
@@ -207,7 +214,8 @@ class DurableMoto:
             return
         digest = hashlib.blake2b(content).digest()
         if digest != kept.digest:
-            self._files.write(place, content)
+            with self._writing:
+                self._files.write(place, content)
             kept.digest = digest
 
     def _report_unkept(self, place: Place, error: Exception) -> None:

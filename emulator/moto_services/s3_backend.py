@@ -186,6 +186,24 @@ class DurableS3:
         """Keep what was touched since the last time; the caller holds S3's lock."""
         self.journal.commit(lambda name: describe_bucket(name, self.journal.report_unkept), describe_object)
 
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Let no object change meanwhile."""
+        with s3_access():
+            self.commit()
+            yield
+
+    def reset(self) -> None:
+        """Forget every bucket and object, in the folder as well."""
+        with s3_access():
+            for account in s3_backends.values():
+                for backend in account.values():
+                    for bucket in backend.buckets.values():
+                        self.journal.touch_bucket(bucket.name)
+                        for key in bucket.keys:
+                            self.journal.touch(bucket.name, key)
+            _drop_backends()
+
     def close(self) -> None:
         """Leave everything in the folder; afterwards S3 is in memory again, and empty."""
         global _active

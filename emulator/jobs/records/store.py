@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Column, Connection, Table
 
     from emulator.jobs.records.listing import ListQuery
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
@@ -263,6 +263,34 @@ class JobStore:
         """Keep what was sent, for ``smdebug-emulator events``."""
         with self.transaction() as transaction:
             transaction.add_sent(service, region, content, time_ms)
+
+    def list_arns(self, prefix: str) -> set[str]:
+        """List the ARNs of the jobs whose names begin with ``prefix``, and of the evaluations of their rules."""
+        with self._engine.connect() as connection:
+            return {
+                arn
+                for table, name in _named_tables()
+                if "arn" in table.c
+                for arn in connection.scalars(select(table.c.arn).where(func.substr(name, 1, len(prefix)) == prefix))
+            }
+
+    def forget(self, prefix: str) -> int:
+        """Forget the jobs whose names begin with ``prefix``, with all that belongs to them; return how many.
+
+        Without a prefix, the messages and events that were sent are forgotten, too.
+        """
+        arns = self.list_arns(prefix)
+        with self._write_lock, self._engine.begin() as connection:
+            forgotten = 0
+            for table, name in _named_tables():
+                count = connection.execute(delete(table).where(func.substr(name, 1, len(prefix)) == prefix)).rowcount
+                forgotten += count if table in (tables.training_jobs, tables.processing_jobs) else 0
+            for arn in arns:
+                connection.execute(delete(tables.tags).where(tables.tags.c.arn == arn))
+            if not prefix:
+                connection.execute(delete(tables.outbox))
+                connection.execute(delete(tables.sent_messages))
+        return forgotten
 
     def delete_training_job(self, job: TrainingJob) -> bool:
         """Forget a job and its rule evaluations, with their tags; False when it is not there any more."""
@@ -505,6 +533,19 @@ class StoreTransaction:
         """Delete a resource's tags with these keys."""
         table = tables.tags
         self._connection.execute(delete(table).where(table.c.arn == arn, table.c.key.in_(keys)))
+
+
+def _named_tables() -> list[tuple[Table, Column[str]]]:
+    """List the tables that hold something of a job, with the column of its name; what refers to another comes first."""
+    evaluations = tables.rule_evaluations
+    return [
+        (evaluations, evaluations.c.training_job_name),
+        (tables.final_metrics, tables.final_metrics.c.name),
+        (tables.secondary_status_transitions, tables.secondary_status_transitions.c.name),
+        (tables.training_jobs, tables.training_jobs.c.name),
+        (tables.processing_jobs, tables.processing_jobs.c.name),
+        (tables.tuning_jobs, tables.tuning_jobs.c.name),
+    ]
 
 
 def _begin(connection: Connection) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from sqlalchemy.exc import DatabaseError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +75,19 @@ class RunThreads:
         """Return when any run has ended, or so many seconds are over."""
         with self._ended:
             self._ended.wait(seconds)
+
+    def stop(self, find_arns: Callable[[], Collection[str]], grace_seconds: float) -> None:
+        """Stop the runs of the jobs that ``find_arns`` names; return when none of them goes on, nor one they made."""
+        while True:
+            wanted = find_arns()
+            with self.lock:
+                runs = [run for arn, run in self._runs.items() if arn in wanted]
+                for run in runs:
+                    run.shut_down(grace_seconds)
+            if not runs:
+                return
+            for run in runs:
+                self.wait_for_end(run.arn)
 
     def store_at_last(self, store: Callable[[], object]) -> None:
         """Store an end that the store refused: a disk has room again when the run's files, or another's, are gone."""

@@ -1,0 +1,60 @@
+"""``/_emulator/reset`` and ``/_emulator/state``: everything forgotten, given out as one archive, and taken from one."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flask import Blueprint, jsonify, request, send_file
+
+from emulator.api import PREFIX
+from emulator.exceptions import AwsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flask import Response
+
+
+def build_state_pages(
+    reset: Callable[[str], int], export: Callable[[Path], None], stage_import: Callable[[Path], str]
+) -> Blueprint:
+    """Build the pages.
+
+    Args:
+        reset: takes the prefix of jobs' names, or nothing for everything; returns how many jobs it forgot.
+        export: writes the archive to a path; raises an AwsError while jobs run.
+        stage_import: takes the path of an archive, and returns the name by which ``lastImport`` in ``health`` tells
+            that it is in place; raises an AwsError while jobs run, and where the file is no such archive.
+    """
+    pages = Blueprint("state", __name__)
+
+    @pages.errorhandler(AwsError)
+    def refuse(error: AwsError) -> tuple[Any, int]:
+        return jsonify(error=error.message), error.status
+
+    @pages.post(f"{PREFIX}reset")
+    def reset_state() -> Any:
+        prefix = request.args.get("jobNamePrefix", "")
+        if "jobNamePrefix" in request.args and not prefix:
+            return jsonify(error="jobNamePrefix is empty: give a prefix, or leave it out to forget everything."), 400
+        return jsonify(jobs=reset(prefix))
+
+    @pages.get(f"{PREFIX}state")
+    def export_state() -> Response:
+        with tempfile.TemporaryDirectory() as scratch:
+            path = Path(scratch) / "smdebug-emulator-state.tar"
+            export(path)
+            # Open, it outlives its folder.
+            return send_file(path.open("rb"), "application/x-tar", as_attachment=True, download_name=path.name)
+
+    @pages.post(f"{PREFIX}state")
+    def import_state() -> tuple[Any, int]:
+        with tempfile.NamedTemporaryFile() as target:
+            while chunk := request.stream.read(1024 * 1024):
+                target.write(chunk)
+            target.flush()
+            return jsonify({"import": stage_import(Path(target.name))}), 202
+
+    return pages

@@ -1,0 +1,92 @@
+"""A state folder as one archive: what survives a restart, and nothing of the process that runs on it."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sqlite3
+import tarfile
+import tempfile
+import uuid
+from contextlib import closing
+from pathlib import Path
+
+from emulator.exceptions import ValidationException
+
+_FORMAT = {"format": "smdebug-emulator state", "version": 1}
+_DESCRIPTION = "state.json"
+# What an archive holds: databases of jobs, one an account, and the folders of S3 and moto.
+_DATABASES, _FOLDERS = "jobs*.sqlite", ("s3", "moto")
+_STAGED, _LAST = "import", "last-import"
+
+
+def write_archive(state_dir: Path, target: Path) -> None:
+    """Write the archive; nobody may write the objects of S3 and the files of moto meanwhile."""
+    with tempfile.TemporaryDirectory() as scratch, tarfile.open(target, "w") as archive:
+        description = json.dumps(_FORMAT).encode()
+        member = tarfile.TarInfo(_DESCRIPTION)
+        member.size = len(description)
+        archive.addfile(member, io.BytesIO(description))
+        found = [*state_dir.glob(_DATABASES), *(p for name in _FOLDERS for p in sorted((state_dir / name).rglob("*")))]
+        for path in found:
+            name = str(path.relative_to(state_dir))
+            if path.suffix == ".sqlite":
+                copy = Path(scratch) / "copy.sqlite"
+                _copy_database(path, copy)
+                archive.add(copy, name)
+                copy.unlink()
+            elif path.is_file() and not path.name.endswith((".sqlite-wal", ".sqlite-shm", ".partial")):
+                archive.add(path, name)
+
+
+def stage_archive(source: Path, state_dir: Path) -> str:
+    """Unpack an archive beside the state that it will replace, and return the name of this import.
+
+    Raises:
+        ValidationException: it is none; nothing is left of it.
+    """
+    with tempfile.TemporaryDirectory(dir=state_dir) as scratch:
+        try:
+            with tarfile.open(source, "r:") as archive:
+                archive.extractall(scratch, filter="data")
+            described = json.loads((Path(scratch) / _DESCRIPTION).read_text())
+        except (tarfile.TarError, OSError, ValueError) as error:
+            raise ValidationException(f"This is no archive of an emulator's state: {error}") from None
+        if described != _FORMAT:
+            raise ValidationException(f"This archive is of another version: {described}; this emulator has {_FORMAT}.")
+        name = uuid.uuid4().hex
+        (Path(scratch) / _LAST).write_text(name)
+        staged = state_dir / _STAGED
+        shutil.rmtree(staged, ignore_errors=True)
+        shutil.copytree(scratch, staged.with_suffix(".partial"), dirs_exist_ok=True)
+        staged.with_suffix(".partial").rename(staged)
+    return name
+
+
+def apply_staged(state_dir: Path) -> None:
+    """Put a staged archive in the place of the state, if there is one; after a kill, the next call goes on."""
+    staged = state_dir / _STAGED
+    if not staged.exists():
+        return
+    description = staged / _DESCRIPTION
+    if description.exists():  # else a kill came while the parts below were moved
+        for path in state_dir.glob(f"{_DATABASES}*"):
+            path.unlink()
+        for name in _FOLDERS:
+            shutil.rmtree(state_dir / name, ignore_errors=True)
+        description.unlink()
+    for path in staged.iterdir():
+        path.replace(state_dir / path.name)
+    staged.rmdir()
+
+
+def read_last_import(state_dir: Path) -> str | None:
+    """Return the name of the last import that is in place; None where there was none."""
+    path = state_dir / _LAST
+    return path.read_text() if path.exists() else None
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    with closing(sqlite3.connect(source)) as database, closing(sqlite3.connect(target)) as copy:
+        database.backup(copy)

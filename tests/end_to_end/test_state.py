@@ -1,0 +1,105 @@
+"""The emulator's own API: forget, export, import, and scripts that run at the start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import requests
+
+from sdk_compat.demo.training_job import BUCKET, stage_inputs
+from tests.boto3_client import make_client
+from tests.end_to_end.test_failures import build_script_request
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.running_emulator import RunningEmulator
+
+
+def run_command(state_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "emulator", *arguments, "--state-dir", str(state_dir)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+
+
+def test_everything_is_exported_forgotten_and_imported(
+    start_emulator: Callable[..., RunningEmulator], tmp_path: Path
+) -> None:
+    emulator = start_emulator("process", state_dir=tmp_path / "state")
+    s3, sagemaker, sqs = (emulator.client(name) for name in ("s3", "sagemaker", "sqs"))
+    stage_inputs(s3)
+    queue = sqs.create_queue(QueueName="kept")["QueueUrl"].rpartition("/")[2]
+    sqs.send_message(QueueUrl=queue, MessageBody="waiting")
+
+    def list_jobs() -> list[str]:
+        return sorted(job["TrainingJobName"] for job in sagemaker.list_training_jobs()["TrainingJobSummaries"])
+
+    script = "import time; print('alive', flush=True); time.sleep(600)"
+    for name in ("a-runs", "b-runs"):
+        sagemaker.create_training_job(**build_script_request(emulator, name, script))
+    refused = run_command(tmp_path / "state", "state", "export", str(tmp_path / "refused.tar"))
+    assert (refused.returncode, "2 jobs" in refused.stderr) == (1, True), refused.stderr
+
+    assert requests.get(f"{emulator.endpoint_url}/_emulator/state", timeout=60).status_code == 409
+    forgotten = run_command(tmp_path / "state", "reset", "--job-name-prefix", "a-")
+    assert (forgotten.returncode, forgotten.stdout) == (0, "1 jobs are forgotten.\n"), forgotten.stderr
+    assert list_jobs() == ["b-runs"]
+    assert sagemaker.describe_training_job(TrainingJobName="b-runs")["TrainingJobStatus"] == "InProgress"
+    assert s3.list_buckets()["Buckets"], "with a prefix, S3 stays"
+
+    sagemaker.stop_training_job(TrainingJobName="b-runs")
+    wait_until(
+        lambda: sagemaker.describe_training_job(TrainingJobName="b-runs")["TrainingJobStatus"] == "Stopped", "the end"
+    )
+    objects = [each["Key"] for each in s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
+    archive = tmp_path / "state.tar"
+    exported = run_command(tmp_path / "state", "state", "export", str(archive))
+    assert exported.returncode == 0, exported.stderr
+
+    sagemaker.create_training_job(**build_script_request(emulator, "c-runs", script))
+    everything = run_command(tmp_path / "state", "reset")
+    assert everything.returncode == 0, everything.stderr
+    assert list_jobs() == []
+    assert s3.list_buckets()["Buckets"] == []
+    assert "QueueUrls" not in sqs.list_queues()
+
+    (tmp_path / "none.tar").write_bytes(b"no archive")
+    refused = run_command(tmp_path / "state", "state", "import", str(tmp_path / "none.tar"))
+    assert (refused.returncode, "no archive of an emulator's state" in refused.stderr) == (1, True)
+    imported = run_command(tmp_path / "state", "state", "import", str(archive))
+    assert imported.returncode == 0, (imported.stderr, emulator.log_text())
+    assert list_jobs() == ["b-runs"]
+    assert [each["Key"] for each in s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])] == objects
+    assert sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"] == "waiting"
+    page = {"Origin": "http://elsewhere.example", "Sec-Fetch-Site": "cross-site"}
+    assert requests.post(f"{emulator.endpoint_url}/_emulator/reset", headers=page, timeout=60).status_code == 403
+    assert emulator.stop() == 0
+
+
+def test_scripts_run_in_order_before_the_first_line(tmp_path: Path) -> None:
+    folder = tmp_path / "init"
+    folder.mkdir()
+    (folder / "1-bucket.py").write_text("import boto3\nboto3.client('s3').create_bucket(Bucket='made')\n")
+    (folder / "2-fails.sh").write_text("echo it went wrong; exit 3\n")
+    (folder / "3-object.py").write_text(
+        "import boto3\nboto3.client('s3').put_object(Bucket='made', Key='k', Body=b'v')\n"
+    )
+    (folder / "notes.txt").write_text("no script")
+    command = [sys.executable, "-P", "-m", "emulator", "start", "--port", "0", "--runtime", "process"]
+    command += ["--state-dir", str(tmp_path / "state"), "--init-folder", str(folder)]
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        assert process.stdout is not None
+        endpoint_url = process.stdout.readline().split()[0]
+        body = make_client(endpoint_url, "s3").get_object(Bucket="made", Key="k")["Body"].read()
+        assert body == b"v"
+        said = (tmp_path / "log").read_text()
+        assert "2-fails.sh of --init-folder failed with exit code 3. It said last:\nit went wrong" in said
+        assert "notes.txt" not in said
+    finally:
+        process.terminate()
+        process.communicate(timeout=120)
