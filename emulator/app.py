@@ -161,6 +161,11 @@ class Emulator:
 
             closers.callback(Alarms(publisher).close)
 
+            # Rules with a schedule fire.
+            from emulator.events.schedules import Schedules
+
+            closers.callback(Schedules(publisher).close)
+
             # Jobs run, those of the last run included.
             from emulator.gateway.sagemaker import SageMaker
             from emulator.jobs import Jobs

@@ -19,6 +19,7 @@ EmulatorError
 │   └── TargetInputError
 ├── TargetGoneError               a target that is not there now
 ├── EventPatternError             an event pattern that EventBridge refuses; its reason
+├── ScheduleError                 a schedule expression that is none
 ├── LogPatternError               a filter pattern of CloudWatch Logs that cannot be matched
 ├── InvokeError                   a function that was not run
 │   ├── FunctionNotFoundError
@@ -125,6 +126,10 @@ class TargetGoneError(EmulatorError):
 
 class EventPatternError(EmulatorError):
     """EventBridge takes no such pattern; the text is its reason."""
+
+
+class ScheduleError(EmulatorError):
+    """A schedule expression is none; the text says why."""
 
 
 class LogPatternError(EmulatorError):

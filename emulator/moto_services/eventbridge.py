@@ -71,7 +71,7 @@ def matching_targets(account: str, region: str, bus: str, event: Mapping[str, An
     """List the targets of every enabled rule of ``bus`` (a name or an ARN) whose pattern fits the whole ``event``."""
     with reading(), service_lock("events"):
         rules = _rules(account, region, bus)
-        return [target for rule in rules if _matches(rule, event) for target in _targets(rule)]
+        return [target for rule in rules if _matches(rule, event) for target in describe_targets(rule)]
 
 
 def possible_targets(account: str, region: str, bus: str, event: Mapping[str, Any]) -> list[Target]:
@@ -81,7 +81,7 @@ def possible_targets(account: str, region: str, bus: str, event: Mapping[str, An
             target
             for rule in _rules(account, region, bus)
             if _pattern(rule) and _envelope_matches(rule, event)
-            for target in _targets(rule)
+            for target in describe_targets(rule)
         ]
 
 
@@ -230,7 +230,7 @@ def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> It
     def send_to_targets(rule: Any, original_event: dict[str, Any], transform_input: bool = True) -> None:  # noqa: ARG001
         event = _normalised(original_event)
         if _matches(rule, event):
-            sink(_targets(rule), event)
+            sink(describe_targets(rule), event)
 
     def check(parser: Any, pattern: Any) -> None:
         if not parser.pattern:
@@ -269,7 +269,8 @@ def _rules(account: str, region: str, bus: str) -> list[Any]:
     return [rule for rule in found.rules.values() if rule.state == "ENABLED"] if found else []
 
 
-def _targets(rule: Any) -> list[Target]:
+def describe_targets(rule: Any) -> list[Target]:
+    """Describe the targets of one of moto's rules."""
     return [
         Target(
             rule_arn=rule.arn,

@@ -1,0 +1,95 @@
+"""Fires the rules of EventBridge that have a schedule."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from emulator.moto_services.schedules import capture_schedules, find_next_time, list_schedules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from emulator.events.publisher import Publisher
+    from emulator.moto_services.schedules import Schedule
+
+logger = logging.getLogger(__name__)
+
+# A machine that slept finds what was due meanwhile so soon.
+_MAX_PAUSE_SECONDS = 60.0
+
+
+class Schedules:
+    """Sends "Scheduled Event" when a rule is due, from a thread that sleeps as long as no rule has a schedule.
+
+    Attributes:
+        due: when each rule is due next, by its ARN and expression; None for never again.
+    """
+
+    def __init__(self, publisher: Publisher, read_clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        """Start the thread; ``publisher`` is closed after this object. Rates count from now, or from the rule's put."""
+        self._publisher = publisher
+        self._read_clock = read_clock
+        self.due: dict[tuple[str, str], datetime | None] = {}
+        self._woken = threading.Event()
+        self._woken.set()  # the rules of the last run
+        self._closing = False
+        self._captures = ExitStack()
+        self._captures.enter_context(capture_schedules(self._woken.set))
+        self._thread = threading.Thread(target=self._run, name="schedules", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread. Idempotent."""
+        self._captures.close()
+        self._closing = True
+        self._woken.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        pause: float | None = None
+        while True:
+            self._woken.wait(pause)
+            self._woken.clear()
+            if self._closing:
+                return
+            try:
+                pause = self._fire_due()
+            except Exception:  # the other rules are due all the same
+                logger.exception("The rules with schedules could not be looked at")
+                pause = _MAX_PAUSE_SECONDS
+
+    def _fire_due(self) -> float | None:
+        """Fire what is due, and return the seconds until the next time; None where there is no schedule."""
+        now, due = self._read_clock(), {}
+        for schedule in list_schedules():
+            key = (schedule.rule_arn, schedule.expression)
+            moment = self.due[key] if key in self.due else find_next_time(schedule.expression, now)
+            if moment is not None and moment <= now:
+                self._publisher.send(list(schedule.targets), build_event(schedule, moment))
+                moment = find_next_time(schedule.expression, moment)
+                if moment is not None and moment <= now:  # what was missed is fired once
+                    moment = find_next_time(schedule.expression, now)
+            due[key] = moment
+        self.due = due
+        moments = [moment for moment in due.values() if moment is not None]
+        return min(_MAX_PAUSE_SECONDS, max(0.0, (min(moments) - now).total_seconds())) if moments else None
+
+
+def build_event(schedule: Schedule, moment: datetime) -> dict[str, Any]:
+    """Build the event of a rule that is due."""
+    return {
+        "version": "0",
+        "id": str(uuid.uuid4()),
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": schedule.account,
+        "time": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
+        "region": schedule.region,
+        "resources": [schedule.rule_arn],
+        "detail": {},
+    }

@@ -1,0 +1,115 @@
+"""Rules of EventBridge with a schedule: what moto keeps of them, and when they are due."""
+
+from __future__ import annotations
+
+import functools
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import ScheduleError
+from emulator.moto_services.durable import reading
+from emulator.moto_services.eventbridge import describe_targets
+from emulator.moto_services.locks import service_lock
+from emulator.moto_services.replacement import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from emulator.moto_services.eventbridge import Target
+
+_RATE = re.compile(r"rate\(([1-9]\d{0,8}) (minute|hour|day)(s?)\)")
+_CRON = re.compile(r"cron\((.+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """An enabled rule with a schedule.
+
+    Attributes:
+        expression: ``rate(5 minutes)`` or ``cron(0 12 * * ? *)``.
+        targets: which get its events.
+    """
+
+    rule_arn: str
+    account: str
+    region: str
+    expression: str
+    targets: Sequence[Target]
+
+
+def list_schedules() -> list[Schedule]:
+    """List the enabled rules with a schedule of every account and region."""
+    from moto.events.models import events_backends
+
+    with reading(), service_lock("events"):
+        return [
+            Schedule(rule.arn, rule.account_id, rule.region_name, rule.scheduled_expression, describe_targets(rule))
+            for _, regions in list(events_backends.items())
+            for _, backend in list(regions.items())
+            for bus in backend.event_buses.values()
+            for rule in bus.rules.values()
+            if rule.scheduled_expression and rule.state == "ENABLED"
+        ]
+
+
+def find_next_time(expression: str, after: datetime) -> datetime | None:
+    """Find when a schedule is due next after a time; None where never again.
+
+    A rate counts from the time that is given.
+
+    >>> find_next_time("cron(0 10 ? * MON-FRI *)", datetime(2026, 5, 1, 10, tzinfo=UTC)).isoformat()
+    '2026-05-04T10:00:00+00:00'
+
+    Raises:
+        ScheduleError: it is no schedule expression.
+    """
+    if (rate := _RATE.fullmatch(expression)) is not None:
+        number, unit, plural = int(rate[1]), rate[2], rate[3]
+        if (number == 1) == bool(plural):
+            raise ScheduleError(f"{expression} must have the unit in the {'singular' if number == 1 else 'plural'}")
+        return after + timedelta(**{f"{unit}s": number})
+    from aws_croniter import AwsCroniter  # type: ignore[import-untyped]  # publishes no types
+    from aws_croniter.exceptions import AwsCroniterExpressionError  # type: ignore[import-untyped]
+
+    cron = _CRON.fullmatch(expression)
+    if cron is None:
+        raise ScheduleError(f"{expression} is neither rate(...) nor cron(...)")
+    try:
+        found = AwsCroniter(cron[1]).get_next(after)
+    except (AwsCroniterExpressionError, ValueError) as error:
+        raise ScheduleError(str(error)) from error
+    return found[0] if found and found[0] is not None else None
+
+
+@contextmanager
+def capture_schedules(on_change: Callable[[], None]) -> Iterator[None]:
+    """Call ``on_change`` when there may be another schedule, and refuse expressions that EventBridge refuses."""
+    from moto.events.exceptions import ValidationException
+    from moto.events.models import EventsBackend
+
+    put, enable = EventsBackend.put_rule, EventsBackend.enable_rule
+
+    @functools.wraps(put)
+    def put_rule(backend: Any, *arguments: Any, **members: Any) -> Any:
+        expression = members.get("scheduled_expression")
+        if expression:
+            try:
+                find_next_time(expression, datetime.now(UTC))
+            except ScheduleError as error:
+                raise ValidationException("Parameter ScheduleExpression is not valid.") from error
+        rule = put(backend, *arguments, **members)
+        if expression:
+            on_change()
+        return rule
+
+    @functools.wraps(enable)
+    def enable_rule(backend: Any, *arguments: Any, **members: Any) -> Any:
+        answer = enable(backend, *arguments, **members)
+        on_change()
+        return answer
+
+    with replaced(EventsBackend, "put_rule", put_rule), replaced(EventsBackend, "enable_rule", enable_rule):
+        yield
