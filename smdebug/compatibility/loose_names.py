@@ -21,7 +21,7 @@ from smdebug.format.locations import (
     parse_worker_of_collections_file,
     serialize_tf_device,
 )
-from smdebug.format.tfevent import DATA_TYPE_NUMBERS
+from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS
 from smdebug.logger import get_logger
 from smdebug.storage.output import is_s3_path
 from smdebug.storage.s3 import is_s3

@@ -7,14 +7,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.format.tfevent import (
-    CHECKSUM_MAGIC_BYTES,
-    encode_record,
-    get_footer,
-    masked_crc32c,
-    read_events,
-    read_record,
-)
+from smdebug.format.tfevent.decoding import read_events
+from smdebug.format.tfevent.framing import CHECKSUM_MAGIC_BYTES, encode_record, get_footer, masked_crc32c, read_record
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage.output import open_output
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from smdebug.config.collection import Collection, CollectionKeys
 from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
+from smdebug.format.locations import COLLECTIONS_DIR
+from smdebug.storage.output import write_whole_file
 
 COLLECTIONS_KEY = "collections"
 META_KEY = "_meta"
@@ -72,9 +74,6 @@ class CollectionManager:
 
     def export(self, out_dir: str | Path, filename: str) -> None:
         """Write `<out_dir>/collections/000000000/<filename>` whole: under a temporary name, then renamed."""
-        from smdebug.format.locations import COLLECTIONS_DIR
-        from smdebug.storage.output import write_whole_file
-
         write_whole_file(f"{out_dir}/{COLLECTIONS_DIR}/{filename}", [json.dumps(self.to_json_dict()).encode()])
 
     @classmethod

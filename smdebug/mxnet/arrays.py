@@ -9,7 +9,7 @@ from mxnet import autograd, nd
 from mxnet.base import _LIB, MXNetError, check_call
 from numpy.typing import NDArray
 
-from smdebug.format.tfevent import DATA_TYPE_NUMBERS, get_storable_array
+from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS, get_storable_array
 from smdebug.mxnet.training_failures import TrainingsOwnError
 
 _BFLOAT16 = np.dtype([("bfloat16", np.uint16)])

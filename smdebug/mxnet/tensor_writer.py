@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from smdebug.capture.tensor_writer import TensorWriter
 from smdebug.format.arguments import get_content
 from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name
-from smdebug.format.tfevent import DATA_TYPE_NUMBERS, get_storable_array
+from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS, get_storable_array
 from smdebug.mxnet.arrays import get_storable, view_array
 from smdebug.mxnet.training_failures import gives_back_failures
 from smdebug.writing.selected_tensor import Selection

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from smdebug.exceptions import IndexReaderException
 from smdebug.format.locations import INDEX_DIR, deserialize_tf_device, get_index_path
 from smdebug.format.tensor_location import TensorLocation, TensorShape
-from smdebug.format.tfevent import INDEX_CRC_KEY, INDEX_DTYPE_KEY
+from smdebug.format.tfevent.framing import INDEX_CRC_KEY, INDEX_DTYPE_KEY
 from smdebug.mode_keys import ModeKeys
-from smdebug.reading.run_files import RunFiles
+from smdebug.reading.records import read_tensor
+from smdebug.reading.run_files import LocalRunFiles, RunFiles
+from smdebug.storage.s3 import S3RunFiles
 
 # The largest offset that a file can have.
 _MAX_COUNT = 2**63 - 1
@@ -280,8 +282,6 @@ class PathIndexReader:
 
     def fetch_tensor_value(self, tensor_location: TensorLocation) -> NDArray[Any]:
         """Return the value of a record; errors as `smdebug.reading.records.read_tensor` raises them."""
-        from smdebug.reading.records import read_tensor
-
         return read_tensor(self._files, tensor_location)
 
 
@@ -289,8 +289,6 @@ class LocalIndexReader(PathIndexReader):
     """The index of a run in a local folder."""
 
     def __init__(self, path: str) -> None:
-        from smdebug.reading.run_files import LocalRunFiles
-
         super().__init__(LocalRunFiles(Path(path).expanduser()))
 
 
@@ -298,6 +296,4 @@ class S3IndexReader(PathIndexReader):
     """The index of a run under `s3://bucket/prefix`; errors as `smdebug.storage.s3.S3RunFiles` raises them."""
 
     def __init__(self, path: str) -> None:
-        from smdebug.storage.s3 import S3RunFiles
-
         super().__init__(S3RunFiles(path))

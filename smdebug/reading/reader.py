@@ -8,7 +8,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.format.tfevent import CHECKSUM_MAGIC_BYTES, Event, decode_event, get_footer, masked_crc32c, read_record
+from smdebug.format.tfevent.decoding import Event, decode_event
+from smdebug.format.tfevent.framing import CHECKSUM_MAGIC_BYTES, get_footer, masked_crc32c, read_record
 from smdebug.mode_keys import ModeKeys
 
 _CONSTANT_CHECKSUM = masked_crc32c(CHECKSUM_MAGIC_BYTES)

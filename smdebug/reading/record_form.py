@@ -12,7 +12,8 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from smdebug.format.tfevent import CONSTANT_FOOTER, DATA_TYPES, FOOTER_BYTES, HEADER_BYTES
+from smdebug.format.tfevent.data_types import DATA_TYPES
+from smdebug.format.tfevent.framing import CONSTANT_FOOTER, FOOTER_BYTES, HEADER_BYTES
 
 # Keys as they stand in a record: number of the field, and how its value is stored.
 _WALL_TIME, _STEP, _SUMMARY = 0x09, 0x10, 0x2A

@@ -8,15 +8,9 @@ from numpy.typing import NDArray
 
 from smdebug.exceptions import IndexReaderException, SMDebugError, SMDebugValueError
 from smdebug.format.tensor_location import TensorLocation
-from smdebug.format.tfevent import (
-    CHECKSUM_MAGIC_BYTES,
-    WIDENED,
-    Event,
-    decode_event,
-    get_footer,
-    masked_crc32c,
-    read_record,
-)
+from smdebug.format.tfevent.data_types import WIDENED
+from smdebug.format.tfevent.decoding import Event, decode_event
+from smdebug.format.tfevent.framing import CHECKSUM_MAGIC_BYTES, get_footer, masked_crc32c, read_record
 from smdebug.reading.record_form import RecordForm, learn_form
 from smdebug.reading.run_files import RunFiles
 

@@ -11,7 +11,7 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from smdebug.format.tfevent import FOOTER_BYTES, HEADER_BYTES
+from smdebug.format.tfevent.framing import FOOTER_BYTES, HEADER_BYTES
 from smdebug.reading.record_form import RecordForm
 from smdebug.reading.step_index import Layout
 

@@ -101,8 +101,6 @@ class Rule(ABC):
             json.JSONDecodeError: the text is no JSON.
         """
         if action_str.strip():
-            from smdebug.rules.action import Actions
-
             self._actions = Actions(action_str, self.rule_name)
 
     def watch(

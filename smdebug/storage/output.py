@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from smdebug.format.locations import TEMP_SUFFIX
+from smdebug.format.tfevent.framing import Buffer
 from smdebug.storage import s3
 from smdebug.storage.outage import Outage
-
-Buffer = bytes | bytearray | memoryview
-
 
 S3_SCHEME = "s3://"
 _NAMELESS_REGIONS = (None, "us-east-1", "aws-global")

@@ -9,7 +9,7 @@ import tensorflow as tf
 from smdebug.capture.tensor_writer import TensorWriter
 from smdebug.format.arguments import get_content
 from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name
-from smdebug.format.tfevent import DATA_TYPE_NUMBERS
+from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS
 from smdebug.tensorflow.values import to_array
 from smdebug.writing.selected_tensor import Selection, write_value
 from smdebug.writing.step_writer import StepWriter

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from smdebug.config.collection import Collection
 from smdebug.format.arguments import get_content, get_texts, make_numpy_array
 from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name
-from smdebug.format.tfevent import DATA_TYPE_NUMBERS, get_dtype_name, get_plain_array, get_storable_array
+from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS, get_dtype_name, get_plain_array, get_storable_array
 from smdebug.writing.step_writer import StepWriter
 
 

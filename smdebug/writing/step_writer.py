@@ -8,12 +8,7 @@ from typing import Any
 from crc32c import crc32c
 
 from smdebug.format.locations import get_event_path, get_index_path
-from smdebug.format.tfevent import (
-    CONSTANT_FOOTER,
-    FOOTER_BYTES,
-    HEADER_BYTES,
-    INDEX_CRC_KEY,
-    INDEX_DTYPE_KEY,
+from smdebug.format.tfevent.encoding import (
     Heads,
     encode_event_fields,
     encode_heads,
@@ -21,10 +16,16 @@ from smdebug.format.tfevent import (
     encode_padding,
     encode_string_heads,
 )
+from smdebug.format.tfevent.framing import (
+    CONSTANT_FOOTER,
+    FOOTER_BYTES,
+    HEADER_BYTES,
+    INDEX_CRC_KEY,
+    INDEX_DTYPE_KEY,
+    Buffer,
+)
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage.output import Output, open_output, withdraw_file, write_whole_file
-
-Buffer = bytes | bytearray | memoryview
 
 # Below it a tensor is copied behind the others and written with them; from it on its memory goes to the file as it is.
 _DIRECT_BYTES = 64 * 1024

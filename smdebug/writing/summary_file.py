@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from smdebug.format import protobuf
 from smdebug.format.locations import get_tensorboard_path
-from smdebug.format.tfevent import encode_event_fields, encode_record
+from smdebug.format.tfevent.encoding import encode_event_fields
+from smdebug.format.tfevent.framing import encode_record
 from smdebug.storage.output import Output, open_output
 
 # Fields of Event and of a summary's value.

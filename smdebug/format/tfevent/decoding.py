@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from smdebug.exceptions import SMDebugValueError
 from smdebug.format import protobuf
 from smdebug.format.tfevent.data_types import STRING_DATA_TYPE, get_dtype
-from smdebug.format.tfevent.framing import read_record
+from smdebug.format.tfevent.framing import Buffer, read_record
 from smdebug.mode_keys import MODE_PLUGIN_NAME, MODE_STEP_PLUGIN_NAME, ModeKeys
-
-Buffer = bytes | bytearray | memoryview
 
 
 @dataclass

@@ -15,6 +15,10 @@ from smdebug.exceptions import SMDebugValueError
 
 Buffer = bytes | bytearray | memoryview
 
+# What an index entry holds beside what the original reads.
+INDEX_CRC_KEY = "crc32c"
+INDEX_DTYPE_KEY = "dtype"
+
 CHECKSUM_MAGIC_BYTES = b"0x12345678"
 HEADER_BYTES = 12
 FOOTER_BYTES = 4

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from smdebug.format.tfevent import decode_event, read_record
+from smdebug.format.tfevent.decoding import decode_event
+from smdebug.format.tfevent.framing import read_record
 
 if TYPE_CHECKING:
     from pathlib import Path

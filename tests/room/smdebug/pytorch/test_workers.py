@@ -11,7 +11,8 @@ import pytest
 import torch
 
 import smdebug.pytorch as smd
-from smdebug.format.tfevent import get_footer, masked_crc32c, read_events, read_record
+from smdebug.format.tfevent.decoding import read_events
+from smdebug.format.tfevent.framing import get_footer, masked_crc32c, read_record
 from smdebug.pytorch import hook as hook_module
 from smdebug.pytorch.workers import get_worker
 from smdebug.writing.run_writer import Worker

@@ -32,7 +32,7 @@ from smdebug.format.locations import (
     TensorFileLocation,
     TraceFileLocation,
 )
-from smdebug.format.tfevent import masked_crc32c
+from smdebug.format.tfevent.framing import masked_crc32c
 from smdebug.mode_keys import ModeKeys
 from tests.unit.smdebug.object_storage import BUCKET, Storage
 from tests.unit.smdebug.runs import RunMaker

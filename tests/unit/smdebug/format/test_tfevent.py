@@ -15,21 +15,10 @@ from hypothesis.extra import numpy as st_numpy
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.format.arguments import get_content
-from smdebug.format.tfevent import (
-    CONSTANT_FOOTER,
-    DATA_TYPE_NUMBERS,
-    decode_event,
-    encode_event_fields,
-    encode_heads,
-    encode_metadata,
-    encode_record,
-    encode_string_heads,
-    get_footer,
-    get_storable_array,
-    masked_crc32c,
-    read_events,
-    read_record,
-)
+from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS, get_storable_array
+from smdebug.format.tfevent.decoding import decode_event, read_events
+from smdebug.format.tfevent.encoding import encode_event_fields, encode_heads, encode_metadata, encode_string_heads
+from smdebug.format.tfevent.framing import CONSTANT_FOOTER, encode_record, get_footer, masked_crc32c, read_record
 from smdebug.mode_keys import ModeKeys
 
 if TYPE_CHECKING:

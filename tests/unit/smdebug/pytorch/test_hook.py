@@ -11,7 +11,7 @@ from crc32c import crc32c
 
 import smdebug.pytorch as smd
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugError, SMDebugRuntimeError, SMDebugValueError
-from smdebug.format.tfevent import read_record
+from smdebug.format.tfevent.framing import read_record
 from smdebug.pytorch import hook as hook_module
 from smdebug.writing.run_writer import Worker
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Net, Training

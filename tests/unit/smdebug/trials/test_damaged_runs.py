@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError, SMDebugValueError, TensorUnavailableForStep
-from smdebug.format.tfevent import read_record
+from smdebug.format.tfevent.framing import read_record
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.reader import FileReader
 from smdebug.trials import create_trial

@@ -18,7 +18,7 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.format.locations import parse_step, parse_worker
-from smdebug.format.tfevent import encode_record
+from smdebug.format.tfevent.framing import encode_record
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.step_table import StepState
 from smdebug.rules import Rule, invoke_rule
@@ -72,7 +72,7 @@ def test_3_cut_event_file_names_file_step_and_tensor(tmp_path: Path) -> None:
 
 def test_3_true_checksums_are_read(tmp_path: Path) -> None:
     """The original knows no other end of a record than a constant."""
-    from smdebug.format.tfevent import read_record
+    from smdebug.format.tfevent.framing import read_record
     from smdebug.reading.reader import FileReader
 
     run = RunMaker(tmp_path)

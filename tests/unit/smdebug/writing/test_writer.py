@@ -23,7 +23,7 @@ from smdebug.format.locations import (
     serialize_tf_device,
 )
 from smdebug.format.protobuf import decode_fields, encode_bytes, encode_float
-from smdebug.format.tfevent import read_events
+from smdebug.format.tfevent.decoding import read_events
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.reader import FileReader
 from smdebug.storage import output
