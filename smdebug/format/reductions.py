@@ -5,6 +5,7 @@ A saved reduction is a tensor record of its own, named `smdebug/reductions/<op>/
 """
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,12 @@ def get_reduction_tensor_name(tensorname: str, reduction_name: str, abs: bool, r
     if remove_colon_index:
         tensorname = _COLON_INDEX.sub("", tensorname)
     return f"{REDUCTIONS_PREFIX}{'abs_' if abs else ''}{reduction_name}/{tensorname}"
+
+
+@lru_cache(maxsize=65536)
+def get_reduction_names(tensorname: str, operations: tuple[tuple[str, bool], ...]) -> list[str]:
+    """Return the names of several reductions of a tensor, each (name, whether of absolute values)."""
+    return [get_reduction_tensor_name(tensorname, operation, is_abs) for operation, is_abs in operations]
 
 
 def reverse_reduction_tensor_name(reduction_tensor_name: str) -> tuple[str, str, bool]:

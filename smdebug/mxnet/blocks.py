@@ -1,12 +1,8 @@
-"""What a Gluon block is called, and which blocks and arrays there are in it."""
+"""What a Gluon block is called, and which blocks there are in it."""
 
-from collections.abc import Iterator
 from typing import Any
 
-from mxnet import gluon, nd, sym
-
-INPUT_SUFFIX = "_input_"
-OUTPUT_SUFFIX = "_output_"
+from mxnet import gluon, sym
 
 
 def get_block_name(block: gluon.Block) -> str:
@@ -19,15 +15,6 @@ def list_blocks(root: gluon.Block) -> list[gluon.Block]:
     found: list[gluon.Block] = []
     root.apply(found.append)
     return list(dict.fromkeys(found))
-
-
-def iterate_arrays(values: object) -> Iterator[nd.NDArray]:
-    """Yield the arrays in a value, lists and tuples walked; the symbols of a block that is being traced are none."""
-    if isinstance(values, nd.NDArray):
-        yield values
-    elif isinstance(values, (list, tuple)):
-        for value in values:
-            yield from iterate_arrays(value)
 
 
 def is_tracing(inputs: Any) -> bool:

@@ -2,10 +2,11 @@
 
 from mxnet import gluon
 
+from smdebug.capture.part_capture import INPUT_SUFFIX, OUTPUT_SUFFIX
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
 from smdebug.config.collection_manager import CollectionManager as BaseCollectionManager
-from smdebug.mxnet.blocks import INPUT_SUFFIX, OUTPUT_SUFFIX, get_block_name
+from smdebug.mxnet.blocks import get_block_name
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
 

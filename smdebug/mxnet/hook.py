@@ -9,13 +9,14 @@ from mxnet import autograd, gluon
 from smdebug.barrier import guarded
 from smdebug.capture.framework import check_version, find_horovod_worker
 from smdebug.capture.hook import BaseHook
+from smdebug.capture.part_capture import OUTPUT_SUFFIX
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.mxnet.block_capture import BlockCapture
-from smdebug.mxnet.blocks import OUTPUT_SUFFIX, get_block_name, is_tracing, list_blocks
+from smdebug.mxnet.blocks import get_block_name, is_tracing, list_blocks
 from smdebug.mxnet.collection import CollectionManager
 from smdebug.mxnet.eager_forward import EagerForward
 from smdebug.mxnet.parameters import ParameterCapture

@@ -5,7 +5,6 @@ own operators 1,300, and of a small one 3 and 19.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from smdebug.capture.tensor_writer import TensorWriter
 from smdebug.format.arguments import get_content
-from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name
+from smdebug.format.reductions import get_numpy_reduction, get_reduction_names
 from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS, get_storable_array
 from smdebug.mxnet.arrays import get_storable, view_array
 from smdebug.mxnet.training_failures import gives_back_failures
@@ -31,7 +30,7 @@ class ReductionQueue:
 
     def add(self, name: str, array: NDArray[Any], operations: tuple[tuple[str, bool], ...]) -> None:
         """Compute a number for each (operation, on absolute values)."""
-        for reduction_name, (operation, is_abs) in zip(_get_names(name, operations), operations, strict=True):
+        for reduction_name, (operation, is_abs) in zip(get_reduction_names(name, operations), operations, strict=True):
             number = get_numpy_reduction(operation, array, is_abs)
             names, numbers = self._waiting.setdefault(type(number), ([], []))
             names.append(reduction_name)
@@ -87,8 +86,3 @@ class MxnetTensorWriter(TensorWriter):
     def clear(self) -> None:
         """Forget the numbers that were computed."""
         self._reductions.clear()
-
-
-@lru_cache(maxsize=65536)
-def _get_names(name: str, operations: tuple[tuple[str, bool], ...]) -> list[str]:
-    return [get_reduction_tensor_name(name, operation, is_abs) for operation, is_abs in operations]

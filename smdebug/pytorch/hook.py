@@ -11,6 +11,7 @@ from torch.utils.hooks import RemovableHandle
 from smdebug.barrier import guarded
 from smdebug.capture.framework import check_version
 from smdebug.capture.hook import BaseHook
+from smdebug.capture.part_capture import INPUT_SUFFIX, OUTPUT_SUFFIX
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
@@ -21,8 +22,6 @@ from smdebug.pytorch.collection import Collection, CollectionManager
 from smdebug.pytorch.modules.call_context import is_training_call
 from smdebug.pytorch.modules.compiled_models import CompiledModels, get_written_model
 from smdebug.pytorch.modules.module_capture import (
-    INPUT_SUFFIX,
-    OUTPUT_SUFFIX,
     ModuleCallback,
     ModuleCapture,
     choose_model_name,

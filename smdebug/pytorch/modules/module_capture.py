@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from smdebug.capture.part_capture import PartCapture, WantedPart
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.logger import get_logger
 from smdebug.pytorch.modules.call_context import is_training_call
@@ -17,9 +18,6 @@ from smdebug.pytorch.modules.call_context import is_training_call
 # Of the class, because scripted modules refuse to be asked; their own inputs and outputs are seen all the same.
 register_forward_hook = nn.Module.register_forward_hook
 register_forward_pre_hook = nn.Module.register_forward_pre_hook
-
-INPUT_SUFFIX = "_input_"
-OUTPUT_SUFFIX = "_output_"
 
 
 class ModuleCallback(partial[None]):
@@ -38,20 +36,21 @@ class ModuleCallback(partial[None]):
         return getattr, (nullcontext(), "__exit__")
 
 
-class ModuleCapture:
-    """Saves the tensors that go into and come out of known modules, numbered anew in each step."""
+class ModuleCapture(PartCapture[nn.Module]):
+    """Saves the tensors that go into and come out of known modules."""
 
     def __init__(self, save: Callable[[str, torch.Tensor], None], report: Callable[[str, Exception], None]) -> None:
         """Take what saves a tensor by name, and what is told of a failure."""
-        self._save = save
-        self._report = report
-        self._names: dict[nn.Module, str] = {}
-        self._wanted: dict[StepPlan, list[_CapturedModule]] = {}
+        super().__init__(save, report)
         self._handles: list[RemovableHandle] = []
-        self._numbers: dict[str, int] = {}
 
-    def __contains__(self, module: nn.Module) -> bool:
-        return module in self._names
+    def iterate_tensors(self, values: object) -> Iterator[torch.Tensor]:
+        """Yield the tensors in a value, lists and tuples walked; dicts and subclasses of Tensor have no number."""
+        if type(values) is torch.Tensor:
+            yield values
+        elif isinstance(values, (list, tuple)):
+            for value in values:
+                yield from self.iterate_tensors(value)
 
     @property
     def is_empty(self) -> bool:
@@ -68,11 +67,6 @@ class ModuleCapture:
         """All known modules."""
         return self._names.keys()
 
-    def add(self, module: nn.Module, name: str) -> None:
-        """Know a module by a name; its first name stays."""
-        self._names.setdefault(module, name)
-        self._wanted.clear()
-
     def has_name(self, name: str) -> bool:
         """Tell whether a module is known by this name."""
         return name in self._names.values()
@@ -83,18 +77,10 @@ class ModuleCapture:
 
     def activate(self, plan: StepPlan) -> None:
         """Watch the modules of which this step may save something."""
-        wanted = self._wanted.get(plan)
-        if wanted is None:
-            wanted = self._wanted[plan] = [
-                _CapturedModule(self, module, name, inputs, outputs)
-                for module, name in self._names.items()
-                for inputs in [plan.wants_numbered(f"{name}{INPUT_SUFFIX}")]
-                for outputs in [plan.wants_numbered(f"{name}{OUTPUT_SUFFIX}")]
-                if inputs or outputs
-            ]
+        wanted = self.find_wanted(plan)
         # A model that joins the step has more to watch.
         self._stop_watching()
-        self._handles += [register_forward_hook(captured.module, ModuleCallback(captured.save)) for captured in wanted]
+        self._handles += [register_forward_hook(each.part, ModuleCallback(self._on_call, each)) for each in wanted]
 
     def deactivate(self) -> None:
         """Watch nothing, and number from 0 again."""
@@ -112,45 +98,10 @@ class ModuleCapture:
         self._names.clear()
         self._wanted.clear()
 
-    def save_numbered(self, prefix: str, values: object) -> None:
-        """Save every tensor in a value, or in lists and tuples of values, under the next numbers of `prefix`."""
-        for tensor in iterate_tensors(values):
-            number = self._numbers.get(prefix, 0)
-            self._numbers[prefix] = number + 1
-            self._save(f"{prefix}{number}", tensor)
-
-    def save_call(self, name: str, inputs: object, outputs: object) -> None:
-        """Save what went into and came out of one call; a failure is reported and ends here."""
-        try:
-            self.save_numbered(f"{name}{INPUT_SUFFIX}", inputs)
-            self.save_numbered(f"{name}{OUTPUT_SUFFIX}", outputs)
-        except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
-            self._report(f"inputs and outputs of {name}", error)
-
-
-class _CapturedModule:
-    """What the forward hook of one module saves."""
-
-    def __init__(self, capture: ModuleCapture, module: nn.Module, name: str, inputs: bool, outputs: bool) -> None:
-        self.module = module
-        self._capture = capture
-        self._name = name
-        self._inputs = inputs
-        self._outputs = outputs
-
-    def save(self, module: nn.Module, inputs: Any, outputs: Any) -> None:
+    def _on_call(self, wanted: WantedPart[nn.Module], module: nn.Module, inputs: Any, outputs: Any) -> None:
         """Save a call, unless it is one of a copy of the module, which has its hooks."""
-        if module is self.module and is_training_call():
-            self._capture.save_call(self._name, inputs if self._inputs else (), outputs if self._outputs else ())
-
-
-def iterate_tensors(values: object) -> Iterator[torch.Tensor]:
-    """Yield the tensors in a value, lists and tuples walked; dicts and subclasses of Tensor have no number."""
-    if type(values) is torch.Tensor:
-        yield values
-    elif isinstance(values, (list, tuple)):
-        for value in values:
-            yield from iterate_tensors(value)
+        if module is wanted.part and is_training_call():
+            self.save_wanted(wanted, inputs, outputs)
 
 
 def choose_model_name(module: nn.Module, taken: Collection[str]) -> str:

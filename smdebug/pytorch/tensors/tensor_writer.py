@@ -1,7 +1,6 @@
 """How PyTorch's tensors are written into a step: those of any device, and within torch.func's transforms."""
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from smdebug.capture.tensor_writer import TensorWriter
 from smdebug.exceptions import SMDebugValueError
-from smdebug.format.reductions import get_reduction_tensor_name
+from smdebug.format.reductions import get_reduction_names
 from smdebug.pytorch.tensors.device_queue import DeviceQueue
 from smdebug.pytorch.tensors.reductions import reduce_tensor
 from smdebug.pytorch.tensors.storable import get_storable, take_off_transforms, to_array
@@ -72,7 +71,7 @@ class TorchTensorWriter(TensorWriter):
         if selection.shape:
             writer.add_shape(name, tuple(value.shape))
         if selection.operations:
-            names = _get_reduction_names(name, selection.operations)
+            names = get_reduction_names(name, selection.operations)
             self._queue.add_numbers(names, reduce_tensor(value, selection.operations))
         if self._queue.is_full:
             self._queue.write(writer)
@@ -84,8 +83,3 @@ class TorchTensorWriter(TensorWriter):
     def clear(self) -> None:
         """Forget what was queued."""
         self._queue.clear()
-
-
-@lru_cache(maxsize=65536)
-def _get_reduction_names(name: str, operations: tuple[tuple[str, bool], ...]) -> list[str]:
-    return [get_reduction_tensor_name(name, operation, is_abs) for operation, is_abs in operations]

@@ -1,0 +1,78 @@
+"""Inputs and outputs of the parts of a model: which of them a step wants, and their names."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from smdebug.capture.saving_plan import StepPlan
+
+INPUT_SUFFIX = "_input_"
+OUTPUT_SUFFIX = "_output_"
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class WantedPart(Generic[Part]):
+    """A part of which a step may save the inputs, the outputs, or both."""
+
+    part: Part
+    name: str
+    inputs: bool
+    outputs: bool
+
+
+class PartCapture(Generic[Part]):
+    """Saves the tensors that go into and come out of known parts, numbered anew in each step."""
+
+    def __init__(self, save: Callable[[str, Any], None], report: Callable[[str, Exception], None]) -> None:
+        """Take what saves a tensor by name, and what is told of a failure."""
+        self._save = save
+        self._report = report
+        self._names: dict[Part, str] = {}
+        self._wanted: dict[StepPlan, list[WantedPart[Part]]] = {}
+        self._numbers: dict[str, int] = {}
+
+    def __contains__(self, part: Part) -> bool:
+        return part in self._names
+
+    def iterate_tensors(self, values: object) -> Iterator[Any]:
+        """Yield the tensors in a value that have a number of their own."""
+        raise NotImplementedError
+
+    def add(self, part: Part, name: str) -> None:
+        """Know a part by a name; its first name stays."""
+        self._names.setdefault(part, name)
+        self._wanted.clear()
+
+    def find_wanted(self, plan: StepPlan) -> list[WantedPart[Part]]:
+        """Return the parts of which such a step may save something."""
+        wanted = self._wanted.get(plan)
+        if wanted is None:
+            wanted = self._wanted[plan] = [
+                WantedPart(part, name, inputs, outputs)
+                for part, name in self._names.items()
+                for inputs in [plan.wants_numbered(f"{name}{INPUT_SUFFIX}")]
+                for outputs in [plan.wants_numbered(f"{name}{OUTPUT_SUFFIX}")]
+                if inputs or outputs
+            ]
+        return wanted
+
+    def save_numbered(self, prefix: str, values: object) -> None:
+        """Save every tensor in a value under the next numbers of `prefix`."""
+        for tensor in self.iterate_tensors(values):
+            number = self._numbers.get(prefix, 0)
+            self._numbers[prefix] = number + 1
+            self._save(f"{prefix}{number}", tensor)
+
+    def save_call(self, name: str, inputs: object, outputs: object) -> None:
+        """Save what went into and came out of one call; a failure is reported and ends here."""
+        try:
+            self.save_numbered(f"{name}{INPUT_SUFFIX}", inputs)
+            self.save_numbered(f"{name}{OUTPUT_SUFFIX}", outputs)
+        except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
+            self._report(f"inputs and outputs of {name}", error)
+
+    def save_wanted(self, wanted: WantedPart[Part], inputs: object, outputs: object) -> None:
+        """Save what is wanted of one call of a part."""
+        self.save_call(wanted.name, inputs if wanted.inputs else (), outputs if wanted.outputs else ())
