@@ -132,17 +132,17 @@ class BaseHook(Framework):
     @property
     def step(self) -> int:
         """The global step, -1 before the first."""
-        return self.recorder.step
+        return self.recorder.counters.step
 
     @property
     def mode_steps(self) -> dict[ModeKeys, int]:
         """The newest step of each mode that has been in use."""
-        return self.recorder.mode_steps
+        return self.recorder.counters.mode_steps
 
     @property
     def last_saved_step(self) -> int | None:
         """The newest global step that something was saved at."""
-        return self.recorder.last_saved_step
+        return self.recorder.counters.last_saved_step
 
     def set_mode(self, mode: object) -> None:
         """Count the next steps in `mode`; SMDebugValueError for anything that is no mode.

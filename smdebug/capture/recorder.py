@@ -34,6 +34,7 @@ class StepRecorder(KeptOutOfCopies):
         in_step: whether the framework is within a step.
         saves_late: whether the script saves after its step seemed over; such steps end when the next one begins.
         is_closed: whether the run has ended; nothing is saved any more.
+        counters: how many steps there were; what `discard` gives up is not counted.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class StepRecorder(KeptOutOfCopies):
         self._summaries = Summaries(None if dry_run else tensorboard_dir, self._losses.say)
         self.tensors = framework.tensor_writer_class(self._summaries, self._losses.say)
         self._runs = RunWriter(out_dir, all_workers=all_workers, dry_run=dry_run)
-        self._counters = StepCounters()
+        self.counters = StepCounters()
         self._writer: StepWriter | None = None
         self._lock = threading.RLock()
         # Coming steps of a mode at which nothing is due, by the plan that says so.
@@ -72,21 +73,6 @@ class StepRecorder(KeptOutOfCopies):
         watch_forks(self)
 
     # Where the training is.
-
-    @property
-    def step(self) -> int:
-        """The global step, -1 before the first."""
-        return self._counters.step
-
-    @property
-    def mode_steps(self) -> dict[ModeKeys, int]:
-        """The newest step of each mode that has been in use."""
-        return self._counters.mode_steps
-
-    @property
-    def last_saved_step(self) -> int | None:
-        """The newest global step that something was saved at."""
-        return self._counters.last_saved_step
 
     @property
     def is_open(self) -> bool:
@@ -116,7 +102,7 @@ class StepRecorder(KeptOutOfCopies):
             # What most steps are: nothing is left of the one before, and nothing is due at this one.
             self._idle_steps -= 1
             self.in_step = True
-            self._counters.increment(self.mode)
+            self.counters.increment(self.mode)
             return None
         # The one ends and the other begins as one: what another thread saves in between belongs to neither.
         with self._lock:
@@ -124,7 +110,7 @@ class StepRecorder(KeptOutOfCopies):
             if self.is_closed:
                 return None
             saving_plan = self.collections.get_plan()
-            mode_step = self._counters.increment(self.mode)
+            mode_step = self.counters.increment(self.mode)
             self.in_step = True
             self._idle_mode, self._idle_plan = self.mode, saving_plan
             self._idle_steps = saving_plan.count_idle_steps(self.mode, mode_step + 1)
@@ -167,8 +153,8 @@ class StepRecorder(KeptOutOfCopies):
         self.in_step = False
         self._idle_steps = 0
         anew = StepCounters()
-        if anew.last_saved_step == self._counters.last_saved_step:
-            self._counters = anew
+        if anew.last_saved_step == self.counters.last_saved_step:
+            self.counters = anew
 
     def change_mode(self, mode: ModeKeys) -> None:
         """Count the next steps in `mode`; another one ends the step in progress."""
@@ -197,7 +183,7 @@ class StepRecorder(KeptOutOfCopies):
 
     def save_scalar(self, scalar: Scalar) -> None:
         """Save a number at the present step, whatever is due at it; before the first step it waits for that one."""
-        if self._counters.has_begun:
+        if self.counters.has_begun:
             self._write_scalar(scalar)
         elif not self.is_closed:
             self._waiting_scalars.append(scalar)
@@ -257,7 +243,7 @@ class StepRecorder(KeptOutOfCopies):
         """Return the writer of the present step, reopened where the step was over already."""
         if self._writer is None:
             self.saves_late = self.saves_late or not self.in_step
-            self._writer = self._runs.open_step(self._counters.step_to_write, self.mode, self._get_mode_step())
+            self._writer = self._runs.open_step(self.counters.step_to_write, self.mode, self._get_mode_step())
         return self._writer
 
     @guarded("what was left of the step that ended")
@@ -285,7 +271,7 @@ class StepRecorder(KeptOutOfCopies):
                 raise
             finally:
                 self._summaries.close_step()
-            self._counters.last_saved_step = writer.step
+            self.counters.last_saved_step = writer.step
 
     def _drop_step(self) -> None:
         self.tensors.clear()
@@ -355,7 +341,7 @@ class StepRecorder(KeptOutOfCopies):
         ]
 
     def _get_mode_step(self) -> int:
-        return self._counters.get_mode_step_to_write(self.mode)
+        return self.counters.get_mode_step_to_write(self.mode)
 
     def _write_rest(self) -> None:
         if self._runs.was_deleted:
@@ -364,6 +350,6 @@ class StepRecorder(KeptOutOfCopies):
         with self._lock:
             self._write_waiting()
             self.end()
-            if self._counters.step >= 0 or not self._runs.has_collections_file:
+            if self.counters.step >= 0 or not self._runs.has_collections_file:
                 self.collections.prepare(check=False)
                 self._runs.export_collections(self.collections.manager)

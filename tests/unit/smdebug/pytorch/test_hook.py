@@ -514,8 +514,8 @@ def test_every_thousand_steps_have_an_index_folder_of_their_own(
         save_config=smd.SaveConfig(save_interval=10**9, save_steps=[1001]), include_collections=["weights"]
     )
     hook.register_module(training.model)
-    hook.recorder._counters.step = 1000
-    hook.recorder._counters.mode_steps[smd.modes.GLOBAL] = 1000
+    hook.recorder.counters.step = 1000
+    hook.recorder.counters.mode_steps[smd.modes.GLOBAL] = 1000
     training.step()
     assert (run.path / "index/000000001/000000001001_worker_0.json").exists()
     assert (run.path / "events/000000001001/000000001001_worker_0.tfevents").exists()

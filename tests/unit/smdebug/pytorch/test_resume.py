@@ -63,7 +63,7 @@ def test_each_new_checkpoint_leaves_a_state_and_a_third_run_goes_on_from_it(
         # The state is written when the next step begins.
         training.step()
         assert hook.step == 3 * restart + 2 - restart
-        counters: Any = hook.recorder._counters
+        counters: Any = hook.recorder.counters
         counters._store = None
     kept = states(checkpoints)
     assert [state["training-run"] for state in kept] == [0, 0, 1, 1, 2, 2]
