@@ -69,6 +69,9 @@ class _Opener(MetaPathFinder, Loader):
         names = {name: getattr(each, name) for each in behind for name in each.__all__}
         module.__doc__ = f"`{module.__name__}`, as code written for smdebug imports it."
         vars(module).update(names, __all__=list(names))
+        for inner in DOORS:
+            if inner.startswith(f"{door}."):
+                import_module(f"{_PREFIX}{inner}")
 
 
 def install() -> None:
