@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+# Of each account and region; CloudWatch forgets after fifteen days what it got second by second.
+_KEPT_DATA = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,16 @@ class Metrics:
             }
             for datum in data
         ]
-        with service_lock("cloudwatch"):
-            find_backend(self._account_id, self._region).put_metric_data(namespace, members)
+        # Jobs write all the time: ``keep`` has it written, as does the next request that changes something.
+        with reading(), service_lock("cloudwatch"):
+            backend = find_backend(self._account_id, self._region)
+            backend.put_metric_data(namespace, members)
+            del backend.metric_data[:-_KEPT_DATA]
+
+    def keep(self) -> None:
+        """Write what was put to the disk."""
+        with keeping(), service_lock("cloudwatch"):
+            find_backend(self._account_id, self._region)
 
 
 def find_backend(account_id: str, region: str) -> Any:

@@ -18,10 +18,11 @@ from emulator.jobs.staging.job_files import RefusedError
 from emulator.moto_services.cloudwatch import Datum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from container_runtime.runtime import ContainerRuntime, Usage
     from emulator.jobs.staging.job_files import JobFolder
+    from emulator.moto_services.cloudwatch import Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +64,8 @@ class HostAgent:
     def __init__(
         self,
         host: MeasuredHost,
-        publish: Callable[[Sequence[Datum]], None],
+        metrics: Metrics,
+        namespace: str,
         on_metric: Callable[[FinalMetric], None] | None = None,
         metrics_folder: str = "",
     ) -> None:
@@ -71,12 +73,14 @@ class HostAgent:
 
         Args:
             host: what the container runs on.
-            publish: gets the utilizations.
+            metrics: gets the utilizations.
+            namespace: of these.
             on_metric: gets what the job writes to its metrics files.
             metrics_folder: where these are, in the host's files.
         """
         self._host = host
-        self._publish = publish
+        self._metrics = metrics
+        self._namespace = namespace
         self._on_metric = on_metric
         self._metrics_folder = metrics_folder
         self._offsets: dict[str, int] = {}
@@ -103,6 +107,7 @@ class HostAgent:
                 logger.warning("%s is measured no longer: %s", self._host.name, error)
             self._ended.wait()
             self._read_metrics()
+            self._metrics.keep()
         except Exception:  # its job goes on without it
             logger.exception("%s is measured no longer", self._host.name)
 
@@ -114,7 +119,7 @@ class HostAgent:
             usage = runtime.read_usage(container_id)
             if usage is not None:
                 share = max(0.0, usage.cpu_seconds - before.cpu_seconds) / (measured_at - last_at)
-                self._publish(self._describe(usage, share))
+                self._metrics.put(self._namespace, self._describe(usage, share))
             before = usage
             self._read_metrics()
             pause = max(min(2 * pause, _LAST_SECONDS), (time.monotonic() - measured_at) / _MAX_SHARE)

@@ -6,7 +6,6 @@ import logging
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -207,7 +206,7 @@ class ContainersRun(ABC):
     def _build_agent(self, host: Host) -> HostAgent:
         name = f"{self.name}/{host.name}"
         measured = MeasuredHost(name, self._files[host], host.instance_type, self._volume_gb)
-        return HostAgent(measured, partial(self._with.metrics_for(self._region).put, PROCESSING_GROUP))
+        return HostAgent(measured, self._with.metrics_for(self._region), PROCESSING_GROUP)
 
     def _clean_up(self) -> None:
         """Leave no container, no thread and no file that is not needed."""

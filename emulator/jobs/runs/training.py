@@ -330,8 +330,8 @@ class TrainingRun:
     def _build_agent(self, host: Host) -> HostAgent:
         volume_gb = self._job.request["ResourceConfig"].get("VolumeSizeInGB")
         measured = MeasuredHost(f"{self.name}/{host.name}", self._opt_mls[host].files, host.instance_type, volume_gb)
-        publish = partial(self._with.metrics_for(self._job.region).put, TRAINING_GROUP)
-        return HostAgent(measured, publish, self._publish_metric, METRICS)
+        metrics = self._with.metrics_for(self._job.region)
+        return HostAgent(measured, metrics, TRAINING_GROUP, self._publish_metric, METRICS)
 
     def _publish_metric(self, metric: FinalMetric) -> None:
         datum = Datum(metric.name, metric.value, metric.timestamp_ms, {"TrainingJobName": self.name})

@@ -11,8 +11,6 @@ from tests.room.emulator.small_emulator import ACCOUNT, REGION, Emulator
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from emulator.lambda_functions.invoker import FunctionInvoker
 
 STATE_CHANGE = "SageMaker Training Job State Change"
@@ -80,16 +78,17 @@ def receive(emulator: Emulator, count: int = 1, name: str = "queue") -> list[Any
     return bodies
 
 
-def test_function_gets_the_event_and_delivery_is_told_when_it_has_ended(emulator: Emulator, tmp_path: Path) -> None:
-    called, go_on = tmp_path / "called", tmp_path / "go-on"
+def test_function_gets_the_event_and_delivery_is_told_when_it_has_ended(emulator: Emulator) -> None:
+    sqs = emulator.client("sqs")
+    called, go_on = (sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("called", "go-on"))
     arn = emulator.create_function(
         f"""
-        import os
-        import time
+        import boto3
         def handler(event, context):
-            open({str(called)!r}, "w").close()
-            while not os.path.exists({str(go_on)!r}):
-                time.sleep(0.01)
+            sqs = boto3.client("sqs")
+            sqs.send_message(QueueUrl={called!r}, MessageBody="true")
+            while not sqs.receive_message(QueueUrl={go_on!r}, WaitTimeSeconds=1).get("Messages"):
+                pass
             print(event)
         """,
         Timeout=60,
@@ -99,9 +98,9 @@ def test_function_gets_the_event_and_delivery_is_told_when_it_has_ended(emulator
     event = build_event()
     emulator.publisher.publish("e1", REGION, event, delivered)
     # That it is past this line shows that the publisher waits for no function: this one cannot end yet.
-    wait_until(called.exists, "the function runs")
+    assert receive(emulator, name="called") == [True]
     assert delivered.ids == []
-    go_on.touch()
+    sqs.send_message(QueueUrl=go_on, MessageBody="true")
     assert delivered.wait(1) == ["e1"]
     wait_until(lambda: str(event) in emulator.log_text("fn"), "the event as it was published")
 
