@@ -176,8 +176,9 @@ def _format_report(report: dict[str, Any] | None) -> Iterator[str]:
         return
     steps = report["StepsEvaluated"]
     if steps["Last"] is not None:
-        judged = f"steps {steps['First']} to {steps['Last']}: {steps['Evaluated']} evaluated"
-        yield judged + (f", {steps['PassedOver']} passed over" if steps["PassedOver"] else "")
+        passed_over = f", {steps['PassedOver']} passed over" if steps["PassedOver"] else ""
+        judged = f"steps {steps['First']} to {steps['Last']}: {steps['Evaluated']} evaluated{passed_over}"
+        yield f"{judged}, {steps['WithValues']} with something to judge"
     for series in report["Series"]:
         values = list(zip(series["Steps"], series["Values"], strict=True))
         shown = ", ".join(

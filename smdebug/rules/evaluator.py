@@ -131,10 +131,14 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
     """
     report = RuleReport(rule.rule_name, rule.rule_name, "", {}) if report is None else report
     lacking: SMDebugError | None = None
+    inspected = 0
     try:
         for step, outcome in evaluate_steps(rule, start_step, end_step):
             met = isinstance(outcome, RuleEvaluationConditionMet)
-            report.count(step, evaluated=met or outcome is None)
+            # A custom rule does not say what it looked at.
+            looked_at = rule.inspected if isinstance(rule, BuiltInRule) else inspected + 1
+            report.count(step, evaluated=met or outcome is None, with_values=looked_at > inspected)
+            inspected = looked_at
             if isinstance(outcome, RuleEvaluationConditionMet):
                 return describe_firing(rule, outcome)
             if outcome is not None:
@@ -165,7 +169,26 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
         )
         rule.logger.warning("%s", details)
         return Verdict(NO_ISSUES_FOUND, details)
-    return Verdict(NO_ISSUES_FOUND, f"Rule {name} found no issue in {evaluated} steps, the last of them {last}.")
+    details = f"Rule {name} found no issue in {evaluated} steps, the last of them {last}."
+    if isinstance(rule, BuiltInRule) and (report.with_values < evaluated or evaluated == 1):
+        details = f"{details} {describe_silence(rule, report)}"
+        rule.logger.warning("%s", details)
+    return Verdict(NO_ISSUES_FOUND, details)
+
+
+def describe_silence(rule: BuiltInRule, report: RuleReport) -> str:
+    """Say of a rule that had little to judge in how many steps it had, and how often its collections are saved."""
+    steps = report.evaluated + report.passed_over
+    saved = rule.base_trial.collections()
+    wanted = rule.values.get("collection_names") or rule.collections
+    intervals = []
+    for name in wanted:
+        config = saved[name].save_config if name in saved else None
+        interval = 1 if config is None else max(mode.save_interval for mode in config.distinct())
+        if interval > 1:
+            intervals.append(f"collection {name} is saved every {interval} steps")
+    text = "; ".join([f"values in {report.with_values} of {steps} saved steps", *intervals])
+    return f"It had little to judge: {text}."
 
 
 def describe_firing(rule: Rule, met: RuleEvaluationConditionMet) -> Verdict:

@@ -55,6 +55,8 @@ def state(start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pyte
         rules=[build_rule("VanishingGradient", threshold="1e9"), build_rule("LossNotDecreasing")],
         bucket=BUCKET,
     )
+    again = {"CollectionName": "losses", "CollectionParameters": {"save_interval": "400"}}
+    request["DebugHookConfig"]["CollectionConfigurations"].append(again)
     elsewhere = emulator.client("sagemaker", "eu-west-1")
     elsewhere.create_training_job(**request)
     failing = build_training_job(
@@ -121,13 +123,19 @@ def test_a_job_by_the_end_of_its_name(command: Command) -> None:
     rule = text[text.index("  VanishingGradient: IssuesFound\n") :]
     assert "RuleEvaluationConditionMet: " in rule
     assert re.search(r"absolute values: [\d.]+ at step 0; fires below 1e\+09", " ".join(rule.split()))
+    little = "values in 1 of 16 saved steps; collection losses is saved every 400 steps."
+    assert little in " ".join(text.split())
+    assert "16 evaluated, 1 with something to judge" in text
+    assert little in command("logs", "001", "--rule", "LossNotDecreasing").stdout
     described: dict[str, Any] = json.loads(command("describe", NAME, "--json").stdout)
     assert described["RuleReports"]["VanishingGradient"]["Finding"]["Step"] == 0
     assert "Why      ClientError: No image 'nobody-built:1'" in command("describe", "fails").stdout
 
 
 def test_logs_of_a_job_and_of_a_rule(command: Command) -> None:
-    assert "\nthe last words of the script\n" in command("logs", "-f", "001").stdout
+    log = command("logs", "-f", "001").stdout
+    assert "\nthe last words of the script\n" in log
+    assert "different parameters: save_interval of losses is 500, then 400. As on AWS, the last one counts.\n" in log
     of_rule = command("logs", "001", "--rule", "VanishingGradient").stdout
     assert "Rule VanishingGradient waits for the tensors of" in of_rule
     lines = [json.loads(line) for line in command("logs", "001", "--json").stdout.splitlines()]

@@ -264,7 +264,15 @@ class TrainingRun:
         resolved = self._with.runtime.resolve_image(request["AlgorithmSpecification"]["TrainingImage"])
         for host, opt_ml in self._opt_mls.items():
             self._with.log_writer.ensure_stream(self._job.region, TRAINING_GROUP, self._name_stream(host))
-            for note in filter(None, (resolved.note, _note_on_profiler(self._job), _note_on_fast_file(self._job))):
+            for note in filter(
+                None,
+                (
+                    resolved.note,
+                    _note_on_profiler(self._job),
+                    _note_on_fast_file(self._job),
+                    _note_on_collections(self._job),
+                ),
+            ):
                 self._write_line(host, LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {note}"))
             download_channels(request, object_store, opt_ml.input_data, self._check_stop, host, self._hosts)
             self._pipes += open_pipes(request, object_store, opt_ml.input_data, host, self._hosts)
@@ -523,3 +531,19 @@ def _note_on_fast_file(job: TrainingJob) -> str | None:
     channels = job.request.get("InputDataConfig") or ()
     names = ", ".join(each["ChannelName"] for each in channels if find_mode(each, job.request) == "FastFile")
     return names and f"FastFile channels ({names}) are downloaded before the training starts, as in File mode."
+
+
+def _note_on_collections(job: TrainingJob) -> str | None:
+    """Say which parameters of a collection are given differently: each rule and the hook may configure the same one."""
+    given: dict[tuple[str, str], list[str]] = {}
+    for entry in (job.request.get("DebugHookConfig") or {}).get("CollectionConfigurations") or ():
+        for key, value in (entry.get("CollectionParameters") or {}).items():
+            if key != "include_regex":  # these add up
+                given.setdefault((entry["CollectionName"], key), []).append(value)
+    differing = [
+        f"{key} of {name} is {', then '.join(values)}" for (name, key), values in given.items() if len(set(values)) > 1
+    ]
+    if not differing:
+        return None
+    text = "; ".join(differing)
+    return f"CollectionConfigurations gives a collection different parameters: {text}. As on AWS, the last one counts."

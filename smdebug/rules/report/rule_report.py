@@ -40,12 +40,14 @@ class RuleReport:
     last_step: int | None = None
     evaluated: int = 0
     passed_over: int = 0
+    with_values: int = 0
 
-    def count(self, step: int, *, evaluated: bool) -> None:
-        """Take note of a step."""
+    def count(self, step: int, *, evaluated: bool, with_values: bool) -> None:
+        """Take note of a step, and of whether the rule had anything to judge in it."""
         self.first_step = step if self.first_step is None else self.first_step
         self.last_step = step
         self.evaluated += evaluated
+        self.with_values += with_values
         self.passed_over += not evaluated
 
     def build(self, verdict: Verdict) -> dict[str, Any]:
@@ -72,6 +74,7 @@ class RuleReport:
                 "Last": self.last_step,
                 "Evaluated": self.evaluated,
                 "PassedOver": self.passed_over,
+                "WithValues": self.with_values,
             },
             "Series": [quantity.to_json() for quantity in quantities],
         }

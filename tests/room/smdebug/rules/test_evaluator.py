@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from smdebug.config.collection import Collection
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.config.save_config import SaveConfig
 from smdebug.logger import get_logger
 from smdebug.rules.container.rule_config import parse_rule_config
 from smdebug.rules.container.verdict import Verdict, write_verdict
@@ -99,6 +102,25 @@ def test_no_issues_found(evaluate: Any, run: RunMaker) -> None:
     assert evaluate("VanishingGradient") == Verdict(
         "NoIssuesFound", "Rule VanishingGradient found no issue in 2 steps, the last of them 10."
     )
+
+
+def test_a_rule_that_had_little_to_judge_says_so(
+    evaluate: Any, run: RunMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = CollectionManager()
+    manager.add(Collection("gradients", include_regex="^gradient"))
+    manager.add(Collection("losses", include_regex="loss", save_config=SaveConfig(save_interval=500)))
+    manager.export(run.out_dir, "worker_0_collections.json")
+    for step in range(16):
+        tensors = {"gradient/fc.weight": np.ones(3)}
+        run.write_step(step, {**tensors, "loss": np.array(1.0)} if step == 0 else tensors)
+    run.end()
+    with capture_log(caplog):
+        verdict = evaluate("LossNotDecreasing", collection_names="losses")
+    said = "It had little to judge: values in 1 of 16 saved steps; collection losses is saved every 500 steps."
+    assert verdict.status == "NoIssuesFound"
+    assert verdict.details.endswith(said)
+    assert said in caplog.text
 
 
 @pytest.mark.parametrize(

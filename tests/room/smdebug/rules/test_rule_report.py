@@ -44,7 +44,7 @@ class Mine(Rule):
             "Workers": [None] * 3,
         }
     ]
-    assert report["StepsEvaluated"] == {"First": 1, "Last": 3, "Evaluated": 3, "PassedOver": 0}
+    assert report["StepsEvaluated"] == {"First": 1, "Last": 3, "Evaluated": 3, "PassedOver": 0, "WithValues": 3}
     assert (report["Rule"], report["RuleConfigurationName"], report["Run"]) == ("Mine", "my-rule", "job")
     assert (tmp_path / "output/rule/plot.svg").is_file()
 
