@@ -7,13 +7,61 @@ from typing import TYPE_CHECKING
 from emulator.exceptions import ValidationException
 from emulator.jobs.records.tuning_job import TuningJob
 from emulator.jobs.runs.hyperparameters import count_combinations
-from emulator.operations.create_training_job import check_training_job
+from emulator.operations import create_training_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
     from emulator.operations.context import Context, Request, Response
+
+
+# For docs/coverage.md, see emulator/coverage.py. Of a definition, what CreateTrainingJob acts on, and its own.
+_KINDS = ("IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges")
+_DEFINITIONS = ("TrainingJobDefinition", "TrainingJobDefinitions")
+ACTS_ON = frozenset(
+    {
+        "HyperParameterTuningJobName",
+        "HyperParameterTuningJobConfig.Strategy",
+        "HyperParameterTuningJobConfig.StrategyConfig",
+        "HyperParameterTuningJobConfig.HyperParameterTuningJobObjective",
+        "HyperParameterTuningJobConfig.ResourceLimits",
+        *(f"HyperParameterTuningJobConfig.ParameterRanges.{kind}" for kind in _KINDS),
+        "HyperParameterTuningJobConfig.TrainingJobEarlyStoppingType",
+        "HyperParameterTuningJobConfig.TuningJobCompletionCriteria",
+        "HyperParameterTuningJobConfig.RandomSeed",
+        "WarmStartConfig.ParentHyperParameterTuningJobs",
+        "Tags",
+        *(
+            f"{definition}.{member}"
+            for definition in _DEFINITIONS
+            for member in (
+                "DefinitionName",
+                "TuningObjective",
+                *(f"HyperParameterRanges.{kind}" for kind in _KINDS),
+                "StaticHyperParameters",
+                "HyperParameterTuningResourceConfig.InstanceType",
+                "HyperParameterTuningResourceConfig.InstanceCount",
+                "HyperParameterTuningResourceConfig.VolumeSizeInGB",
+                "HyperParameterTuningResourceConfig.InstanceConfigs",
+                *create_training_job.ACTS_ON,
+            )
+        ),
+    }
+)
+REFUSES = {
+    "Autotune": "give ParameterRanges",
+    "HyperParameterTuningJobConfig.ParameterRanges.AutoParameters": "give each parameter a range",
+    "HyperParameterTuningJobConfig.TuningJobCompletionCriteria.ConvergenceDetected": "where it is Enabled",
+    **{
+        f"{definition}.{member}": reason
+        for definition in _DEFINITIONS
+        for member, reason in (
+            ("HyperParameterRanges.AutoParameters", "give each parameter a range"),
+            *create_training_job.REFUSES.items(),
+        )
+    },
+}
 
 
 def create_hyper_parameter_tuning_job(request: Request, context: Context) -> Response:
@@ -29,7 +77,7 @@ def create_hyper_parameter_tuning_job(request: Request, context: Context) -> Res
         _check_ranges(job, definition)
         _check_objective(job, definition)
         training = job.build_training_request(definition, "sample", _sample_parameters(job, definition), ())
-        check_training_job(context.check("CreateTrainingJob", training))
+        create_training_job.check_training_job(context.check("CreateTrainingJob", training))
     _check_limits(job)
     return {"HyperParameterTuningJobArn": context.jobs.create_tuning_job(context.region, request).arn}
 

@@ -15,6 +15,29 @@ if TYPE_CHECKING:
 MAX_RUNTIME_SECONDS = 5 * 24 * 3600
 
 
+# For docs/coverage.md, see emulator/coverage.py.
+ACTS_ON = frozenset(
+    {
+        "ProcessingJobName",
+        "ProcessingInputs.InputName",
+        "ProcessingInputs.AppManaged",
+        "ProcessingInputs.S3Input",
+        "ProcessingOutputConfig.Outputs.OutputName",
+        "ProcessingOutputConfig.Outputs.S3Output",
+        "ProcessingOutputConfig.Outputs.AppManaged",
+        "ProcessingResources.ClusterConfig.InstanceCount",
+        "ProcessingResources.ClusterConfig.InstanceType",
+        "ProcessingResources.ClusterConfig.VolumeSizeInGB",
+        "StoppingCondition",
+        "AppSpecification",
+        "Environment",
+        "NetworkConfig.EnableNetworkIsolation",
+        "Tags",
+    }
+)
+REFUSES = {"ProcessingInputs.DatasetDefinition": "there is neither Athena nor Redshift to ask"}
+
+
 def create_processing_job(request: Request, context: Context) -> Response:
     """Store the job and start it.
 

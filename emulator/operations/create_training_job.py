@@ -20,6 +20,54 @@ MAX_RULES = 20
 MAX_RUNTIME_SECONDS = 28 * 24 * 3600
 
 
+# For docs/coverage.md, see emulator/coverage.py.
+ACTS_ON = frozenset(
+    {
+        "TrainingJobName",
+        "HyperParameters",
+        "AlgorithmSpecification.TrainingImage",
+        "AlgorithmSpecification.TrainingInputMode",
+        "AlgorithmSpecification.MetricDefinitions",
+        "AlgorithmSpecification.ContainerEntrypoint",
+        "AlgorithmSpecification.ContainerArguments",
+        "InputDataConfig.ChannelName",
+        "InputDataConfig.DataSource.S3DataSource.S3DataType",
+        "InputDataConfig.DataSource.S3DataSource.S3Uri",
+        "InputDataConfig.DataSource.S3DataSource.S3DataDistributionType",
+        "InputDataConfig.DataSource.S3DataSource.AttributeNames",
+        "InputDataConfig.DataSource.S3DataSource.InstanceGroupNames",
+        "InputDataConfig.ContentType",
+        "InputDataConfig.CompressionType",
+        "InputDataConfig.RecordWrapperType",
+        "InputDataConfig.InputMode",
+        "InputDataConfig.ShuffleConfig",
+        "OutputDataConfig.S3OutputPath",
+        "OutputDataConfig.CompressionType",
+        "ResourceConfig.InstanceType",
+        "ResourceConfig.InstanceCount",
+        "ResourceConfig.VolumeSizeInGB",
+        "ResourceConfig.InstanceGroups",
+        "StoppingCondition.MaxRuntimeInSeconds",
+        "StoppingCondition.MaxWaitTimeInSeconds",
+        "Tags",
+        "EnableNetworkIsolation",
+        "EnableManagedSpotTraining",
+        "CheckpointConfig",
+        "DebugHookConfig",
+        "DebugRuleConfigurations",
+        "TensorBoardOutputConfig",
+        "ProfilerConfig.DisableProfiler",
+        "Environment",
+        "RetryStrategy",
+    }
+)
+REFUSES = {
+    "AlgorithmSpecification.AlgorithmName": "no algorithm is known by name",
+    "InputDataConfig.DataSource.FileSystemDataSource": "file systems are not emulated",
+    "InputDataConfig.DataSource.DatasetSource": "a channel has an S3DataSource",
+}
+
+
 def create_training_job(request: Request, context: Context) -> Response:
     """Store the job and start it.
 

@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
 
+# For docs/coverage.md, see emulator/coverage.py.
+REFUSES = {"TrainingPlanArnEquals": "there are no training plans"}
+
+
 def list_training_jobs(request: Request, context: Context) -> Response:
     """One page of summaries.
 

@@ -8,6 +8,12 @@ if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
 
+# For docs/coverage.md, see emulator/coverage.py.
+ACTS_ON = frozenset(
+    {"Resource", "SearchExpression", "SortBy", "SortOrder", "NextToken", "MaxResults", "VisibilityConditions"}
+)
+
+
 def search(request: Request, context: Context) -> Response | None:
     """One page of training jobs; None for any other resource, which is moto's.
 

@@ -13,6 +13,7 @@ from emulator.gateway.gateway import Rooms
 from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
+from tests.room.emulator.gateway.job_gateway import JobGateway, open_job_gateway
 from tests.room.emulator.gateway.listening_gateway import ACCOUNT, Gateway, MemoryJobs
 
 if TYPE_CHECKING:
@@ -40,3 +41,9 @@ def gateway(fresh_moto: None) -> Iterator[Gateway]:
     listener.serve(GatewayApplication(rooms))
     yield running
     listener.close()
+
+
+@pytest.fixture(scope="module")
+def job_gateway(fresh_moto: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JobGateway]:
+    with open_job_gateway(tmp_path_factory.mktemp("job_gateway")) as opened:
+        yield opened

@@ -7,23 +7,15 @@ import os
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import pytest
-from werkzeug.test import Client
-
-from emulator.api.application import build_pages
-from emulator.gateway.authentication import LOOPBACK_HOSTS
-from emulator.gateway.gateway import Gateway, Rooms
-from emulator.gateway.sagemaker import SageMaker
-from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 from emulator.operations import find_operations
 from emulator.service_model import load_service_model
 from tests.room.emulator.gateway.test_conformance import find_moto_operations
-from tests.room.emulator.jobs.job_room import ACCOUNT, open_room
 from tests.unit.emulator.gateway.generated_requests import MISSING, build_request, find_violations, replace_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.room.emulator.gateway.job_gateway import JobGateway
     from tests.unit.emulator.gateway.generated_requests import Path
 
 REQUESTS = int(os.environ.get("SMDEBUG_FUZZ_REQUESTS", "500"))
@@ -32,16 +24,6 @@ ODD_VALUES: tuple[Any, ...] = (
     "arn:aws:sagemaker:us-east-1:123456789012:model/x", "s3://", MISSING,
 )  # fmt: skip
 _MESSAGE = {"message", "Message"}
-SIGNATURE = "AWS4-HMAC-SHA256 Credential=key/20250101/us-east-1/sagemaker/aws4_request, SignedHeaders=host, Signature=0"
-
-
-@pytest.fixture(scope="module")
-def client(fresh_moto: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with open_room(tmp_path_factory.mktemp("fuzz")) as room:
-        rooms = Rooms(LOOPBACK_HOSTS, build_pages(dict), has_sagemaker_operation, lambda _: ACCOUNT)
-        rooms.sagemaker.set_result(SageMaker(lambda _: room.jobs, has_sagemaker_resource))
-        rooms.moto.set_result(MotoApplication())
-        yield Client(Gateway(rooms))
 
 
 class Fuzz:
@@ -110,14 +92,13 @@ def is_answer(status: int, data: bytes) -> bool:
     return known and (status == 200 or (status < 500 and "__type" in content and bool(content.keys() & _MESSAGE)))
 
 
-def test_no_request_is_answered_with_a_5xx(client: Client) -> None:
+def test_no_request_is_answered_with_a_5xx(job_gateway: JobGateway) -> None:
     names, fuzz, wrong, statuses = [*find_operations(), *find_moto_operations()], Fuzz(), [], []
     for seed in range(REQUESTS):
         random = Random(seed)
         name = names[seed % len(names)]
         body = fuzz.build(name, random)
-        headers = {"X-Amz-Target": f"SageMaker.{name}", "Authorization": SIGNATURE, "Host": "127.0.0.1"}
-        answer = client.post("/", data=body, headers=headers, content_type="application/x-amz-json-1.1")
+        answer = job_gateway.send(name, body)
         statuses.append(answer.status_code)
         if not is_answer(answer.status_code, answer.data):
             wrong.append((seed, name, body[:300], answer.status_code, answer.data[:300]))
