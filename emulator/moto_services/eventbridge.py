@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import EventPatternError, TargetGoneError
 from emulator.moto_services.durable import keeping, reading
-from emulator.moto_services.event_patterns import check_event_pattern, matches_event
+from emulator.moto_services.event_patterns import check_event_pattern, matches_event, parse_event_pattern
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.logs import LogGroups
 from emulator.moto_services.replacement import replaced
@@ -221,8 +221,9 @@ def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> It
     rule's targets, and moto raises NotImplementedError there for a Lambda function. ``sink`` gets the targets of one
     matching rule and the complete event, and must not block.
     """
-    from moto.events.exceptions import InvalidEventPatternException
+    from moto.events.exceptions import InvalidEventPatternException, ValidationException
     from moto.events.models import EventPattern, EventPatternParser
+    from moto.events.responses import EventsHandler
 
     rule_class = _rule_class()
 
@@ -243,7 +244,19 @@ def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> It
     def matches(pattern: Any, event: Any) -> bool:
         return not pattern.get_pattern() or matches_event(pattern.get_pattern(), event)
 
+    def test_event_pattern(handler: Any) -> tuple[str, Any]:
+        """Answer TestEventPattern, which moto does not."""
+        try:
+            pattern = parse_event_pattern(handler._get_param("EventPattern"))  # noqa: SLF001 - moto has no other
+            event = json.loads(handler._get_param("Event"))  # noqa: SLF001
+        except EventPatternError as error:
+            raise InvalidEventPatternException(reason=str(error)) from error
+        except ValueError as error:
+            raise ValidationException(f"Parameter Event is not valid JSON: {error}") from error
+        return json.dumps({"Result": matches_event(pattern, event)}), handler.response_headers
+
     with (
+        replaced(EventsHandler, "test_event_pattern", test_event_pattern),
         replaced(rule_class, "send_to_targets", send_to_targets),
         replaced(EventPatternParser, "_validate_event_pattern", check),
         replaced(EventPattern, "matches_event", matches),

@@ -336,3 +336,21 @@ def test_function_is_warm_before_its_rule_fires(emulator: Emulator) -> None:
     assert emulator.invoker._pool._idle == [warm]
     wait_until(lambda: "called" in emulator.log_text("fn"), "it is logged")
     assert emulator.log_text("fn").count("loaded") == 1
+
+
+def test_patterns_are_tried_and_refused_before_there_is_a_rule(emulator: Emulator) -> None:
+    events = emulator.client("events")
+
+    def try_pattern(pattern: Any) -> bool:
+        answer = events.test_event_pattern(EventPattern=json.dumps(pattern), Event=json.dumps(build_event()))
+        return bool(answer["Result"])
+
+    assert try_pattern({"detail": {"number": [{"numeric": ["<", 2]}]}})
+    assert not try_pattern({"detail": {"number": [True]}})
+    refused = {"detail": {"number": [{"about": 1}]}}
+    said = "Event pattern is not valid. Reason: Unrecognized match type about"
+    with pytest.raises(events.exceptions.InvalidEventPatternException, match=said):
+        try_pattern(refused)
+    with pytest.raises(events.exceptions.InvalidEventPatternException, match=said):
+        events.put_rule(Name="rule", EventPattern=json.dumps(refused))
+    assert events.list_rules()["Rules"] == []
