@@ -202,6 +202,12 @@ class TrainingJob:
         return int(asked) - sum(entry.status == "Restarting" for entry in self.transitions)
 
     @property
+    def may_begin_again(self) -> bool:
+        """Whether an end of all of its containers that is not its own fault is not its end."""
+        waits = self.secondary_status in ("Interrupted", "Restarting")
+        return self.status == "InProgress" and (waits or self.retries_left > 0)
+
+    @property
     def max_runtime_seconds(self) -> int:
         """StoppingCondition.MaxRuntimeInSeconds; AWS's default is a day."""
         return int((self.request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds") or DEFAULT_RUNTIME_SECONDS)

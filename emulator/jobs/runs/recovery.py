@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from emulator.jobs.records.store import JobStore
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.runs.collaborators import Collaborators
+    from emulator.jobs.staging.opt_ml import OptMl
 
 logger = logging.getLogger(__name__)
 
@@ -39,15 +40,16 @@ def recover(collaborators: Collaborators) -> None:
     ledger, threads = collaborators.ledger, collaborators.threads
     left = find_left_over(ledger.store, collaborators.runtime)
     published = ledger.publish_undelivered()
-    if published or left.jobs or left.lost_jobs:
+    if published or left.jobs or left.lost_jobs or left.restarted_jobs:
         logger.info(
             "Recovery: %d jobs taken up again, %d lost, %d events published again",
-            len(left.jobs),
+            len(left.jobs) + len(left.restarted_jobs),
             len(left.lost_jobs),
             published,
         )
     for job in left.lost_jobs:
         _lose_job(job, collaborators)
+    restarted = [_restart_job(job, collaborators) for job in left.restarted_jobs]
     for evaluation in left.lost_evaluations:
         _lose_evaluation(evaluation, collaborators)
     for processing_job in left.lost_processing_jobs:
@@ -64,6 +66,8 @@ def recover(collaborators: Collaborators) -> None:
     # After the rules that run: a job taken up again starts those that do not.
     for job, container_ids in left.jobs:
         threads.start(TrainingRun(job, collaborators, container_ids))
+    for job in restarted:
+        threads.start(TrainingRun(job, collaborators))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class LeftOver:
     """What the last process left.
 
     Attributes:
+        restarted_jobs: those without containers that begin again: RetryStrategy lets them, or they wait for instances.
         jobs, evaluations, processing_jobs: those to take up again, each with its containers' ids by host.
         lost_jobs, lost_evaluations, lost_processing_jobs: those of which a container was never started or is gone. An
             evaluation that waits for a training that is taken up again is not lost.
@@ -78,6 +83,7 @@ class LeftOver:
 
     jobs: Sequence[tuple[TrainingJob, Mapping[str, str]]]
     lost_jobs: Sequence[TrainingJob]
+    restarted_jobs: Sequence[TrainingJob]
     evaluations: Sequence[tuple[RuleEvaluation, Mapping[str, str]]]
     lost_evaluations: Sequence[RuleEvaluation]
     processing_jobs: Sequence[tuple[ProcessingJob, Mapping[str, str]]]
@@ -95,7 +101,9 @@ def find_left_over(store: JobStore, runtime: ContainerRuntime) -> LeftOver:
     found = runtime.find({STORE_LABEL: store.id})
     jobs = [(job, _find_hosts(job.arn, found)) for job in store.list_running_training_jobs()]
     taken_up = [(job, hosts) for job, hosts in jobs if len(hosts) == len(list_hosts(job.request))]
-    names = {(job.region, job.name) for job, _ in taken_up}
+    complete = {job.arn for job, _ in taken_up}
+    restarted = [job for job, _ in jobs if job.arn not in complete and job.may_begin_again]
+    names = {(job.region, job.name) for job in [*(job for job, _ in taken_up), *restarted]}
     evaluations = [(each, _find_hosts(each.arn, found)) for each in store.list_running_rule_evaluations()]
     processing = [(each, _find_hosts(each.arn, found)) for each in store.list_running_jobs(ProcessingJob)]
     processing_on = [(job, hosts) for job, hosts in processing if len(hosts) == len(list_processing_hosts(job))]
@@ -109,6 +117,7 @@ def find_left_over(store: JobStore, runtime: ContainerRuntime) -> LeftOver:
             remove_network(runtime, network.name)
     return LeftOver(
         jobs=taken_up,
+        restarted_jobs=restarted,
         lost_jobs=[job for job, _ in jobs if (job.region, job.name) not in names],
         evaluations=[(each, hosts) for each, hosts in evaluations if hosts],
         lost_evaluations=[each for each, hosts in evaluations if not hosts and not _still_waits(each, names)],
@@ -140,14 +149,29 @@ def _lose_job(job: TrainingJob, collaborators: Collaborators) -> None:
     )
 
 
-def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
-    """Upload what a lost job's containers have saved, say that no more comes, and remove the job's folder."""
-    settings = collaborators.settings
-    folder = find_work_folder(settings, job.name, job.id)
+def _restart_job(job: TrainingJob, collaborators: Collaborators) -> TrainingJob:
+    """Send what a job that begins again has saved so far to S3, and put it back to Starting."""
+    folder = find_work_folder(collaborators.settings, job.name, job.id)
     try:
         opt_mls = [locate_opt_ml(folder / host.name, job.request) for host in list_hosts(job.request)]
-        object_store = collaborators.object_store_for(job.region)
-        LiveUploads(job, opt_mls, object_store, settings.tensor_poll_seconds).finish()
+        _build_uploads(job, opt_mls, collaborators).finish_attempt()
+    except (RequestFailure, UploadError) as error:
+        logger.warning("What the restarted training job %s has saved is lost in part: %s", job.name, error)
+    remove_work_folder(folder)
+
+    def restart(each: TrainingJob, now_ms: int) -> TrainingJob:
+        waits = each.secondary_status in ("Interrupted", "Restarting")
+        return (each if waits else each.transition("Restarting", now_ms)).transition("Starting", now_ms)
+
+    return collaborators.ledger.change_training_job(job.region, job.name, restart)
+
+
+def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
+    """Upload what a lost job's containers have saved, say that no more comes, and remove the job's folder."""
+    folder = find_work_folder(collaborators.settings, job.name, job.id)
+    try:
+        opt_mls = [locate_opt_ml(folder / host.name, job.request) for host in list_hosts(job.request)]
+        _build_uploads(job, opt_mls, collaborators).finish()
     except (RequestFailure, UploadError) as error:
         logger.warning("What the lost training job %s saved is kept in %s: %s", job.name, folder, error)
         return
@@ -155,6 +179,11 @@ def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
         if opt_ml.refused:
             logger.warning("The lost training job %s: %s", job.name, describe_refused(opt_ml.refused))
     remove_work_folder(folder)
+
+
+def _build_uploads(job: TrainingJob, opt_mls: Sequence[OptMl], collaborators: Collaborators) -> LiveUploads:
+    object_store = collaborators.object_store_for(job.region)
+    return LiveUploads(job, opt_mls, object_store, collaborators.settings.tensor_poll_seconds)
 
 
 def _lose_processing_job(job: ProcessingJob, collaborators: Collaborators) -> None:

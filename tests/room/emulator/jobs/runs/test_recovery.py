@@ -112,6 +112,27 @@ def test_job_whose_container_ended_meanwhile_ends_too(tmp_path: Path) -> None:
         assert "out/job/output/model.tar.gz" in room.stored()
 
 
+@pytest.mark.parametrize("attempts", [0, 1])
+def test_job_whose_container_is_gone_begins_again_where_it_may(tmp_path: Path, attempts: int) -> None:
+    members = {"RetryStrategy": {"MaximumRetryAttempts": attempts}} if attempts else {}
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO, rules=[("Waits", "pass")], members=members)
+    with recover(tmp_path, bucket) as room:
+        for container in room.runtime.find({}):
+            if container.name.endswith("algo-1"):
+                room.runtime.remove(container.id)
+        room.jobs.recover()
+        if not attempts:
+            assert room.wait()["TrainingJobStatus"] == "Failed"
+            return
+        room.wait_for_stage("Training")
+        let_go(room)
+        done = room.wait()
+        assert done["TrainingJobStatus"] == "Completed", done
+        stages = [each["Status"] for each in done["SecondaryStatusTransitions"]]
+        assert stages[-6:] == ["Restarting", "Starting", "Downloading", "Training", "Uploading", "Completed"]
+        assert done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound"
+
+
 def test_job_that_was_stopping_is_stopped(tmp_path: Path) -> None:
     script = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n(ml / 'ready').touch()\ntime.sleep(600)"
     condition = (
