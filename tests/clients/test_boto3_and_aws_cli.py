@@ -1,0 +1,189 @@
+"""boto3's waiters and paginators and the AWS CLI (version 1), on a few small jobs, and regions beside each other."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import WaiterError
+
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.running_emulator import RunningEmulator
+
+HOME, TUNED = "eu-west-1", "us-west-2"
+BUCKET = "waiters"
+PARTITIONS = {HOME: "aws", "cn-north-1": "aws-cn", "us-gov-west-1": "aws-us-gov"}
+IMAGE = "pytorch-training:2.13.0-cpu-py311"
+WAITER = {"Delay": 1, "MaxAttempts": 270}
+CLUSTER = {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1}
+COMMANDS = {"completes": "print('done')", "fails": "raise SystemExit(3)", "goes-on": "import time; time.sleep(600)"}
+
+
+def build_training(name: str, command: str, region: str = HOME, bucket: str = BUCKET) -> dict[str, Any]:
+    return {
+        "TrainingJobName": name,
+        "AlgorithmSpecification": {
+            "TrainingImage": IMAGE,
+            "TrainingInputMode": "File",
+            "ContainerEntrypoint": ["python3", "-c", command],
+        },
+        "RoleArn": f"arn:{PARTITIONS[region]}:iam::123456789012:role/Training",
+        "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/output"},
+        "ResourceConfig": CLUSTER,
+        "StoppingCondition": {"MaxRuntimeInSeconds": 900},
+    }
+
+
+def build_processing(name: str, command: str) -> dict[str, Any]:
+    return {
+        "ProcessingJobName": name,
+        "AppSpecification": {"ImageUri": IMAGE, "ContainerEntrypoint": ["python3", "-c", command]},
+        "RoleArn": "arn:aws:iam::123456789012:role/Processing",
+        "ProcessingResources": {"ClusterConfig": CLUSTER},
+    }
+
+
+def build_tuning(name: str) -> dict[str, Any]:
+    training = build_training("", "")
+    definition = {key: training[key] for key in ("RoleArn", "OutputDataConfig", "ResourceConfig", "StoppingCondition")}
+    definition["AlgorithmSpecification"] = {
+        "TrainingImage": "nobody-built:1",
+        "TrainingInputMode": "File",
+        "MetricDefinitions": [{"Name": "loss", "Regex": "loss=(.*)"}],
+    }
+    return {
+        "HyperParameterTuningJobName": name,
+        "HyperParameterTuningJobConfig": {
+            "Strategy": "Random",
+            "HyperParameterTuningJobObjective": {"Type": "Minimize", "MetricName": "loss"},
+            "ResourceLimits": {"MaxNumberOfTrainingJobs": 3, "MaxParallelTrainingJobs": 3},
+            "ParameterRanges": {"ContinuousParameterRanges": [{"Name": "rate", "MinValue": "0", "MaxValue": "1"}]},
+        },
+        "TrainingJobDefinition": definition,
+    }
+
+
+@pytest.fixture(scope="module")
+def sagemaker(served: RunningEmulator) -> Any:
+    """A client in a region with a training job and a processing job of each outcome; tuning jobs are in another."""
+    served.client("s3", HOME).create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": HOME})
+    client = served.client("sagemaker", HOME)
+    for name, command in COMMANDS.items():
+        client.create_training_job(**build_training(name, command), Tags=[{"Key": "name", "Value": name}])
+        client.create_processing_job(**build_processing(name, command))
+    for name in ("tunes", "tunes-too", "tunes-as-well"):
+        served.client("sagemaker", TUNED).create_hyper_parameter_tuning_job(**build_tuning(name))
+    return client
+
+
+@pytest.mark.parametrize("kind", ["training", "processing"])
+def test_waiters_end_with_their_jobs(sagemaker: Any, kind: str) -> None:
+    waiter = sagemaker.get_waiter(f"{kind}_job_completed_or_stopped")
+    argument, status = f"{kind.title()}JobName", f"{kind.title()}JobStatus"
+    waiter.wait(**{argument: "completes"}, WaiterConfig=WAITER)
+    with pytest.raises(WaiterError, match=f'"{status}" we matched expected path: "Failed"'):
+        waiter.wait(**{argument: "fails"}, WaiterConfig=WAITER)
+    with pytest.raises(WaiterError, match="service error code: ValidationException"):
+        waiter.wait(**{argument: "nobody-made"}, WaiterConfig=WAITER)
+    getattr(sagemaker, f"stop_{kind}_job")(**{argument: "goes-on"})
+    waiter.wait(**{argument: "goes-on"}, WaiterConfig=WAITER)
+    describe = getattr(sagemaker, f"describe_{kind}_job")
+    assert [describe(**{argument: name})[status] for name in COMMANDS] == ["Completed", "Failed", "Stopped"]
+
+
+def test_lists_of_a_region_come_in_pages(served: RunningEmulator, sagemaker: Any) -> None:
+    tuned = served.client("sagemaker", TUNED)
+
+    def read_pages(operation: str, members: str, kind: str, client: Any = sagemaker, **request: str) -> list[list[str]]:
+        pages = client.get_paginator(operation).paginate(**request, PaginationConfig={"PageSize": 2})
+        return [[each[f"{kind}JobName"] for each in page[members]] for page in pages]
+
+    by_name = {"SortBy": "Name", "SortOrder": "Ascending"}
+    for kind in ("Training", "Processing"):
+        found = read_pages(f"list_{kind.lower()}_jobs", f"{kind}JobSummaries", kind, **by_name)
+        assert found == [["completes", "fails"], ["goes-on"]]
+    tuning = read_pages(
+        "list_hyper_parameter_tuning_jobs", "HyperParameterTuningJobSummaries", "HyperParameterTuning", tuned, **by_name
+    )
+    assert tuning == [["tunes", "tunes-as-well"], ["tunes-too"]]
+
+    def has_failed() -> bool:
+        described = tuned.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName="tunes")
+        return str(described["HyperParameterTuningJobStatus"]) == "Failed"
+
+    wait_until(has_failed, "the tuning job of an image that nobody built")
+    trained = read_pages(
+        "list_training_jobs_for_hyper_parameter_tuning_job",
+        "TrainingJobSummaries",
+        "Training",
+        tuned,
+        HyperParameterTuningJobName="tunes",
+    )
+    assert [len(page) for page in trained] == [2, 1]
+    assert all(name.startswith("tunes-") for page in trained for name in page)
+    pages = sagemaker.get_paginator("search").paginate(Resource="TrainingJob", PaginationConfig={"PageSize": 2})
+    assert [len(page["Results"]) for page in pages] == [2, 1]
+    arn = sagemaker.describe_training_job(TrainingJobName="fails")["TrainingJobArn"]
+    tags = sagemaker.get_paginator("list_tags").paginate(ResourceArn=arn)
+    assert list(tags.search("Tags[].Value")) == ["fails"]
+
+
+@pytest.mark.parametrize(("region", "partition"), PARTITIONS.items())
+def test_regions_have_lists_and_arns_of_their_own(served: RunningEmulator, region: str, partition: str) -> None:
+    bucket, name = f"of-{region}", f"of-{region}"
+    s3, sagemaker = served.client("s3", region), served.client("sagemaker", region)
+    s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": region})
+    created = sagemaker.create_training_job(**build_training(name, "print('done')", region, bucket))
+    assert created["TrainingJobArn"] == f"arn:{partition}:sagemaker:{region}:123456789012:training-job/{name}"
+    sagemaker.get_waiter("training_job_completed_or_stopped").wait(TrainingJobName=name, WaiterConfig=WAITER)
+    listed = sagemaker.list_training_jobs(NameContains="of-")["TrainingJobSummaries"]
+    assert [job["TrainingJobName"] for job in listed] == [name]
+    assert s3.get_bucket_location(Bucket=bucket)["LocationConstraint"] == region
+    identity = served.client("sts", region).get_caller_identity()["Arn"]
+    assert identity.startswith(f"arn:{partition}:sts::123456789012:")
+    (group,) = served.client("logs", region).describe_log_groups(logGroupNamePrefix="/aws/sagemaker/T")["logGroups"]
+    assert group["arn"].startswith(f"arn:{partition}:logs:{region}:123456789012:log-group:/aws/sagemaker/TrainingJobs")
+
+
+def test_aws_cli_runs_a_job(served: RunningEmulator, client_environment: dict[str, str], tmp_path: Path) -> None:
+    region, bucket = "cn-north-1", "of-the-cli"
+
+    def aws(*arguments: str, code: int = 0) -> str:
+        command = [str(Path(sys.executable).with_name("aws")), "--output", "json", "--region", region, *arguments]
+        done = subprocess.run(
+            command, env=client_environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stderr if code else done.stdout
+
+    (tmp_path / "data.csv").write_text("1,2\n")
+    aws("s3", "mb", f"s3://{bucket}")
+    aws("s3", "cp", "data.csv", f"s3://{bucket}/data/data.csv")
+    request = build_training("by-cli", "print('said by a job')", region, bucket)
+    source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{bucket}/data/"}
+    request["InputDataConfig"] = [{"ChannelName": "training", "DataSource": {"S3DataSource": source}}]
+    (tmp_path / "request.json").write_text(json.dumps(request))
+    created = json.loads(aws("sagemaker", "create-training-job", "--cli-input-json", "file://request.json"))
+    assert created == {"TrainingJobArn": f"arn:aws-cn:sagemaker:{region}:123456789012:training-job/by-cli"}
+    # The CLI's own waiter asks every two minutes.
+    waiter = served.client("sagemaker", region).get_waiter("training_job_completed_or_stopped")
+    waiter.wait(TrainingJobName="by-cli", WaiterConfig=WAITER)
+    aws("sagemaker", "wait", "training-job-completed-or-stopped", "--training-job-name", "by-cli")
+    query = ("--training-job-name", "by-cli", "--query", "[TrainingJobStatus, ModelArtifacts.S3ModelArtifacts]")
+    model = f"s3://{bucket}/output/by-cli/output/model.tar.gz"
+    assert json.loads(aws("sagemaker", "describe-training-job", *query)) == ["Completed", model]
+    assert aws("s3", "ls", model).endswith("model.tar.gz\n")
+    log = aws(
+        "logs", "filter-log-events", "--log-group-name", "/aws/sagemaker/TrainingJobs", "--query", "events[].message"
+    )
+    assert "said by a job" in json.loads(log)
+    listed = json.loads(aws("sagemaker", "list-training-jobs", "--max-items", "1"))
+    assert len(listed["TrainingJobSummaries"]) == 1
+    message = aws("sagemaker", "stop-training-job", "--training-job-name", "nobody-made", code=255)
+    assert "(ValidationException)" in message
