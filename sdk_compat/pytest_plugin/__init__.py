@@ -73,6 +73,12 @@ def sagemaker_emulator(
         emulator.stop(keep=config.getoption("--sagemaker-keep"))
 
 
+@pytest.fixture
+def reset_sagemaker(sagemaker_emulator: SageMakerEmulator) -> None:
+    """Begin the test with an emulator that holds nothing but the buckets of this plugin's fixtures, empty."""
+    sagemaker_emulator.reset()
+
+
 @pytest.fixture(scope="session")
 def boto3_session(sagemaker_emulator: SageMakerEmulator) -> Any:
     """Give a ``boto3.Session`` whose clients all go to the emulator."""

@@ -8,8 +8,9 @@ import shutil
 import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
+import boto3
 import pytest
 
 from sdk_compat.boto3_client import EmulatorSession
@@ -55,6 +56,8 @@ class SageMakerEmulator:
         self._process = EmulatorProcess(folder / "state", runtime=runtime)
         self.endpoint_url = self._process.endpoint_url
         self.boto3_session = EmulatorSession(self.endpoint_url, self.region)
+        self._before_reset: list[dict[str, Any]] = []
+        self._buckets: list[str] = []
         try:
             self.variables = self._prepare_environment()
         except BaseException:
@@ -67,16 +70,32 @@ class SageMakerEmulator:
 
     def open_sagemaker_session(self) -> Any:
         """Return a session of the SageMaker SDK, version 2."""
-        return local_session(self.endpoint_url, self.region)
+        session = local_session(self.endpoint_url, self.region)
+        self._buckets.append(session.default_bucket())
+        return session
 
     def make_bucket(self, name: str) -> str:
         """Make a bucket; returns its name."""
         self.client("s3").create_bucket(Bucket=name)
+        self._buckets.append(name)
         return name
 
     def log_text(self) -> str:
         """Return what the emulator has logged so far."""
         return self._process.log_text()
+
+    def reset(self) -> None:
+        """Stop all jobs and empty every service; the buckets of the fixtures are there again, empty."""
+        self._before_reset += self._list_jobs(with_plots=False)
+        request = Request(f"{self.endpoint_url}/_emulator/reset", method="POST")  # noqa: S310 - our own
+        with urlopen(request, timeout=_WAIT_SECONDS):  # noqa: S310
+            pass
+        for name in self._buckets:
+            self.client("s3").create_bucket(Bucket=name)
+        # The role and its credentials are forgotten, too; the test that asked for this has the old ones.
+        self.variables.update(self._prepare_environment())
+        os.environ.update(self.variables)
+        boto3.DEFAULT_SESSION = None  # it keeps the credentials it began with
 
     def wait_for_training_job(
         self, job: Any, status: str | None = None, timeout: float = _WAIT_SECONDS
@@ -145,7 +164,10 @@ class SageMakerEmulator:
         return trials.create_trial(f"{base}/{described['TrainingJobName']}/debug-output")
 
     def collect_jobs(self, *, with_plots: bool) -> list[dict[str, Any]]:
-        """Describe every training job, as the report shows it."""
+        """Describe every training job, those before a reset as well, as the report shows it."""
+        return self._before_reset + self._list_jobs(with_plots=with_plots)
+
+    def _list_jobs(self, *, with_plots: bool) -> list[dict[str, Any]]:
         with urlopen(f"{self.endpoint_url}/_emulator/health", timeout=_WAIT_SECONDS) as answer:  # noqa: S310
             regions = json.load(answer)["jobRegions"]
         jobs = [job for region in regions for job in self._describe_jobs_of(region, with_plots=with_plots)]

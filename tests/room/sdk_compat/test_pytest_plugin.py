@@ -92,6 +92,16 @@ def test_another_worker(sagemaker_emulator, s3_bucket):
 
     assert boto3.client("s3").list_buckets()["Buckets"][0]["Name"] == s3_bucket
     Path(os.environ["SEEN"], "others").write_text(sagemaker_emulator.endpoint_url)
+    boto3.client("s3").put_object(Bucket=s3_bucket, Key="key", Body=b"")
+    boto3.client("sqs").create_queue(QueueName="queue")
+
+
+def test_an_emulator_that_was_reset(reset_sagemaker, s3_bucket):
+    import boto3
+
+    assert boto3.client("s3").list_objects_v2(Bucket=s3_bucket)["KeyCount"] == 0
+    assert "QueueUrls" not in boto3.client("sqs").list_queues()
+    assert ":assumed-role/sagemaker-tests/" in boto3.client("sts").get_caller_identity()["Arn"]
 """
 
 
@@ -118,7 +128,7 @@ def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
     (project.path / "tests" / "test_others.py").write_text(OTHERS)
     options = ["-n", "2", "--dist", "loadfile", "--sagemaker-runtime", "process", "--sagemaker-keep"]
     result = project.runpytest_subprocess("-W", "error", *options, "--sagemaker-report", "out/report.html", timeout=500)
-    result.assert_outcomes(passed=4, failed=2)
+    result.assert_outcomes(passed=5, failed=2)
     assert len({path.read_text() for path in seen.iterdir()}) == 2, "each worker has an emulator of its own"
     result.stdout.fnmatch_lines_random(
         [
