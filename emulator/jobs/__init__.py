@@ -26,6 +26,7 @@ from emulator.jobs.records.descriptions import (
 )
 from emulator.jobs.records.ledger import NOT_FOUND, Ledger
 from emulator.jobs.records.listing import cut_page, parse_list_query
+from emulator.jobs.records.pipeline_execution import PipelineExecution, bind_parameters, read_definition
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.records.training_job import TrainingJob, new_training_job
@@ -33,6 +34,7 @@ from emulator.jobs.records.tuning_job import TuningJob
 from emulator.jobs.records.warm_pool import describe_warm_pool
 from emulator.jobs.runs.collaborators import Collaborators
 from emulator.jobs.runs.logs import LogWriter
+from emulator.jobs.runs.pipeline import PipelineRun
 from emulator.jobs.runs.processing import ProcessingRun
 from emulator.jobs.runs.recovery import recover
 from emulator.jobs.runs.rule import STOP_GRACE_SECONDS
@@ -270,7 +272,8 @@ class Jobs:
         Raises:
             ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
         """
-        return self._create_job(ProcessingJob, "ProcessingJobName", region, request)
+        _check_name("processingJobName", request["ProcessingJobName"])
+        return self._create_job(ProcessingJob, request["ProcessingJobName"], region, request)
 
     def get_processing_job(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:
         """Find the processing job ``name``, which may be the evaluation of a rule.
@@ -354,7 +357,8 @@ class Jobs:
                     f"The parent {each.get('HyperParameterTuningJobName')!r} in WarmStartConfig is no hyperparameter "
                     "tuning job that has ended."
                 )
-        return self._create_job(TuningJob, "HyperParameterTuningJobName", region, request)
+        _check_name("hyperParameterTuningJobName", request["HyperParameterTuningJobName"])
+        return self._create_job(TuningJob, request["HyperParameterTuningJobName"], region, request)
 
     def get_tuning_job(self, region: str, name: str) -> TuningJob:
         """Find the hyperparameter tuning job.
@@ -425,6 +429,66 @@ class Jobs:
         self._threads.wait_for_end(job.arn)
         self._store.delete_job(job)
 
+    def start_pipeline_execution(self, region: str, request: Mapping[str, Any]) -> PipelineExecution:
+        """Store an execution of a pipeline and start it; one that has the same ClientRequestToken is returned as it is.
+
+        Args:
+            region: of the request.
+            request: StartPipelineExecution's members, with the pipeline's definition as ``PipelineDefinition``.
+
+        Raises:
+            ValidationException: a step that is not run here, or a parameter that does not fit; InternalFailure.
+        """
+        bind_parameters(read_definition(request["PipelineDefinition"]), request.get("PipelineParameters", ()))
+        for execution in self._store.list_pipeline_executions(region, request["PipelineName"]):
+            if execution.request["ClientRequestToken"] == request["ClientRequestToken"]:
+                return execution
+        name = uuid.uuid4().hex[:12]
+        return self._create_job(PipelineExecution, name, region, request)
+
+    def get_pipeline_execution(self, region: str, arn: str) -> PipelineExecution:
+        """Find the execution.
+
+        Raises:
+            ResourceNotFound: unknown.
+        """
+        execution = self._store.find_job(PipelineExecution, region, arn.rpartition("/")[2])
+        if execution is None or execution.arn != arn:
+            raise ResourceNotFound(f"Pipeline execution with ARN {arn} does not exist.")
+        return execution
+
+    def list_pipeline_executions(
+        self, region: str, request: Mapping[str, Any]
+    ) -> tuple[Sequence[PipelineExecution], str | None]:
+        """One page of a pipeline's executions, the newest first unless asked otherwise; and the next token.
+
+        Raises:
+            ValidationException: a token that was not given.
+        """
+        executions = self._store.list_pipeline_executions(region, request["PipelineName"])
+        after, before = (request.get(name) for name in ("CreatedAfter", "CreatedBefore"))
+        executions = [
+            each
+            for each in executions
+            if (after is None or each.creation_ms > after.timestamp() * 1000)
+            and (before is None or each.creation_ms < before.timestamp() * 1000)
+        ]
+        if request.get("SortOrder") != "Ascending":
+            executions.reverse()
+        return cut_page(executions, request)
+
+    def stop_pipeline_execution(self, region: str, arn: str) -> None:
+        """Ask an execution, and with it the jobs of its steps, to stop; nothing happens to one that has ended.
+
+        Raises:
+            ResourceNotFound: unknown.
+        """
+        name = self.get_pipeline_execution(region, arn).name
+        self._ledger.change_job(PipelineExecution, region, name, PipelineExecution.begin_stop)
+        with self._threads.lock:
+            if (run := self._threads.find(arn)) is not None:
+                run.ask_stop(self._settings.stop_grace_seconds)
+
     def add_tags(self, arn: str, tags: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
         """Set tags and return all of the resource's.
 
@@ -486,15 +550,16 @@ class Jobs:
         recover(self._with)
         for job in self._store.list_running_jobs(TuningJob):
             self._threads.start(self._build_run(job))
+        for execution in self._store.list_running_jobs(PipelineExecution):
+            self._threads.start(self._build_run(execution))
 
     def close(self) -> None:
         """Stop every job and wait for its end: no container, thread or process is left."""
         self._threads.close(min(CLOSE_GRACE_SECONDS, self._settings.stop_grace_seconds))
         self._log_writer.close()
 
-    def _create_job(self, kind: type[R], name_member: str, region: str, request: Mapping[str, Any]) -> R:
-        name, now_ms = request[name_member], self._ledger.now_ms()
-        _check_name(name_member[:1].lower() + name_member[1:], name)
+    def _create_job(self, kind: type[R], name: str, region: str, request: Mapping[str, Any]) -> R:
+        now_ms = self._ledger.now_ms()
         job = kind(
             account_id=self._settings.account_id,
             region=region,
@@ -511,7 +576,9 @@ class Jobs:
             self._threads.start(self._build_run(job))
         return job
 
-    def _build_run(self, job: ProcessingJob | TuningJob) -> ProcessingRun | TuningRun:
+    def _build_run(self, job: ProcessingJob | TuningJob | PipelineExecution) -> ProcessingRun | TuningRun | PipelineRun:
+        if isinstance(job, PipelineExecution):
+            return PipelineRun(job, self._with)
         if isinstance(job, TuningJob):
             return TuningRun(job, self._with, self.create_training_job, self.stop_training_job)
         return ProcessingRun(job, self._with)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from emulator.jobs.records.pipeline_execution import EXECUTION_STATUSES
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.tuning_job import count_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from emulator.jobs.records.pipeline_execution import PipelineExecution
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import SecondaryStatusTransition, TrainingJob
     from emulator.jobs.records.tuning_job import Outcome, TuningJob
@@ -192,6 +194,43 @@ def describe_tuned_job(tuning_job: TuningJob, outcome: Outcome) -> dict[str, Any
             metric["Type"] = outcome.objective["Type"]
         description["FinalHyperParameterTuningJobObjectiveMetric"] = metric
     return description
+
+
+def describe_pipeline_execution(execution: PipelineExecution) -> dict[str, Any]:
+    """DescribePipelineExecution's members that have a value, with those of its summary."""
+    request = execution.request
+    described = {key: value for key, value in request.items() if key != "PipelineDefinition"}
+    described |= {
+        "PipelineArn": execution.pipeline_arn,
+        "PipelineExecutionArn": execution.arn,
+        "PipelineExecutionDisplayName": request.get("PipelineExecutionDisplayName", f"execution-{execution.name}"),
+        "PipelineExecutionStatus": EXECUTION_STATUSES[execution.status],
+        "StartTime": to_seconds(execution.creation_ms),
+        "CreationTime": to_seconds(execution.creation_ms),
+        "LastModifiedTime": to_seconds(execution.last_modified_ms),
+    }
+    if execution.failure_reason is not None:
+        described |= dict.fromkeys(("FailureReason", "PipelineExecutionFailureReason"), execution.failure_reason)
+    return described
+
+
+def describe_steps(execution: PipelineExecution) -> list[dict[str, Any]]:
+    """PipelineExecutionSteps of an execution, in the order they were started."""
+    described = []
+    for name, step in execution.steps.items():
+        member = {"Tuning": "TuningJob"}.get(step["type"], f"{step['type']}Job")
+        described.append(
+            {
+                "StepName": name,
+                "StepStatus": step["status"],
+                "StartTime": to_seconds(step["start_ms"]),
+                "AttemptCount": 1,
+                "FailureReason": step.get("failure_reason"),
+                "EndTime": to_seconds(step["end_ms"]) if "end_ms" in step else None,
+                "Metadata": {member: {"Arn": step["arn"]}} if "arn" in step else {},
+            }
+        )
+    return described
 
 
 def to_seconds(epoch_ms: int) -> float:

@@ -9,8 +9,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.exceptions import ValidationException
+from emulator.jobs.records.pipeline_execution import PipelineExecution
 from emulator.jobs.records.sent_messages import EVENT_BRIDGE
 from emulator.jobs.records.state_changes import (
+    build_pipeline_event,
     build_processing_job_event,
     build_training_job_event,
     build_tuning_job_event,
@@ -162,14 +164,21 @@ class Ledger:
         build = partial(build_processing_job_event, job, training_job)
         return self._add_event(transaction, job, build)
 
-    def _add_job_event(self, transaction: StoreTransaction, job: ProcessingJob | TuningJob) -> dict[str, Any]:
+    def _add_job_event(
+        self, transaction: StoreTransaction, job: ProcessingJob | TuningJob | PipelineExecution
+    ) -> dict[str, Any]:
+        if isinstance(job, PipelineExecution):
+            return self._add_event(transaction, job, partial(build_pipeline_event, job))
         if isinstance(job, TuningJob):
             build = partial(build_tuning_job_event, job, transaction.list_training_jobs_of(job))
             return self._add_event(transaction, job, build)
         return self._add_processing_job_event(transaction, job)
 
     def _add_event(
-        self, transaction: StoreTransaction, job: ProcessingJob | RuleEvaluation | TuningJob, build: Callable[..., Any]
+        self,
+        transaction: StoreTransaction,
+        job: ProcessingJob | RuleEvaluation | TuningJob | PipelineExecution,
+        build: Callable[..., Any],
     ) -> dict[str, Any]:
         event_id, now_ms = str(uuid.uuid4()), self.now_ms()
         event: dict[str, Any] = build(transaction.list_tags(job.arn), event_id=event_id, now_ms=now_ms)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import select, tuple_
 
 from emulator.jobs.records import tables
+from emulator.jobs.records.pipeline_execution import PipelineExecution
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import FinalMetric, SecondaryStatusTransition, TrainingJob
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
     from emulator.jobs.records.requested_job import RequestedJob
 
 # The kinds of jobs that are a request and a status.
-R = TypeVar("R", ProcessingJob, TuningJob)
-_TABLES: dict[type[RequestedJob], Table] = {ProcessingJob: tables.processing_jobs, TuningJob: tables.tuning_jobs}
+R = TypeVar("R", ProcessingJob, TuningJob, PipelineExecution)
+_TABLES: dict[type[RequestedJob], Table] = {
+    ProcessingJob: tables.processing_jobs,
+    TuningJob: tables.tuning_jobs,
+    PipelineExecution: tables.pipeline_executions,
+}
 
 # SQLite takes at most some thousand bound parameters in one statement.
 _CHUNK = 500

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from emulator.jobs.records.descriptions import describe_processing_job, describe_training_job, describe_tuning_job
+from emulator.jobs.records.pipeline_execution import EXECUTION_STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from emulator.jobs.records.pipeline_execution import PipelineExecution
     from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 TRAINING_JOB_STATE_CHANGE = "SageMaker Training Job State Change"
 PROCESSING_JOB_STATE_CHANGE = "SageMaker Processing Job State Change"
+PIPELINE_STATE_CHANGE = "SageMaker Model Building Pipeline Execution Status Change"
 TUNING_JOB_STATE_CHANGE = "SageMaker HyperParameter Tuning Job State Change"
 
 # Every member of the two descriptions that is a time; an event has them in milliseconds.
@@ -93,6 +96,31 @@ def build_tuning_job_event(
     )
 
 
+def build_pipeline_event(
+    execution: PipelineExecution, _tags: Sequence[Mapping[str, str]], *, event_id: str, now_ms: int
+) -> dict[str, Any]:
+    """Build the event of a change to a pipeline's execution."""
+    detail: dict[str, Any] = {
+        "pipelineArn": execution.pipeline_arn,
+        "pipelineExecutionArn": execution.arn,
+        "pipelineExecutionDisplayName": execution.request.get("PipelineExecutionDisplayName", execution.name),
+        "currentPipelineExecutionStatus": EXECUTION_STATUSES[execution.status],
+        "executionStartTime": _spell_time(execution.creation_ms),
+    }
+    if execution.end_ms is not None:
+        detail["executionEndTime"] = _spell_time(execution.end_ms)
+    return _build_envelope(
+        PIPELINE_STATE_CHANGE,
+        *(execution.account_id, execution.region, execution.arn, detail),
+        event_id=event_id,
+        now_ms=now_ms,
+    )
+
+
+def _spell_time(epoch_ms: int) -> str:
+    return datetime.fromtimestamp(epoch_ms // 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _build_envelope(
     detail_type: str, account_id: str, region: str, arn: str, detail: dict[str, Any], *, event_id: str, now_ms: int
 ) -> dict[str, Any]:
@@ -102,7 +130,7 @@ def _build_envelope(
         "detail-type": detail_type,
         "source": "aws.sagemaker",
         "account": account_id,
-        "time": datetime.fromtimestamp(now_ms // 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": _spell_time(now_ms),
         "region": region,
         "resources": [arn],
         "detail": detail,

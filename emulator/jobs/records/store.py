@@ -14,6 +14,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError
 from emulator.exceptions import ResourceInUse, StartupError
 from emulator.jobs.records import tables
 from emulator.jobs.records.listing import DEFAULT_MAX_RESULTS, parse_token, read_page, select_page
+from emulator.jobs.records.pipeline_execution import PipelineExecution
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rows import R, build_row, find_table, load_job, load_rule_evaluation, load_training_jobs
 from emulator.jobs.records.search import build_condition, find_sort_column, select_property_names
@@ -235,6 +236,17 @@ class JobStore:
         with self._engine.connect() as connection:
             rows, next_token = select_page(connection, table, table.c.status, region, query)
             return [load_job(kind, row) for row in rows], next_token
+
+    def list_pipeline_executions(self, region: str, pipeline: str) -> list[PipelineExecution]:
+        """List a pipeline's executions, oldest first."""
+        table = tables.pipeline_executions
+        statement = (
+            select(table)
+            .where(table.c.region == region, func.json_extract(table.c.request, "$.PipelineName") == pipeline)
+            .order_by(table.c.creation_ms, table.c.name)
+        )
+        with self._engine.connect() as connection:
+            return [load_job(PipelineExecution, row) for row in connection.execute(statement)]
 
     def list_training_jobs_of(self, job: TuningJob) -> list[TrainingJob]:
         """List a tuning job's training jobs, oldest first."""

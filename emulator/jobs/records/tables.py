@@ -119,6 +119,23 @@ tuning_jobs = Table(
     Column("end_ms", BigInteger),
 )
 
+pipeline_executions = Table(
+    "pipeline_executions",
+    metadata,
+    Column("region", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("account_id", Text, nullable=False),
+    Column("id", Text, nullable=False, unique=True),
+    Column("arn", Text, nullable=False, unique=True),
+    Column("request", JSON, nullable=False),
+    Column("steps", JSON, nullable=False),
+    Column("status", Text, nullable=False, index=True),
+    Column("creation_ms", BigInteger, nullable=False),
+    Column("last_modified_ms", BigInteger, nullable=False),
+    Column("failure_reason", Text),
+    Column("end_ms", BigInteger),
+)
+
 tags = Table(
     "tags",
     metadata,

@@ -1,4 +1,4 @@
-"""The sagemaker SDK (version 2) runs processing jobs by each of its processors, to the end."""
+"""The sagemaker SDK (version 2) runs processing jobs by each of its processors, and a tuning job, to the end."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ from pathlib import Path
 from sagemaker.processing import FrameworkProcessor, ProcessingInput, ProcessingOutput, Processor, ScriptProcessor
 from sagemaker.pytorch import PyTorch
 from sagemaker.session import Session
+from sagemaker.tuner import CategoricalParameter, ContinuousParameter, HyperparameterTuner
 
-image, prefix, count, in_place, kinds = sys.argv[1:]
+image, prefix, count, in_place, train, kinds = sys.argv[1:]
 session = Session()
 bucket = session.default_bucket()
 Path("count.py").write_text(count)
@@ -75,6 +76,52 @@ for kind in kinds.split(","):
     key = uri.removeprefix(f"s3://{bucket}/") + "/count.json"
     report = json.loads(session.read_s3_file(bucket, key))
     print("\\nFOUND", json.dumps({"kind": kind, "status": description["ProcessingJobStatus"], **report}))
+
+Path("tuned").mkdir()
+Path("tuned/train.py").write_text(train)
+estimator = PyTorch(
+    entry_point="train.py",
+    source_dir="tuned",
+    framework_version="2.3.0",
+    py_version="py311",
+    image_uri=image,
+    hyperparameters={"epochs": 3},
+    output_path=f"s3://{bucket}/output",
+    **common,
+)
+tuner = HyperparameterTuner(
+    estimator,
+    objective_metric_name="loss",
+    hyperparameter_ranges={"rate": ContinuousParameter(1, 2), "kind": CategoricalParameter(["a", "b"])},
+    metric_definitions=[{"Name": "loss", "Regex": "loss=(.*?);"}],
+    strategy="Bayesian",
+    objective_type="Minimize",
+    max_jobs=2,
+    max_parallel_jobs=2,
+)
+tuner.fit({"data": f"s3://{bucket}/{prefix}/data"}, job_name=f"tune-{prefix[-8:]}", wait=False)
+try:
+    session.wait_for_tuning_job(tuner.latest_tuning_job.name, poll=1)
+finally:
+    for each in tuner.analytics().training_job_summaries():
+        print(each["TrainingJobName"], each.get("FailureReason"))
+frame = tuner.analytics().dataframe()
+found = {
+    "kind": "HyperparameterTuner",
+    "status": tuner.describe()["HyperParameterTuningJobStatus"],
+    "best": tuner.best_training_job(),
+    "losses": {name: value for name, value in zip(frame["TrainingJobName"], frame["FinalObjectiveValue"])},
+}
+print("\\nFOUND", json.dumps(found))
+"""
+# Its hyperparameters come as arguments, text in quotes of JSON's.
+TRAIN = """
+import argparse, json
+parser = argparse.ArgumentParser()
+for name in ("--rate", "--kind", "--epochs"):
+    parser.add_argument(name, required=True)
+given = parser.parse_args()
+print(f"loss={float(given.rate) ** 2};", given.kind, given.epochs)
 """
 
 
@@ -85,7 +132,7 @@ def processed(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactor
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     environment |= prepare_environment(emulator.endpoint_url, environment, folder=folder)
     prefix = f"processing-{uuid.uuid4().hex[:8]}"
-    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, IMAGE, prefix, COUNT, IN_PLACE, ",".join(KINDS)]
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, IMAGE, prefix, COUNT, IN_PLACE, TRAIN, ",".join(KINDS)]
     done = subprocess.run(
         command, env=environment, cwd=folder, capture_output=True, text=True, timeout=270, check=False
     )
@@ -100,3 +147,10 @@ KINDS = ("Processor", "ScriptProcessor", "FrameworkProcessor")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_processors_job_runs_to_its_end(processed: dict[str, dict[str, Any]], kind: str) -> None:
     assert processed[kind] == {"kind": kind, "status": "Completed", "rows": 3, "arguments": ["--kind", kind]}
+
+
+def test_a_tuners_job_finds_its_best_training(processed: dict[str, dict[str, Any]]) -> None:
+    found = processed["HyperparameterTuner"]
+    assert found["status"] == "Completed"
+    assert len(found["losses"]) == 2
+    assert found["best"] == min(found["losses"], key=found["losses"].__getitem__)

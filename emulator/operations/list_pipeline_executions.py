@@ -1,0 +1,21 @@
+"""ListPipelineExecutions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.jobs.records.descriptions import describe_pipeline_execution
+
+if TYPE_CHECKING:
+    from emulator.operations.context import Context, Request, Response
+
+
+def list_pipeline_executions(request: Request, context: Context) -> Response:
+    """One page of summaries of a pipeline's executions.
+
+    Raises:
+        ValidationException: a NextToken that is none.
+    """
+    executions, next_token = context.jobs.list_pipeline_executions(context.region, request)
+    summaries = [describe_pipeline_execution(execution) for execution in executions]
+    return {"PipelineExecutionSummaries": summaries, "NextToken": next_token}

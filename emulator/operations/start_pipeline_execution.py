@@ -1,0 +1,26 @@
+"""StartPipelineExecution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.exceptions import ResourceNotFound
+from emulator.moto_services.pipelines import find_pipeline_definition
+
+if TYPE_CHECKING:
+    from emulator.operations.context import Context, Request, Response
+
+
+def start_pipeline_execution(request: Request, context: Context) -> Response:
+    """Run a pipeline: each step is a job of its own.
+
+    Raises:
+        ResourceNotFound: there is no such pipeline.
+        ValidationException: a step that is not run here, or a parameter that does not fit.
+    """
+    name = request["PipelineName"].rpartition("/")[2]
+    definition = find_pipeline_definition(context.account_id, context.region, name)
+    if definition is None:
+        raise ResourceNotFound(f"Pipeline '{name}' does not exist.")
+    started = {**request, "PipelineName": name, "PipelineDefinition": definition}
+    return {"PipelineExecutionArn": context.jobs.start_pipeline_execution(context.region, started).arn}

@@ -1,0 +1,18 @@
+"""StopPipelineExecution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from emulator.operations.context import Context, Request, Response
+
+
+def stop_pipeline_execution(request: Request, context: Context) -> Response:
+    """Ask an execution and the jobs of its steps to stop.
+
+    Raises:
+        ResourceNotFound: there is no such execution.
+    """
+    context.jobs.stop_pipeline_execution(context.region, request["PipelineExecutionArn"])
+    return {"PipelineExecutionArn": request["PipelineExecutionArn"]}

@@ -1,0 +1,130 @@
+"""A pipeline of a processing and a training step, and one that fails: through the API, to the end."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.running_emulator import RunningEmulator
+
+IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.3.0-cpu-py311"
+ROLE = "arn:aws:iam::123456789012:role/Pipeline"
+CLUSTER = {"InstanceCount": {"Get": "Parameters.count"}, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1}
+SPLIT = "open('/opt/ml/processing/train/rows.txt', 'w').write('1 2 3')"
+TRAIN = (
+    "import os, pathlib; ml = pathlib.Path(os.environ.get('SAGEMAKER_BASE_DIR', '/opt/ml')); "
+    "text = (ml / 'input/data/train/rows.txt').read_text(); (ml / 'model/sum').write_text(text)"
+)
+
+
+def build_steps(bucket: str, train: str) -> list[dict[str, Any]]:
+    split = {
+        "AppSpecification": {"ImageUri": IMAGE, "ContainerEntrypoint": ["python3", "-c", SPLIT]},
+        "ProcessingResources": {"ClusterConfig": CLUSTER},
+        "RoleArn": ROLE,
+        "ProcessingOutputConfig": {
+            "Outputs": [
+                {
+                    "OutputName": "train",
+                    "S3Output": {
+                        "S3Uri": {
+                            "Std:Join": {
+                                "On": "/",
+                                "Values": [f"s3://{bucket}", {"Get": "Execution.PipelineExecutionId"}, "train"],
+                            }
+                        },
+                        "LocalPath": "/opt/ml/processing/train",
+                        "S3UploadMode": "EndOfJob",
+                    },
+                }
+            ]
+        },
+    }
+    uri = {"Get": "Steps.Split.ProcessingOutputConfig.Outputs['train'].S3Output.S3Uri"}
+    source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}
+    training = {
+        "AlgorithmSpecification": {
+            "TrainingImage": IMAGE,
+            "TrainingInputMode": "File",
+            "ContainerEntrypoint": ["python3", "-c", train],
+        },
+        "RoleArn": ROLE,
+        "InputDataConfig": [{"ChannelName": "train", "DataSource": source}],
+        "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/out"},
+        "ResourceConfig": CLUSTER,
+        "StoppingCondition": {"MaxRuntimeInSeconds": 600},
+    }
+    return [
+        {"Name": "Train", "Type": "Training", "Arguments": training},
+        {"Name": "Split", "Type": "Processing", "Arguments": split},
+        {"Name": "After", "Type": "Processing", "Arguments": split, "DependsOn": ["Train"]},
+    ]
+
+
+def run(emulator: RunningEmulator, train: str, count: str = "1") -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The execution's ARN, its description at its end, and its steps by name."""
+    sagemaker, s3 = emulator.client("sagemaker"), emulator.client("s3")
+    name = f"pipeline-{uuid.uuid4().hex[:8]}"
+    s3.create_bucket(Bucket=name)
+    definition = {
+        "Version": "2020-12-01",
+        "Parameters": [{"Name": "count", "Type": "Integer", "DefaultValue": 1}],
+        "Steps": build_steps(name, train),
+    }
+    sagemaker.create_pipeline(
+        PipelineName=name, PipelineDefinition=json.dumps(definition), RoleArn=ROLE, ClientRequestToken="t" * 32
+    )
+    parameters = [{"Name": "count", "Value": count}]
+    arn = sagemaker.start_pipeline_execution(PipelineName=name, PipelineParameters=parameters)["PipelineExecutionArn"]
+
+    def describe() -> dict[str, Any]:
+        found: dict[str, Any] = sagemaker.describe_pipeline_execution(PipelineExecutionArn=arn)
+        return found
+
+    ended = {"Succeeded", "Failed", "Stopped"}
+    wait_until(lambda: describe()["PipelineExecutionStatus"] in ended, lambda: f"{describe()}\n{emulator.log_text()}")
+    steps = sagemaker.list_pipeline_execution_steps(PipelineExecutionArn=arn)["PipelineExecutionSteps"]
+    (summary,) = sagemaker.list_pipeline_executions(PipelineName=name)["PipelineExecutionSummaries"]
+    assert summary["PipelineExecutionArn"] == arn
+    return arn, describe(), {step["StepName"]: step for step in steps}
+
+
+def test_steps_run_in_the_order_of_their_needs(emulator: RunningEmulator) -> None:
+    arn, execution, steps = run(emulator, TRAIN)
+    assert execution["PipelineExecutionStatus"] == "Succeeded", steps
+    assert {name: step["StepStatus"] for name, step in steps.items()} == dict.fromkeys(
+        ("Split", "Train", "After"), "Succeeded"
+    )
+    assert steps["Split"]["EndTime"] <= steps["Train"]["StartTime"]
+    assert steps["Train"]["EndTime"] <= steps["After"]["StartTime"]
+    sagemaker = emulator.client("sagemaker")
+    job = steps["Train"]["Metadata"]["TrainingJob"]["Arn"].rpartition("/")[2]
+    trained = sagemaker.describe_training_job(TrainingJobName=job)
+    assert trained["ResourceConfig"]["InstanceCount"] == 1
+    uri = trained["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"]
+    assert uri.endswith(f"/{arn.rpartition('/')[2]}/train")
+    shown = sagemaker.list_pipeline_parameters_for_execution(PipelineExecutionArn=arn)["PipelineParameters"]
+    assert shown == [{"Name": "count", "Value": "1"}]
+
+
+def test_a_step_that_fails_ends_the_execution(emulator: RunningEmulator) -> None:
+    _, execution, steps = run(emulator, "raise SystemExit(3)")
+    assert execution["PipelineExecutionStatus"] == "Failed"
+    assert execution["FailureReason"] == "Step failure: One or multiple steps failed."
+    assert "exit code: 3" in steps["Train"]["FailureReason"]
+    assert steps.keys() == {"Split", "Train"}
+
+
+def test_what_the_api_refuses_fails_the_step(emulator: RunningEmulator) -> None:
+    _, execution, steps = run(emulator, TRAIN, count="99")
+    assert execution["PipelineExecutionStatus"] == "Failed"
+    assert "at most 16 instances" in steps["Split"]["FailureReason"]
+    sagemaker = emulator.client("sagemaker")
+    with pytest.raises(sagemaker.exceptions.ResourceNotFound):
+        sagemaker.start_pipeline_execution(PipelineName="nobody")
