@@ -530,6 +530,7 @@ class Jobs:
             + len(store.list_running_rule_evaluations())
             + len(store.list_running_jobs(ProcessingJob))
             + len(store.list_running_jobs(TuningJob))
+            + len(store.list_running_jobs(PipelineExecution))
         )
 
     def reset(self, prefix: str) -> int:

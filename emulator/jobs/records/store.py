@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from sqlalchemy import Column, Connection, Table
+    from sqlalchemy import ColumnElement, Connection, Table
 
     from emulator.jobs.records.listing import ListQuery
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
@@ -547,8 +547,11 @@ class StoreTransaction:
         self._connection.execute(delete(table).where(table.c.arn == arn, table.c.key.in_(keys)))
 
 
-def _named_tables() -> list[tuple[Table, Column[str]]]:
-    """List the tables that hold something of a job, with the column of its name; what refers to another comes first."""
+def _named_tables() -> list[tuple[Table, ColumnElement[str]]]:
+    """List the tables that hold something of a job, with its name; what refers to another comes first.
+
+    An execution goes by the name of its pipeline.
+    """
     evaluations = tables.rule_evaluations
     return [
         (evaluations, evaluations.c.training_job_name),
@@ -557,6 +560,7 @@ def _named_tables() -> list[tuple[Table, Column[str]]]:
         (tables.training_jobs, tables.training_jobs.c.name),
         (tables.processing_jobs, tables.processing_jobs.c.name),
         (tables.tuning_jobs, tables.tuning_jobs.c.name),
+        (tables.pipeline_executions, func.json_extract(tables.pipeline_executions.c.request, "$.PipelineName")),
     ]
 
 
