@@ -473,6 +473,8 @@ class Jobs:
             if (after is None or each.creation_ms > after.timestamp() * 1000)
             and (before is None or each.creation_ms < before.timestamp() * 1000)
         ]
+        if request.get("SortBy") == "PipelineExecutionArn":
+            executions.sort(key=lambda each: each.arn)
         if request.get("SortOrder") != "Ascending":
             executions.reverse()
         return cut_page(executions, request)

@@ -9,6 +9,9 @@ from emulator.jobs.records.descriptions import describe_pipeline_execution
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
+# For docs/coverage.md, see emulator/coverage.py.
+ACTS_ON = frozenset({"PipelineName", "CreatedAfter", "CreatedBefore", "SortBy", "SortOrder", "NextToken", "MaxResults"})
+
 
 def list_pipeline_executions(request: Request, context: Context) -> Response:
     """One page of summaries of a pipeline's executions.

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.exceptions import ResourceNotFound
+from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.moto_services.pipelines import find_pipeline_definition
 
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
+
+# For docs/coverage.md, see emulator/coverage.py.
+ACTS_ON = frozenset(
+    {
+        "PipelineName",
+        "PipelineExecutionDisplayName",
+        "PipelineExecutionDescription",
+        "PipelineParameters",
+        "ClientRequestToken",
+        "ParallelismConfiguration",
+    }
+)
+_NOT_HERE = "a pipeline has one version here, and its executions all its steps"
+REFUSES = dict.fromkeys(("SelectiveExecutionConfig", "PipelineVersionId", "PipelineVersionAlias"), _NOT_HERE)
 
 
 def start_pipeline_execution(request: Request, context: Context) -> Response:
@@ -18,6 +32,8 @@ def start_pipeline_execution(request: Request, context: Context) -> Response:
         ResourceNotFound: there is no such pipeline.
         ValidationException: a step that is not run here, or a parameter that does not fit.
     """
+    if refused := sorted(REFUSES.keys() & request.keys()):
+        raise ValidationException(f"{', '.join(refused)} cannot be given: {_NOT_HERE}.")
     name = request["PipelineName"].rpartition("/")[2]
     definition = find_pipeline_definition(context.account_id, context.region, name)
     if definition is None:

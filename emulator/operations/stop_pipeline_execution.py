@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
+# For docs/coverage.md, see emulator/coverage.py.
+ACTS_ON = frozenset({"PipelineExecutionArn"})
+
 
 def stop_pipeline_execution(request: Request, context: Context) -> Response:
     """Ask an execution and the jobs of its steps to stop.

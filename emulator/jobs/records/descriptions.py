@@ -199,7 +199,8 @@ def describe_tuned_job(tuning_job: TuningJob, outcome: Outcome) -> dict[str, Any
 def describe_pipeline_execution(execution: PipelineExecution) -> dict[str, Any]:
     """DescribePipelineExecution's members that have a value, with those of its summary."""
     request = execution.request
-    described = {key: value for key, value in request.items() if key != "PipelineDefinition"}
+    echoed = ("PipelineExecutionDescription", "ParallelismConfiguration")
+    described: dict[str, Any] = {key: request[key] for key in echoed if key in request}
     described |= {
         "PipelineArn": execution.pipeline_arn,
         "PipelineExecutionArn": execution.arn,

@@ -96,8 +96,10 @@ class PipelineRun:
                     self._stop_step(steps[name])
             elif not self._list("Failed", "Stopped"):
                 succeeded = set(self._list("Succeeded"))
+                most = self._execution.request.get("ParallelismConfiguration", {}).get("MaxParallelExecutionSteps")
                 for name, step in steps.items():
-                    if name not in self._execution.steps and list_needs(step) <= succeeded:
+                    has_room = most is None or len(self._list("Executing")) < most
+                    if has_room and name not in self._execution.steps and list_needs(step) <= succeeded:
                         self._start_step(name, step)
             if not self._list("Executing"):
                 return
