@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,21 @@ def test_missing_image_is_a_client_error(staged: RunningEmulator, job_name: str,
     assert description["TrainingJobStatus"] == "Failed"
     assert description["FailureReason"].startswith("ClientError: ")
     assert "nobody-built-this:1.0" in description["FailureReason"]
+
+
+def test_missing_source_bundle_is_one_sentence(
+    staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
+) -> None:
+    request = build_request(job_name, HEALTHY)
+    uri = f"s3://{BUCKET}/source/nowhere/sourcedir.tar.gz"
+    request["HyperParameters"]["sagemaker_submit_directory"] = json.dumps(uri)
+    staged.client("sagemaker").create_training_job(**request)
+    description = wait_for_job(job_name)
+    assert description["TrainingJobStatus"] == "Failed"
+    assert description["FailureReason"] == (
+        f"ClientError: The hyperparameter sagemaker_submit_directory is {uri}, but there is no such object: upload the "
+        "source bundle (a tar.gz of the script's folder), or let the SDK's fit() do it."
+    )
 
 
 def test_name_taken_unknown_job_and_late_stop(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:

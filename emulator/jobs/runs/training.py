@@ -42,7 +42,7 @@ from emulator.jobs.staging.opt_ml import (
     stage_opt_ml,
 )
 from emulator.jobs.staging.pipes import ChannelPipe, open_pipes
-from emulator.jobs.staging.s3_paths import require_bucket
+from emulator.jobs.staging.s3_paths import require_bucket, require_source_bundle
 from emulator.jobs.uploads.artifacts import read_failure, upload_model, upload_output_data
 from emulator.jobs.uploads.checkpoints import restore_checkpoints
 from emulator.jobs.uploads.folder import UploadError
@@ -262,6 +262,7 @@ class TrainingRun:
         self._check_stop()
         request, object_store = self._job.request, self._object_store
         resolved = self._with.runtime.resolve_image(request["AlgorithmSpecification"]["TrainingImage"])
+        require_source_bundle(object_store, request)
         for host, opt_ml in self._opt_mls.items():
             self._with.log_writer.ensure_stream(self._job.region, TRAINING_GROUP, self._name_stream(host))
             for note in filter(

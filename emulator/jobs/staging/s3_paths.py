@@ -44,6 +44,25 @@ def require_bucket(object_store: ObjectStore, uri: str, member: str) -> S3Uri:
     return location
 
 
+def require_source_bundle(object_store: ObjectStore, request: Mapping[str, Any]) -> None:
+    """Check that the source bundle which script mode names is there; the toolkit would say so with a traceback.
+
+    Raises:
+        RequestFailure: there is no such object.
+    """
+    uri = (request.get("HyperParameters") or {}).get("sagemaker_submit_directory", "").strip('"')
+    if not uri.startswith("s3://"):
+        return
+    member = "The hyperparameter sagemaker_submit_directory"
+    location = require_bucket(object_store, uri, member)
+    found = object_store.list(location.bucket, location.key)
+    if not any(location.key in (each.key, "") or location.key.endswith("/") for each in found):
+        raise RequestFailure(
+            f"{member} is {uri}, but there is no such object: upload the source bundle "
+            "(a tar.gz of the script's folder), or let the SDK's fit() do it."
+        )
+
+
 def join_uri(base: str, *parts: str) -> str:
     """``base/part/part``, whether or not ``base`` ends with a slash."""
     return "/".join((base.rstrip("/"), *parts))
