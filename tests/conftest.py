@@ -37,6 +37,10 @@ def docker_engine_answers() -> bool:
     return describe_engine() is not None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fuzz-requests", type=int, default=600, help="how many requests test_fuzz.py sends")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Give each worker of `pytest -n` whole files, and all that runs whole jobs to one of them, first.

@@ -118,9 +118,13 @@ class BackendFiles:
         return sorted(self._find_folder(place).glob(f"{place.region}.*{_SUFFIX}"), key=_read_number)
 
     def _find_folder(self, place: Place) -> Path:
-        # Names of requests never become paths unchecked.
-        assert all(_PLACE.fullmatch(part) for part in place), place
+        assert is_place(place), place
         return self._folder / place.service / place.account_id
+
+
+def is_place(place: Place) -> bool:
+    """Tell whether a place can be kept: names of requests, which moto takes as they are, may be no paths."""
+    return all(isinstance(part, str) and _PLACE.fullmatch(part) for part in place)
 
 
 def _read_number(path: Path) -> int:

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from emulator.moto_services import backend_pickle
-from emulator.moto_services.backend_files import BackendFiles, Place
+from emulator.moto_services.backend_files import BackendFiles, Place, is_place
 from emulator.moto_services.log_events import LogEvents
 from emulator.moto_services.s3_backend import commit_touched
 
@@ -244,6 +244,8 @@ class DurableMoto:
         return find_and_note
 
     def _note(self, place: Place, backend: Any) -> None:
+        if not is_place(place):
+            return
         if _scope.touched is not None:
             _scope.touched[place] = backend
         else:

@@ -86,13 +86,13 @@ def encode_error(service: str, environ: WSGIEnvironment, code: str, message: str
     return Response(body, status, headers, content_type=kind)
 
 
-def find_bad_input_code(service: str, environ: WSGIEnvironment, operation: str | None) -> str:
-    """Find what the service calls a request that it cannot understand."""
+def find_bad_input_code(service: str, environ: WSGIEnvironment, operation: str | None, *, is_xml: bool) -> str:
+    """Find what the service calls a request that it cannot understand, ``is_xml`` where the body's XML is none."""
     model = find_model(service)
     if model is None:
         return _BAD_INPUT[0]
     if service == "s3":
-        return "InvalidRequest"
+        return "MalformedXML" if is_xml else "InvalidRequest"
     known = operation in model.operation_names
     shapes = model.operation_model(operation).error_shapes if known else model.error_shapes  # type: ignore[arg-type]
     names = {str(shape.metadata.get("error", {}).get("code", shape.name)) for shape in shapes}

@@ -9,6 +9,7 @@ import traceback
 from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any
 from wsgiref.util import setup_testing_defaults
+from xml.parsers.expat import ExpatError
 
 from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
@@ -28,7 +29,9 @@ logger = logging.getLogger(__name__)
 _CONCURRENT_SERVICES = frozenset({"sqs", "sns", "cloudformation", "stepfunctions", "apigateway", "batch", "moto_api"})
 _SIGNED_SERVICE = re.compile(r"Credential=[^,\s]+/(?P<service>[\w-]+)/aws4_request")
 # What Python raises where moto takes for granted that a request is well formed.
-_SIGNS_OF_BAD_INPUT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_SIGNS_OF_BAD_INPUT = (
+    ArithmeticError, AssertionError, AttributeError, ExpatError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 # The packages of moto's extras that the install leaves out, by the module that is missing, where the names differ.
 _PACKAGES = {"cfnlint": "cfn-lint"}
 
@@ -104,6 +107,8 @@ def _translate_page(service: str, environ: WSGIEnvironment, operation: str | Non
 
 
 def _translate_exception(service: str, environ: WSGIEnvironment, operation: str | None, error: Exception) -> Response:
+    from botocore.model import OperationNotFoundError
+
     from emulator.moto_services.service_requests import encode_error
 
     name = f"{service} {operation or environ['REQUEST_METHOD'] + ' ' + environ.get('PATH_INFO', '')}"
@@ -114,11 +119,12 @@ def _translate_exception(service: str, environ: WSGIEnvironment, operation: str 
             f"install. Run: pip install {_PACKAGES.get(missing, missing)}, and start the emulator again."
         )
         return encode_error(service, environ, "ServiceUnavailable", text, 400)
-    if isinstance(error, NotImplementedError):
+    if isinstance(error, (NotImplementedError, OperationNotFoundError)):
         return _refuse_unknown(service, environ, operation)
     if isinstance(error, _SIGNS_OF_BAD_INPUT) and not _is_ours(error):
         logger.warning("%s was refused, because moto does not understand it:", name, exc_info=error)
-        return _refuse_bad_input(service, environ, operation, f"{type(error).__name__}: {error}")
+        reason = f"{type(error).__name__}: {error}"
+        return _refuse_bad_input(service, environ, operation, reason, is_xml=isinstance(error, ExpatError))
     logger.error("%s failed", name, exc_info=error)
     text = "We encountered an internal error. The emulator's log has the traceback."
     code = "InternalError" if service == "s3" else "InternalFailure"
@@ -145,10 +151,12 @@ def _refuse_unknown(service: str, environ: WSGIEnvironment, operation: str | Non
     return encode_error(service, environ, "UnknownOperationException", text, status)
 
 
-def _refuse_bad_input(service: str, environ: WSGIEnvironment, operation: str | None, reason: str) -> Response:
+def _refuse_bad_input(
+    service: str, environ: WSGIEnvironment, operation: str | None, reason: str, *, is_xml: bool = False
+) -> Response:
     from emulator.moto_services.service_requests import encode_error, find_bad_input_code
 
-    code = find_bad_input_code(service, environ, operation)
+    code = find_bad_input_code(service, environ, operation, is_xml=is_xml)
     text = f"The request cannot be understood: {reason[:300]}"
     return encode_error(service, environ, code, text, 400)
 

@@ -1,0 +1,32 @@
+"""moto behind a listener of its own, as the emulator has it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.moto_services.wsgi import MotoApplication
+from tests.boto3_client import make_client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class RunningMoto:
+    port: int
+
+    def client(self, service: str) -> Any:
+        return make_client(f"http://{LOOPBACK}:{self.port}", service)
+
+
+@contextmanager
+def run_moto() -> Iterator[RunningMoto]:
+    listener = Listener(LOOPBACK, 0)
+    listener.serve(MotoApplication())
+    try:
+        yield RunningMoto(listener.port)
+    finally:
+        listener.close()
