@@ -557,6 +557,7 @@ def _named_tables() -> list[tuple[Table, ColumnElement[str]]]:
         (evaluations, evaluations.c.training_job_name),
         (tables.final_metrics, tables.final_metrics.c.name),
         (tables.secondary_status_transitions, tables.secondary_status_transitions.c.name),
+        (tables.warm_pools, tables.warm_pools.c.name),
         (tables.training_jobs, tables.training_jobs.c.name),
         (tables.processing_jobs, tables.processing_jobs.c.name),
         (tables.tuning_jobs, tables.tuning_jobs.c.name),

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from emulator.exceptions import ResourceInUse, StartupError, ValidationException
+from emulator.jobs.records import tables
 from emulator.jobs.records.ledger import Ledger
 from emulator.jobs.records.listing import ListQuery, parse_list_query
 from emulator.jobs.records.rule_evaluation import new_rule_evaluation
-from emulator.jobs.records.store import JobStore
+from emulator.jobs.records.store import JobStore, _named_tables
 from emulator.jobs.records.training_job import new_training_job
 
 if TYPE_CHECKING:
@@ -254,3 +255,15 @@ def test_event_stays_in_the_outbox_until_delivered(store: JobStore) -> None:
     assert Ledger(store, after_restart).publish_undelivered() == 1
     assert after_restart.events == [event]
     assert store.list_outbox() == []
+
+
+def test_everything_is_forgotten_without_a_prefix(store: JobStore) -> None:
+    forgotten = {table.name for table, _ in _named_tables()} | {"tags", "outbox", "sent_messages"}
+    assert forgotten == set(tables.metadata.tables) - {"store_identity"}, "a new table has to be forgotten, too"
+    add(store, "a-job")
+    add(store, "b-job")
+    assert store.forget("a-") == 1
+    assert store.find_training_job("us-east-1", "a-job") is None
+    assert store.find_training_job("us-east-1", "b-job") is not None
+    assert store.forget("") == 1
+    assert store.list_arns("") == set()
