@@ -21,8 +21,8 @@ from botocore.config import Config
 from benchmarks.startup import answers, find_free_port
 from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.uploads.tensors import TensorUpload
-from emulator.moto_services.s3 import ObjectStore, parse_s3_uri
-from emulator.moto_services.s3_backend import open_s3
+from emulator.moto_services.s3.backend import open_s3
+from emulator.moto_services.s3.objects import ObjectStore, parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

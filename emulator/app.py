@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from emulator.gateway.gateway import Rooms
     from emulator.jobs import Jobs as RoomOfJobs
     from emulator.jobs.accounts import Accounts
-    from emulator.jobs.records.store import JobStore
+    from emulator.jobs.records.database.store import JobStore
     from emulator.settings import Settings
 
 # Events of jobs that ended while the emulator stops still go out, for so long.
@@ -89,14 +89,14 @@ class Emulator:
 
             # moto answers, and has what it had in the last run.
             from emulator.moto_services.durable import open_moto
-            from emulator.moto_services.s3_backend import open_s3
+            from emulator.moto_services.s3.backend import open_s3
 
             self._s3 = open_s3(settings.state_dir / "s3")
             closers.callback(self._s3.close)
             self._moto = open_moto(settings.state_dir / "moto")
             closers.callback(self._moto.close)
-            from emulator.moto_services.metric_filters import count_log_events
-            from emulator.moto_services.sagemaker_metrics import count_missing_steps
+            from emulator.moto_services.cloudwatch.metric_filters import count_log_events
+            from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
 
             closers.enter_context(count_missing_steps())
             closers.enter_context(count_log_events())
@@ -116,7 +116,7 @@ class Emulator:
 
             # What is known of jobs and messages is read from the disk, and kept there.
             from emulator.jobs.accounts import Accounts
-            from emulator.jobs.records.sent_messages import record_message
+            from emulator.jobs.records.database.sent_messages import record_message
             from emulator.moto_services.sns import capture_published
 
             def build_jobs(account_id: str, store: JobStore) -> Jobs:
@@ -169,9 +169,9 @@ class Emulator:
             # Jobs run, those of the last run included.
             from emulator.gateway.sagemaker import SageMaker
             from emulator.jobs import Jobs
-            from emulator.moto_services.cloudwatch import Metrics
-            from emulator.moto_services.logs import LogGroups
-            from emulator.moto_services.s3 import ObjectStore
+            from emulator.moto_services.cloudwatch.logs import LogGroups
+            from emulator.moto_services.cloudwatch.metrics import Metrics
+            from emulator.moto_services.s3.objects import ObjectStore
 
             closers.callback(accounts.close_jobs)
             recover_jobs(accounts, settings)

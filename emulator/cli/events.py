@@ -25,7 +25,7 @@ _FOLLOW_SECONDS = 0.2
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def events(state_dir: Path | None, limit: int, *, follow: bool, as_json: bool) -> None:
     """Show the events and SNS messages that the emulator sent, newest last; it need not be running."""
-    from emulator.jobs.records.sent_messages import encode_sent, format_sent, read_sent
+    from emulator.jobs.records.database.sent_messages import encode_sent, format_sent, read_sent
 
     path = read_settings(state_dir).state_dir / "jobs.sqlite"
     after, wanted = 0, limit

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from emulator.moto_services.alarms import COMPARISONS
+from emulator.moto_services.cloudwatch.alarms import COMPARISONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from emulator.moto_services.alarms import Alarm, Sample
+    from emulator.moto_services.cloudwatch.alarms import Alarm, Sample
 
 # Beyond the periods that are evaluated, so many older ones stand in for those without data.
 _SPARE_PERIODS = 2
@@ -97,7 +97,7 @@ def _compute(alarm: Alarm, samples: Mapping[str, Sequence[Sample]], start_ms: in
 def compute_statistic(stat: str, samples: Sequence[Sample]) -> float:
     """Compute a statistic of samples, of which there is one at least.
 
-    >>> from emulator.moto_services.alarms import Sample
+    >>> from emulator.moto_services.cloudwatch.alarms import Sample
     >>> samples = [Sample(0, 1, value, value, value) for value in (1.0, 2.0, 3.0)]
     >>> [compute_statistic(stat, samples) for stat in ("Average", "Sum", "Minimum", "SampleCount", "p50", "p75")]
     [2.0, 6.0, 1.0, 3, 2.0, 2.5]

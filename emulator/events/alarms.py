@@ -13,12 +13,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from emulator.events.alarm_evaluation import find_range_ms, judge_alarm, spell_time
-from emulator.moto_services import alarms as store
-from emulator.moto_services.eventbridge import Target
+from emulator.moto_services.cloudwatch import alarms as store
+from emulator.moto_services.eventbridge.rules import Target
 
 if TYPE_CHECKING:
     from emulator.events.publisher import Publisher
-    from emulator.moto_services.alarms import Alarm
+    from emulator.moto_services.cloudwatch.alarms import Alarm
 
 logger = logging.getLogger(__name__)
 

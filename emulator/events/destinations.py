@@ -7,7 +7,7 @@ import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from emulator.moto_services.eventbridge import Target
+from emulator.moto_services.eventbridge.rules import Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

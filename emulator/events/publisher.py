@@ -22,14 +22,15 @@ from emulator.exceptions import (
     TargetError,
     TargetGoneError,
 )
-from emulator.moto_services import eventbridge, functions
+from emulator.moto_services import functions
+from emulator.moto_services.eventbridge import rules as eventbridge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from emulator.lambda_functions.invocation import InvocationResult
     from emulator.lambda_functions.invoker import FunctionInvoker
-    from emulator.moto_services.eventbridge import Target
+    from emulator.moto_services.eventbridge.rules import Target
 
 logger = logging.getLogger(__name__)
 

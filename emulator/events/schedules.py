@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from emulator.moto_services.schedules import capture_schedules, find_next_time, list_schedules
+from emulator.moto_services.eventbridge.schedules import capture_schedules, find_next_time, list_schedules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from emulator.events.publisher import Publisher
-    from emulator.moto_services.schedules import Schedule
+    from emulator.moto_services.eventbridge.schedules import Schedule
 
 logger = logging.getLogger(__name__)
 

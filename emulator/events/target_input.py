@@ -11,7 +11,7 @@ from emulator.exceptions import TargetInputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from emulator.moto_services.eventbridge import Target
+    from emulator.moto_services.eventbridge.rules import Target
 
 _STEP = re.compile(r"""\.([A-Za-z0-9_@\-]+)|\[(\d+)\]|\[['"]([^'"]+)['"]\]""")
 _PLACEHOLDER = re.compile(r"<([A-Za-z0-9_.\-]+)>")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.events.target_input import build_target_input, read_path
 from emulator.exceptions import FunctionNotFoundError, TargetGoneError, UnsupportedTargetError
-from emulator.moto_services import eventbridge
+from emulator.moto_services.eventbridge import rules as eventbridge
 from emulator.moto_services.functions import get_function
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from emulator.lambda_functions.invocation import InvocationResult
     from emulator.lambda_functions.invoker import FunctionInvoker
-    from emulator.moto_services.eventbridge import Target
+    from emulator.moto_services.eventbridge.rules import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,14 @@ from emulator.exceptions import (
     ResourceNotFound,
     ValidationException,
 )
+from emulator.jobs.records.database.ledger import NOT_FOUND, Ledger
+from emulator.jobs.records.database.listing import cut_page, parse_list_query
 from emulator.jobs.records.descriptions import (
     describe_processing_job,
     describe_training_job,
     describe_tuned_job,
     describe_tuning_job,
 )
-from emulator.jobs.records.ledger import NOT_FOUND, Ledger
-from emulator.jobs.records.listing import cut_page, parse_list_query
 from emulator.jobs.records.pipeline_execution import PipelineExecution, bind_parameters, read_definition
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import ContainerRuntime
     from emulator.events.publisher import Publisher
-    from emulator.jobs.records.rows import R
-    from emulator.jobs.records.store import JobStore
+    from emulator.jobs.records.database.rows import R
+    from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.records.tuning_job import Outcome
-    from emulator.moto_services.cloudwatch import Metrics
-    from emulator.moto_services.logs import LogGroups
-    from emulator.moto_services.s3 import ObjectStore
+    from emulator.moto_services.cloudwatch.logs import LogGroups
+    from emulator.moto_services.cloudwatch.metrics import Metrics
+    from emulator.moto_services.s3.objects import ObjectStore
     from emulator.settings import Settings
 
 J = TypeVar("J", ProcessingJob, RuleEvaluation)

@@ -6,7 +6,7 @@ import re
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from emulator.jobs.records.store import JobStore
+from emulator.jobs.records.database.store import JobStore
 from emulator.settings import DEFAULT_ACCOUNT_ID
 
 if TYPE_CHECKING:

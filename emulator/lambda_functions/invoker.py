@@ -14,7 +14,7 @@ from emulator.exceptions import InvokerClosedError, WorkerStartError
 from emulator.lambda_functions.invocation import Invocation, InvocationResult, build_start_failure
 from emulator.lambda_functions.worker import WorkerSettings
 from emulator.lambda_functions.worker_pool import WorkerPool
-from emulator.moto_services.logs import LogGroups
+from emulator.moto_services.cloudwatch.logs import LogGroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

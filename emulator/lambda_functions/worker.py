@@ -19,7 +19,7 @@ from emulator.lambda_functions.function_code import extract_zip
 from emulator.lambda_functions.invocation import InvocationResult, build_start_failure
 from emulator.lambda_functions.runtime_api import RuntimeApi
 from emulator.lambda_functions.worker_log import WorkerLog
-from emulator.moto_services.logs import LogGroups
+from emulator.moto_services.cloudwatch.logs import LogGroups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

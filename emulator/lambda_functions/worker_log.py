@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from container_runtime.runtime import LogLine
-    from emulator.moto_services.logs import LogGroups
+    from emulator.moto_services.cloudwatch.logs import LogGroups
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.moto_services import backend_pickle
 from emulator.moto_services.backend_files import BackendFiles, Place, is_place
 from emulator.moto_services.log_events import LogEvents
-from emulator.moto_services.s3_backend import commit_touched
+from emulator.moto_services.s3.backend import commit_touched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -163,7 +163,7 @@ def _refuse_bad_input(
 
 def _access(service: str) -> AbstractContextManager[Any]:
     if service == "s3":
-        from emulator.moto_services.s3_backend import s3_access
+        from emulator.moto_services.s3.backend import s3_access
 
         return s3_access()
     return nullcontext() if service in _CONCURRENT_SERVICES else service_lock(service)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from emulator.jobs.records.database.listing import cut_page
 from emulator.jobs.records.descriptions import describe_steps
-from emulator.jobs.records.listing import cut_page
 
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response

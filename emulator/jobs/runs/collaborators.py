@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from container_runtime.runtime import ContainerRuntime
-    from emulator.jobs.records.ledger import Ledger
+    from emulator.jobs.records.database.ledger import Ledger
     from emulator.jobs.runs.logs import LogWriter
     from emulator.jobs.runs.threads import RunThreads
-    from emulator.moto_services.cloudwatch import Metrics
-    from emulator.moto_services.s3 import ObjectStore
+    from emulator.moto_services.cloudwatch.metrics import Metrics
+    from emulator.moto_services.s3.objects import ObjectStore
     from emulator.settings import Settings
 
 

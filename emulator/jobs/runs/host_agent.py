@@ -15,14 +15,14 @@ from container_runtime.runtime import ContainerRuntimeError
 from emulator.jobs.records.training_job import FinalMetric
 from emulator.jobs.staging.instance_types import GIB, find_memory_bytes
 from emulator.jobs.staging.job_files import RefusedError
-from emulator.moto_services.cloudwatch import Datum
+from emulator.moto_services.cloudwatch.metrics import Datum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from container_runtime.runtime import ContainerRuntime, Usage
     from emulator.jobs.staging.job_files import JobFolder
-    from emulator.moto_services.cloudwatch import Metrics
+    from emulator.moto_services.cloudwatch.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from container_runtime.runtime import ContainerRuntime, LogLine
-    from emulator.moto_services.logs import LogGroups
+    from emulator.moto_services.cloudwatch.logs import LogGroups
 
 logger = logging.getLogger(__name__)
 

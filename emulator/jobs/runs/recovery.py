@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from container_runtime.runtime import Container, ContainerRuntime
+    from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
-    from emulator.jobs.records.store import JobStore
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.staging.opt_ml import OptMl

@@ -47,7 +47,7 @@ from emulator.jobs.uploads.artifacts import read_failure, upload_model, upload_o
 from emulator.jobs.uploads.checkpoints import restore_checkpoints
 from emulator.jobs.uploads.folder import UploadError
 from emulator.jobs.uploads.live import LiveUploads
-from emulator.moto_services.cloudwatch import Datum
+from emulator.moto_services.cloudwatch.metrics import Datum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.host_containers import HostExit
     from emulator.jobs.staging.hosts import Host
-    from emulator.moto_services.s3 import ObjectStore
+    from emulator.moto_services.s3.objects import ObjectStore
 
 logger = logging.getLogger(__name__)
 

@@ -11,14 +11,14 @@ from emulator.exceptions import NoSuchBucket, NoSuchKey, ValidationException
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.staging.hosts import list_receivers
 from emulator.jobs.staging.s3_paths import parse_request_uri, resolve_relative_key
-from emulator.moto_services.s3 import parse_s3_uri
+from emulator.moto_services.s3.objects import parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from emulator.jobs.staging.hosts import Host
-    from emulator.moto_services.s3 import ObjectStore, S3Uri
+    from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 _Entry = TypeVar("_Entry")
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from emulator.jobs.staging.hosts import Host
-    from emulator.moto_services.s3 import ObjectStore, S3Uri
+    from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from container_runtime.spec import Mount
     from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.staging.hosts import Cluster, Host
-    from emulator.moto_services.s3 import ObjectStore
+    from emulator.moto_services.s3.objects import ObjectStore
 
 INPUTS_PREFIX = f"{TARGET}/processing/"
 MESSAGE = "output/message"

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
-    from emulator.jobs.records.store import JobStore
     from emulator.jobs.records.training_job import TrainingJob
 
 # The rule parameters that name other runs, as the SDK and the plain API give them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.jobs.records.failures import RequestFailure
-from emulator.moto_services.s3 import S3Uri, parse_s3_uri
+from emulator.moto_services.s3.objects import S3Uri, parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
-    from emulator.moto_services.s3 import ObjectStore
+    from emulator.moto_services.s3.objects import ObjectStore
 
 _MAX_NAME_BYTES = 255
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.staging.opt_ml import OptMl
-    from emulator.moto_services.s3 import ObjectStore
+    from emulator.moto_services.s3.objects import ObjectStore
 
 
 def restore_checkpoints(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from emulator.jobs.staging.job_files import JobFolder
-    from emulator.moto_services.s3 import ObjectStore, S3Uri
+    from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 logger = logging.getLogger(__name__)
 

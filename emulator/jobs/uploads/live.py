@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.staging.opt_ml import OptMl
-    from emulator.moto_services.s3 import ObjectStore, S3Uri
+    from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 
 class LiveUploads:

@@ -14,7 +14,7 @@ from emulator.jobs.uploads.folder import FileState, LiveUpload, join_key, put_fi
 
 if TYPE_CHECKING:
     from emulator.jobs.staging.job_files import JobFolder
-    from emulator.moto_services.s3 import ObjectStore, S3Uri
+    from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 END_OF_JOB = "training_job_end.ts"
 _INDEX = "index"

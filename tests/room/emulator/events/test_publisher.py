@@ -166,7 +166,7 @@ def test_input_of_each_target(emulator: Emulator) -> None:
     ],
 )
 def test_patterns(emulator: Emulator, pattern: dict[str, Any], matches: bool) -> None:
-    from emulator.moto_services.eventbridge import matching_targets
+    from emulator.moto_services.eventbridge.rules import matching_targets
 
     put_rule(emulator, {"Arn": create_queue(emulator)}, pattern=pattern)
     statuses = [
@@ -178,7 +178,7 @@ def test_patterns(emulator: Emulator, pattern: dict[str, Any], matches: bool) ->
 
 
 def test_disabled_rules_and_schedules_get_nothing(emulator: Emulator) -> None:
-    from emulator.moto_services.eventbridge import matching_targets
+    from emulator.moto_services.eventbridge.rules import matching_targets
 
     events = emulator.client("events")
     put_rule(emulator, {"Arn": create_queue(emulator)})

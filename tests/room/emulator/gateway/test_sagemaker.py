@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from emulator.gateway.sagemaker import SageMaker
-from emulator.jobs.records.listing import parse_list_query
+from emulator.jobs.records.database.listing import parse_list_query
 from emulator.moto_services.wsgi import has_sagemaker_resource
 from tests.unit.emulator.gateway.test_protocol import REQUEST
 

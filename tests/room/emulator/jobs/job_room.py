@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
 from emulator.jobs import Jobs
-from emulator.jobs.records.store import JobStore
-from emulator.moto_services.cloudwatch import Metrics
-from emulator.moto_services.logs import LogGroups
-from emulator.moto_services.s3 import ObjectStore
+from emulator.jobs.records.database.store import JobStore
+from emulator.moto_services.cloudwatch.logs import LogGroups
+from emulator.moto_services.cloudwatch.metrics import Metrics
+from emulator.moto_services.s3.objects import ObjectStore
 from emulator.settings import Settings
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 from tests.waiting import has_ended, wait_until

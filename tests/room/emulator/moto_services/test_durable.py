@@ -15,11 +15,11 @@ import boto3
 
 from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.moto_services.backend_files import BackendFiles
+from emulator.moto_services.cloudwatch.logs import LogGroups
 from emulator.moto_services.durable import open_moto
-from emulator.moto_services.eventbridge import Target, deliver_to_queue
+from emulator.moto_services.eventbridge.rules import Target, deliver_to_queue
 from emulator.moto_services.functions import get_function
-from emulator.moto_services.logs import LogGroups
-from emulator.moto_services.s3_backend import open_s3
+from emulator.moto_services.s3.backend import open_s3
 from emulator.moto_services.wsgi import MotoApplication
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 import xmltodict
 
 from emulator.moto_services.durable import open_moto
-from emulator.moto_services.s3_backend import open_s3
+from emulator.moto_services.s3.backend import open_s3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

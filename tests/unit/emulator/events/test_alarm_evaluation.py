@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from emulator.events.alarm_evaluation import judge_alarm
-from emulator.moto_services.alarms import Alarm, MetricStat, Sample
+from emulator.moto_services.cloudwatch.alarms import Alarm, MetricStat, Sample
 
 STAT = MetricStat("N", "loss", {}, 60, "Average", None)
 ALARM = Alarm(

@@ -7,7 +7,7 @@ import pytest
 
 from emulator.events.target_input import build_target_input, read_path
 from emulator.exceptions import TargetInputError
-from emulator.moto_services.eventbridge import Target
+from emulator.moto_services.eventbridge.rules import Target
 
 EVENT = {
     "time": "2026-01-02T03:04:05Z",

@@ -67,7 +67,7 @@ def run_and_kill(
 
 
 def recover(tmp_path: Path, bucket: str, publisher: RecordingPublisher | None = None) -> Any:
-    from emulator.moto_services.s3 import ObjectStore
+    from emulator.moto_services.s3.objects import ObjectStore
 
     ObjectStore("123456789012", REGION).create_bucket(bucket)
     return open_room(tmp_path, publisher, bucket=bucket)

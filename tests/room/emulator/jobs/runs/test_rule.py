@@ -11,8 +11,8 @@ import pytest
 from container_runtime.runtime import Exit
 from container_runtime.spec import Mount
 from emulator.exceptions import ValidationException
+from emulator.jobs.records.database.store import StoreTransaction
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
-from emulator.jobs.records.store import StoreTransaction
 from emulator.jobs.runs import threads
 from emulator.jobs.runs.rule import describe_exit_without_verdict, parse_verdict
 from emulator.jobs.staging.rule_configuration import is_below, locate_output

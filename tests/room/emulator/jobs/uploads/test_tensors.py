@@ -13,7 +13,7 @@ from emulator.exceptions import NoSuchBucket, ObjectStoreError
 from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.uploads.folder import FolderUpload, UploadError
 from emulator.jobs.uploads.tensors import TensorUpload, announce_end
-from emulator.moto_services.s3 import ObjectStore, S3Uri
+from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.jobs.records.listing import parse_list_query
-from emulator.jobs.records.store import JobStore
+from emulator.jobs.records.database.listing import parse_list_query
+from emulator.jobs.records.database.store import JobStore
 from emulator.jobs.records.training_job import TrainingJob, new_training_job
 from emulator.jobs.records.warm_pool import describe_warm_pool
 

@@ -10,7 +10,7 @@ from emulator.exceptions import ValidationException
 from emulator.jobs.records.failures import RequestFailure, StopAsked
 from emulator.jobs.staging.channels import check_channels, check_objects, download_channels, shuffle
 from emulator.jobs.staging.hosts import list_hosts
-from emulator.moto_services.s3 import ObjectStore
+from emulator.moto_services.s3.objects import ObjectStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 from container_runtime.runtime import Network
 from emulator.jobs.staging.channels import download_channels
 from emulator.jobs.staging.hosts import Cluster, Host, build_rendezvous_environment, describe_resources, list_hosts
-from emulator.moto_services.s3 import ObjectStore
+from emulator.moto_services.s3.objects import ObjectStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from sqlalchemy import Float, and_, case, exists, func, literal, or_, select, un
 from sqlalchemy import cast as sql_cast
 
 from emulator.exceptions import ValidationException
-from emulator.jobs.records import tables
+from emulator.jobs.records.database import tables
 from emulator.service_model import load_service_model
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.exceptions import LogPatternError
-from emulator.moto_services.log_patterns import parse_log_pattern
+from emulator.moto_services.cloudwatch.log_patterns import parse_log_pattern
 
 JSON = '{"level": "error", "loss": 2.5, "tags": [{"name": "x y"}], "flag": true}'
 

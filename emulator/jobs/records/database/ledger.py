@@ -9,8 +9,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.exceptions import ValidationException
+from emulator.jobs.records.database.sent_messages import EVENT_BRIDGE
 from emulator.jobs.records.pipeline_execution import PipelineExecution
-from emulator.jobs.records.sent_messages import EVENT_BRIDGE
 from emulator.jobs.records.state_changes import (
     build_pipeline_event,
     build_processing_job_event,
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from emulator.events.publisher import Publisher
+    from emulator.jobs.records.database.rows import R
+    from emulator.jobs.records.database.store import JobStore, StoreTransaction
     from emulator.jobs.records.processing_job import ProcessingJob
-    from emulator.jobs.records.rows import R
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
-    from emulator.jobs.records.store import JobStore, StoreTransaction
     from emulator.jobs.records.training_job import TrainingJob
 
 T = TypeVar("T")

@@ -2,7 +2,7 @@
 
 Contents lie in files that are written once, under a name that nobody else has, before the index names them; a crash in
 between leaves a file that the next start removes. Nothing waits for the disk: what is acknowledged survives a kill -9,
-not the loss of power. Nothing here knows moto: see ``s3_backend``.
+not the loss of power. Nothing here knows moto: see ``backend``.
 """
 
 from __future__ import annotations

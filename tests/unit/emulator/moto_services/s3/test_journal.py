@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from emulator.moto_services.s3_journal import BucketRow, ObjectRow, S3Journal
+from emulator.moto_services.s3.journal import BucketRow, ObjectRow, S3Journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

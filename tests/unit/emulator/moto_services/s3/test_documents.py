@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from moto.s3.exceptions import MalformedXML, MissingRequestBody
 
-from emulator.moto_services.s3_documents import check_document
+from emulator.moto_services.s3.documents import check_document
 
 BUCKET, KEY = "/{Bucket}", "/{Bucket}/{Key+}"
 PARTS = "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber></Part></CompleteMultipartUpload>"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from emulator.jobs.records.store import JobStore
+    from emulator.jobs.records.database.store import JobStore
     from emulator.moto_services.sns import PublishedMessage
 
 logger = logging.getLogger(__name__)

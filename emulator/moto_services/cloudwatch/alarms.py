@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from emulator.moto_services.cloudwatch import find_backend
+from emulator.moto_services.cloudwatch.metrics import find_backend
 from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacement import replaced

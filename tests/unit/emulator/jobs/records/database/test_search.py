@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from emulator.exceptions import ValidationException
+from emulator.jobs.records.database.store import JobStore
 from emulator.jobs.records.rule_evaluation import new_rule_evaluation
-from emulator.jobs.records.store import JobStore
 from emulator.jobs.records.training_job import FinalMetric, new_training_job
 
 if TYPE_CHECKING:

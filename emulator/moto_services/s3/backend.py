@@ -20,10 +20,10 @@ from moto.s3.responses import S3Response
 from emulator.exceptions import StartupError
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacement import replaced
-from emulator.moto_services.s3_documents import checking
-from emulator.moto_services.s3_journal import S3Journal, StoredContent
-from emulator.moto_services.s3_policy import check_policy, judge_permission
-from emulator.moto_services.s3_records import (
+from emulator.moto_services.s3.documents import checking
+from emulator.moto_services.s3.journal import S3Journal, StoredContent
+from emulator.moto_services.s3.policy import check_policy, judge_permission
+from emulator.moto_services.s3.records import (
     StoredPart,
     describe_bucket,
     describe_object,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from emulator.exceptions import EventPatternError
-from emulator.moto_services.event_patterns import matches_event, parse_event_pattern
+from emulator.moto_services.eventbridge.patterns import matches_event, parse_event_pattern
 
 DETAIL = {
     "text": "Overfit",

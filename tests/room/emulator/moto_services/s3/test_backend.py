@@ -19,9 +19,9 @@ from botocore.exceptions import ClientError
 
 from emulator.exceptions import StartupError
 from emulator.gateway.listener import LOOPBACK, Listener
-from emulator.moto_services.s3 import ObjectStore
-from emulator.moto_services.s3_backend import open_s3
-from emulator.moto_services.s3_records import find_bucket
+from emulator.moto_services.s3.backend import open_s3
+from emulator.moto_services.s3.objects import ObjectStore
+from emulator.moto_services.s3.records import find_bucket
 from emulator.moto_services.wsgi import MotoApplication
 from tests.boto3_client import make_client
 
@@ -181,8 +181,8 @@ def test_a_failed_request_changes_nothing(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from emulator.moto_services.s3 import ObjectStore
-from emulator.moto_services.s3_backend import open_s3
+from emulator.moto_services.s3.objects import ObjectStore
+from emulator.moto_services.s3.backend import open_s3
 open_s3(Path(sys.argv[1]))
 store = ObjectStore("123456789012", "us-east-1")
 store.create_bucket("kept")

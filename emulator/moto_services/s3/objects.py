@@ -13,8 +13,8 @@ from moto.s3.models import s3_backends
 from moto.utilities.utils import get_partition
 
 from emulator.exceptions import NoSuchBucket, NoSuchKey
-from emulator.moto_services.s3_backend import s3_access, stage_content
-from emulator.moto_services.s3_journal import StoredContent
+from emulator.moto_services.s3.backend import s3_access, stage_content
+from emulator.moto_services.s3.journal import StoredContent
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import EventPatternError, TargetGoneError
+from emulator.moto_services.cloudwatch.logs import LogGroups
 from emulator.moto_services.durable import keeping, reading
-from emulator.moto_services.event_patterns import check_event_pattern, matches_event, parse_event_pattern
+from emulator.moto_services.eventbridge.patterns import check_event_pattern, matches_event, parse_event_pattern
 from emulator.moto_services.locks import service_lock
-from emulator.moto_services.logs import LogGroups
 from emulator.moto_services.replacement import replaced
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from moto.iam.access_control import PermissionResult
 from moto.s3.models import FakeBucket
 
-from emulator.moto_services.s3_policy import MalformedPolicy, check_policy, judge_permission
+from emulator.moto_services.s3.policy import MalformedPolicy, check_policy, judge_permission
 
 ALLOW = {"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": "*"}
 get_permission = judge_permission(FakeBucket.get_permission)

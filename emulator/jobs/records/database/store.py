@@ -12,12 +12,19 @@ from sqlalchemy import and_, create_engine, delete, event, func, insert, select,
 from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from emulator.exceptions import ResourceInUse, StartupError
-from emulator.jobs.records import tables
-from emulator.jobs.records.listing import DEFAULT_MAX_RESULTS, parse_token, read_page, select_page
+from emulator.jobs.records.database import tables
+from emulator.jobs.records.database.listing import DEFAULT_MAX_RESULTS, parse_token, read_page, select_page
+from emulator.jobs.records.database.rows import (
+    R,
+    build_row,
+    find_table,
+    load_job,
+    load_rule_evaluation,
+    load_training_jobs,
+)
+from emulator.jobs.records.database.search import build_condition, find_sort_column, select_property_names
 from emulator.jobs.records.pipeline_execution import PipelineExecution
 from emulator.jobs.records.processing_job import ProcessingJob
-from emulator.jobs.records.rows import R, build_row, find_table, load_job, load_rule_evaluation, load_training_jobs
-from emulator.jobs.records.search import build_condition, find_sort_column, select_property_names
 from emulator.jobs.records.training_job import ENDED_STATUSES
 from emulator.jobs.records.tuning_job import TUNING_JOB_ARN
 from emulator.jobs.records.warm_pool import find_keep_alive_seconds, has_status, may_reuse
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Table
 
-    from emulator.jobs.records.listing import ListQuery
+    from emulator.jobs.records.database.listing import ListQuery
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.records.tuning_job import TuningJob

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from moto.logs.models import logs_backends
 
-from emulator.moto_services.logs import MAX_MESSAGE_BYTES, LogGroups
+from emulator.moto_services.cloudwatch.logs import MAX_MESSAGE_BYTES, LogGroups
 
 ACCOUNT, REGION = "123456789012", "ap-south-1"
 

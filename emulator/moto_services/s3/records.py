@@ -18,13 +18,13 @@ from moto.s3.models import FakeDeleteMarker, FakeKey, FakeMultipart, get_canned_
 from moto.utilities.utils import get_partition
 
 from emulator.moto_services.backend_pickle import dump_value, load_value
-from emulator.moto_services.s3_journal import BucketRow, ObjectRow, StoredContent
-from emulator.moto_services.s3_policy import check_policy
+from emulator.moto_services.s3.journal import BucketRow, ObjectRow, StoredContent
+from emulator.moto_services.s3.policy import check_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from emulator.moto_services.s3_journal import S3Journal
+    from emulator.moto_services.s3.journal import S3Journal
 
 logger = logging.getLogger(__name__)
 

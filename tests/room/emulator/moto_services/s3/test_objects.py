@@ -9,8 +9,8 @@ import pytest
 from moto.s3.models import s3_backends
 
 from emulator.exceptions import NoSuchBucket, NoSuchKey
-from emulator.moto_services.s3 import ObjectStore, S3Uri, parse_s3_uri
-from emulator.moto_services.s3_backend import open_s3
+from emulator.moto_services.s3.backend import open_s3
+from emulator.moto_services.s3.objects import ObjectStore, S3Uri, parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

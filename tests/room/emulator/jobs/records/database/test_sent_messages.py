@@ -12,9 +12,9 @@ from moto import mock_aws
 
 from emulator.cli.commands import main
 from emulator.exceptions import StartupError
-from emulator.jobs.records import store as store_module
-from emulator.jobs.records.sent_messages import SNS, format_sent, read_sent, record_message
-from emulator.jobs.records.store import JobStore
+from emulator.jobs.records.database import store as store_module
+from emulator.jobs.records.database.sent_messages import SNS, format_sent, read_sent, record_message
+from emulator.jobs.records.database.store import JobStore
 from emulator.moto_services.sns import PublishedMessage, capture_published
 from tests.room.emulator.jobs.job_room import REGION
 

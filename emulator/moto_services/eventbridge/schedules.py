@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ScheduleError
 from emulator.moto_services.durable import reading
-from emulator.moto_services.eventbridge import describe_targets
+from emulator.moto_services.eventbridge.rules import describe_targets
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacement import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from emulator.moto_services.eventbridge import Target
+    from emulator.moto_services.eventbridge.rules import Target
 
 _RATE = re.compile(r"rate\(([1-9]\d{0,8}) (minute|hour|day)(s?)\)")
 _CRON = re.compile(r"cron\((.+)\)")

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import LogPatternError
-from emulator.moto_services.cloudwatch import Datum, Metrics
-from emulator.moto_services.log_patterns import parse_log_pattern, read_field
+from emulator.moto_services.cloudwatch.log_patterns import parse_log_pattern, read_field
+from emulator.moto_services.cloudwatch.metrics import Datum, Metrics
 from emulator.moto_services.replacement import replaced
 
 if TYPE_CHECKING:

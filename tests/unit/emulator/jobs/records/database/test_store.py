@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from emulator.exceptions import ResourceInUse, StartupError, ValidationException
-from emulator.jobs.records import tables
-from emulator.jobs.records.ledger import Ledger
-from emulator.jobs.records.listing import ListQuery, parse_list_query
+from emulator.jobs.records.database import tables
+from emulator.jobs.records.database.ledger import Ledger
+from emulator.jobs.records.database.listing import ListQuery, parse_list_query
+from emulator.jobs.records.database.store import JobStore, _named_tables
 from emulator.jobs.records.rule_evaluation import new_rule_evaluation
-from emulator.jobs.records.store import JobStore, _named_tables
 from emulator.jobs.records.training_job import new_training_job
 
 if TYPE_CHECKING:
@@ -183,8 +183,8 @@ def test_store_that_is_none_or_of_another_version_is_refused(tmp_path: Path) -> 
 def test_committed_state_survives_kill_9(tmp_path: Path) -> None:
     program = f"""
 import os, signal, pathlib
-from emulator.jobs.records.store import JobStore
-from tests.unit.emulator.jobs.records.test_store import add
+from emulator.jobs.records.database.store import JobStore
+from tests.unit.emulator.jobs.records.database.test_store import add
 store = JobStore(pathlib.Path({str(tmp_path)!r}) / "jobs.sqlite")
 job = add(store, "one")
 transaction = store.transaction()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import select, tuple_
 
-from emulator.jobs.records import tables
+from emulator.jobs.records.database import tables
 from emulator.jobs.records.pipeline_execution import PipelineExecution
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation

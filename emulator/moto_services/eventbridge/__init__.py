@@ -1,0 +1,1 @@
+"""EventBridge: rules on buses, the patterns that events match, and schedules."""
