@@ -1,0 +1,204 @@
+"""The sagemaker SDK (version 2): estimators with every rule of the SDK's and most of their options, in three jobs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.running_emulator import RunningEmulator
+
+BUCKET = "sagemaker-us-east-1-123456789012"
+IMAGE = "pytorch-training:2.13.0-cpu-py311"
+HYPERPARAMETERS = {"epochs": 1, "rate": 0.5, "name": "a b", "on": True, "sizes": [1, 2], "deep": {"a": {"b": 1}}}
+TRAIN = """
+import json, os, pathlib, time, torch
+from beside import BESIDE
+settings = json.loads(os.environ["SM_HPS"])
+rows = {
+    name: sorted(path.name for path in pathlib.Path(os.environ[f"SM_CHANNEL_{name.upper()}"]).rglob("*.csv"))
+    for name in json.loads(os.environ["SM_CHANNELS"])
+}
+print("GOT " + json.dumps({"hyperparameters": settings, "rows": rows, "beside": BESIDE, "said": os.environ["SAID"]}))
+network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
+optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+for step in range(3):
+    optimizer.zero_grad()
+    loss(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
+    optimizer.step()
+while settings.get("goes_on"):
+    time.sleep(0.1)
+"""
+CUSTOM = """
+from smdebug.rules.rule import Rule
+
+class Mine(Rule):
+    def __init__(self, base_trial, limit):
+        super().__init__(base_trial)
+        self.limit = int(limit)
+
+    def invoke_at_step(self, step):
+        return step >= self.limit
+"""
+SCRIPT = """
+import inspect, json, sys, time
+from pathlib import Path
+from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, ProfilerRule, Rule, TensorBoardOutputConfig
+from sagemaker.debugger import rule_configs
+from sagemaker.estimator import Estimator
+from sagemaker.inputs import ShuffleConfig, TrainingInput
+from sagemaker.pytorch import PyTorch
+from sagemaker.session import Session
+
+train, custom, image, hyperparameters = sys.argv[1:]
+hyperparameters = json.loads(hyperparameters)
+session = Session()
+bucket = session.default_bucket()
+for name, text in (
+    ("source/train.py", train), ("libraries/beside.py", "BESIDE = 'a dependency'"),
+    ("data/a.csv", "1"), ("data/b.csv", "2"), ("mine.py", custom),
+):
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text(text)
+data = session.upload_data("data", bucket=bucket, key_prefix="data")
+common = {
+    "role": "arn:aws:iam::123456789012:role/Training",
+    "instance_count": 1,
+    "instance_type": "ml.m5.large",
+    "environment": {"SAID": "by the environment"},
+}
+made = [make() for name, make in inspect.getmembers(rule_configs, inspect.isfunction) if name.islower()
+        and name not in ("get_collection", "is_valid_action_object")]
+# A job has 20 rules at most.
+rules = [Rule.sagemaker(config) for config in made[:17]]
+rules.append(
+    Rule.sagemaker(made[17], name="Acts", actions=rule_configs.ActionList(rule_configs.StopTraining("nobodys-")))
+)
+rules.append(
+    Rule.custom(
+        "Mine", "sagemaker-debugger-rule-evaluator:latest", "ml.t3.medium", 30, source="mine.py",
+        rule_to_invoke="Mine", rule_parameters={"limit": "0"},
+        collections_to_save=[CollectionConfig("mine", {"include_regex": "loss", "save_interval": "1"})],
+    )
+)
+rules.append(ProfilerRule.sagemaker(rule_configs.ProfilerReport(), name="Report"))
+whole = PyTorch(
+    entry_point="train.py", source_dir="source", dependencies=["libraries/beside.py"],
+    framework_version="2.8.0", py_version="py312", hyperparameters=hyperparameters, rules=rules,
+    debugger_hook_config=DebuggerHookConfig(s3_output_path=f"s3://{bucket}/tensors"),
+    tensorboard_output_config=TensorBoardOutputConfig(f"s3://{bucket}/boards"),
+    checkpoint_s3_uri=f"s3://{bucket}/checkpoints", **common,
+)
+inputs = {
+    "plain": data,
+    "training": TrainingInput(
+        data, distribution="ShardedByS3Key", content_type="text/csv", s3_data_type="S3Prefix", input_mode="FastFile",
+        compression="None", record_wrapping="None", shuffle_config=ShuffleConfig(7),
+    ),
+}
+whole.fit(inputs, job_name="whole", logs="All")
+client = session.sagemaker_client
+
+
+def describe(name):
+    description = client.describe_training_job(TrainingJobName=name)
+    return json.loads(json.dumps(description, default=str))
+
+
+def wait(name):
+    client.get_waiter("training_job_completed_or_stopped").wait(
+        TrainingJobName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 200}
+    )
+
+
+bundle = describe("whole")["HyperParameters"]["sagemaker_submit_directory"].strip('"')
+rest = Estimator(
+    image_uri=image, entry_point="train.py", source_dir=bundle,
+    hyperparameters={"goes_on": True}, rules=[Rule.sagemaker(config) for config in made[18:]], **common,
+)
+rest.fit(data, job_name="rest", wait=False)
+unwatched = PyTorch(
+    entry_point="train.py", source_dir=bundle, framework_version="2.8.0", py_version="py312",
+    hyperparameters={"goes_on": True}, debugger_hook_config=False, disable_profiler=True, **common,
+)
+unwatched.fit(data, job_name="unwatched", wait=False)
+for estimator in (rest, unwatched):
+    estimator.latest_training_job.stop()
+for name in ("rest", "unwatched"):
+    wait(name)
+while any(rule["RuleEvaluationStatus"] == "InProgress" for rule in describe("whole")["DebugRuleEvaluationStatuses"]):
+    time.sleep(0.5)
+whole.logs()
+found = {
+    "known": [config["DebugRuleConfiguration"]["RuleParameters"]["rule_to_invoke"] for config in made],
+    "jobs": {name: describe(name) for name in ("whole", "rest", "unwatched")},
+    "summary": [rule["RuleConfigurationName"] for rule in whole.latest_training_job.rule_job_summary()],
+    "tensors": whole.latest_job_debugger_artifacts_path(),
+    "boards": whole.latest_job_tensorboard_artifacts_path(),
+    "checkpoints": whole.checkpoint_s3_uri,
+}
+print("\\nFOUND", json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def found(client_environment: dict[str, str], served: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the script found; one run of it, because the SDK is slow to import."""
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, TRAIN, CUSTOM, IMAGE, json.dumps(HYPERPARAMETERS)]
+    folder: Path = tmp_path_factory.mktemp("sdk")
+    done = subprocess.run(
+        command, env=client_environment, cwd=folder, capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr + served.log_text()
+    (line,) = [line.removeprefix("FOUND ") for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    got = [line.partition("GOT ")[2] for line in done.stdout.splitlines() if "GOT {" in line]
+    return json.loads(line) | {"got": got}
+
+
+def test_script_gets_hyperparameters_channels_and_dependencies(found: Any) -> None:
+    first, again = (json.loads(line) for line in found["got"])
+    assert first == again, "logs() prints what fit() printed"
+    assert {name: first["hyperparameters"][name] for name in HYPERPARAMETERS} == HYPERPARAMETERS
+    assert first["rows"] == {"plain": ["a.csv", "b.csv"], "training": ["a.csv", "b.csv"]}
+    assert (first["beside"], first["said"]) == ("a dependency", "by the environment")
+    (training,) = [each for each in found["jobs"]["whole"]["InputDataConfig"] if each["ChannelName"] == "training"]
+    assert (training["InputMode"], training["ShuffleConfig"]) == ("FastFile", {"Seed": 7})
+    assert training["DataSource"]["S3DataSource"]["S3DataDistributionType"] == "ShardedByS3Key"
+
+
+def test_every_rule_of_the_sdk_is_configured_and_evaluated(found: Any) -> None:
+    whole, rest, unwatched = (found["jobs"][name] for name in ("whole", "rest", "unwatched"))
+    configured = whole["DebugRuleConfigurations"] + rest["DebugRuleConfigurations"]
+    invoked = [rule["RuleParameters"]["rule_to_invoke"] for rule in configured]
+    assert sorted(invoked) == sorted([*found["known"], "Mine"])
+    assert len(whole["DebugRuleEvaluationStatuses"]) == 19
+    assert set(found["summary"]) == {rule["RuleConfigurationName"] for rule in whole["DebugRuleConfigurations"]} | {
+        "Report"
+    }
+    (acting,) = [rule for rule in configured if rule["RuleConfigurationName"] == "Acts"]
+    assert '"stoptraining' in acting["RuleParameters"]["action_json"].replace("\\", "")
+    verdicts = {
+        each["RuleConfigurationName"]: each["RuleEvaluationStatus"] for each in whole["DebugRuleEvaluationStatuses"]
+    }
+    # The SDK writes an action's JSON with a backslash before each quote.
+    assert verdicts["Acts"] in ("IssuesFound", "NoIssuesFound"), whole["DebugRuleEvaluationStatuses"]
+    assert verdicts["Mine"] == "IssuesFound", whole["DebugRuleEvaluationStatuses"]
+    assert "DebugHookConfig" not in unwatched
+    assert "DebugRuleConfigurations" not in unwatched
+
+
+def test_jobs_end_as_they_were_asked_to(found: Any) -> None:
+    assert {name: job["TrainingJobStatus"] for name, job in found["jobs"].items()} == {
+        "whole": "Completed",
+        "rest": "Stopped",
+        "unwatched": "Stopped",
+    }
+    assert found["tensors"] == f"s3://{BUCKET}/tensors/whole/debug-output"
+    assert found["boards"] == f"s3://{BUCKET}/boards/whole/tensorboard-output"
+    assert found["jobs"]["whole"]["CheckpointConfig"]["S3Uri"] == found["checkpoints"]
