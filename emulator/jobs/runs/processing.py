@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from abc import abstractmethod
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.runtime import (
-    ContainerRuntimeError,
-    ContainerStartError,
-    ImageNotFoundError,
     LogLine,
-    NetworkExhaustedError,
 )
 from container_runtime.spec import ContainerSpec, Mount
-from emulator.exceptions import NoSuchBucket, ObjectStoreError
-from emulator.jobs.records.failures import ContainerFailure, RequestFailure, StopAsked, describe_algorithm_error
+from emulator.jobs.records.failures import ContainerFailure, StopAsked, describe_algorithm_error
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
 from emulator.jobs.runs.host_agent import HostAgent, MeasuredHost
 from emulator.jobs.runs.host_containers import HostContainers
 from emulator.jobs.runs.logs import PROCESSING_GROUP, build_stream_name
+from emulator.jobs.runs.staged_run import StagedRun
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes
-from emulator.jobs.staging.job_files import JobFolder, RefusedError, describe_refused
+from emulator.jobs.staging.job_files import JobFolder, describe_refused
 from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment, find_work_folder, remove_work_folder
 from emulator.jobs.staging.processing import (
     MESSAGE,
@@ -37,10 +32,10 @@ from emulator.jobs.staging.processing import (
     stage_processing,
 )
 from emulator.jobs.staging.s3_paths import require_bucket
-from emulator.jobs.uploads.folder import FolderSync, FolderUpload, UploadError
+from emulator.jobs.uploads.folder import FolderSync, FolderUpload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from emulator.jobs.records.requested_job import JobStatus
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
@@ -54,13 +49,14 @@ _SHM_BYTES = 2 * GIB
 MAX_MESSAGE_CHARACTERS = 1024
 
 
-class ContainersRun(ABC):
+class ContainersRun(StagedRun):
     """The run of one processing job of any kind: one that a client made, or the evaluation of a training job's rule.
 
     Its own thread calls ``live``; other threads may ask it to stop.
     """
 
     kind = "Processing job"
+    output = "Output is"
 
     def __init__(
         self,
@@ -121,53 +117,6 @@ class ContainersRun(ABC):
     @abstractmethod
     def _begin(self) -> None:
         """Store that the containers run, unless that is stored."""
-
-    @abstractmethod
-    def _fail(self, reason: str) -> None:
-        """Store that the job failed, unless it has ended."""
-
-    def _fail_at_last(self, reason: str) -> None:
-        """Store that the job failed, whose end could not be stored."""
-        self._fail(reason)
-
-    @abstractmethod
-    def _end_unstarted(self) -> None:
-        """Store the end of a job that was to stop before anything of it ran."""
-
-    @contextmanager
-    def _failing_alone(self) -> Iterator[None]:
-        """Whatever goes wrong in the stages ends this job and nothing else; nothing of it runs afterwards."""
-        try:
-            try:
-                yield
-            except StopAsked:
-                self._end_unstarted()
-            except (ImageNotFoundError, ContainerStartError, RequestFailure) as error:
-                self._fail(f"ClientError: {error}")
-            except NetworkExhaustedError as error:
-                self._fail(f"CapacityError: {error}")
-            except RefusedError as error:
-                self._keep_folder = True
-                self._fail(
-                    f"AlgorithmError: Output is read from plain files and folders of the job's own, and {error}. "
-                    f"What the container left is kept in {self._folder}."
-                )
-            except UploadError as error:
-                kind = "ClientError" if isinstance(error.__cause__, NoSuchBucket) else "InternalServerError"
-                self._keep_folder = True
-                self._fail(f"{kind}: {error} What the container left is kept in {self._folder}.")
-            except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
-                logger.warning("%s %s failed: %s", self.kind, self.name, error)
-                self._fail(f"InternalServerError: {error}")
-            except Exception as error:
-                logger.exception("%s %s failed by a defect of the emulator", self.kind, self.name)
-                self._fail(f"InternalServerError: {type(error).__name__}: {error}.")
-            finally:
-                self._clean_up()
-        except Exception as error:  # the store itself failed
-            logger.exception("The state of the %s %s could not be stored", self.kind.lower(), self.name)
-            reason = f"InternalServerError: The job's state could not be stored: {error}"
-            self._with.threads.store_at_last(lambda: self._fail_at_last(reason))
 
     def _start_container(
         self, host: Host, suffix: str = "", *, image: str, environment: Mapping[str, str], **members: Any

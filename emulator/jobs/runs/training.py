@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -18,7 +18,7 @@ from container_runtime.runtime import (
     NetworkExhaustedError,
 )
 from container_runtime.spec import ContainerSpec
-from emulator.exceptions import NoSuchBucket, ObjectStoreError
+from emulator.exceptions import ObjectStoreError
 from emulator.jobs.records.failures import ContainerFailure, RequestFailure, StopAsked, describe_algorithm_error
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import TrainingJob
@@ -28,6 +28,7 @@ from emulator.jobs.runs.host_containers import HostContainers
 from emulator.jobs.runs.logs import TRAINING_GROUP, build_stream_name
 from emulator.jobs.runs.metrics import MetricReader
 from emulator.jobs.runs.rule import RuleRun
+from emulator.jobs.runs.staged_run import StagedRun
 from emulator.jobs.staging.channels import download_channels, find_mode, reads_pipe
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes
@@ -50,7 +51,7 @@ from emulator.jobs.uploads.live import LiveUploads
 from emulator.moto_services.cloudwatch.metrics import Datum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from emulator.jobs.records.training_job import FinalMetric, SecondaryStatus, StopCause
     from emulator.jobs.runs.collaborators import Collaborators
@@ -67,8 +68,11 @@ _SHM_BYTES = 2 * GIB
 _KILL_SECONDS = 10.0
 
 
-class TrainingRun:
+class TrainingRun(StagedRun):
     """The run of one training job. Its own thread calls ``live``; other threads may ask it to stop."""
+
+    kind = "Training job"
+    output = "The model and output data are"
 
     def __init__(
         self, job: TrainingJob, collaborators: Collaborators, container_ids: Mapping[str, str] | None = None
@@ -183,43 +187,6 @@ class TrainingRun:
             self._change(partial(TrainingJob.begin_stop, cause="MaxWaitTimeExceeded"))
             raise StopAsked
         self._change(lambda job, now_ms: job if job.status == "Stopping" else job.transition("Starting", now_ms))
-
-    @contextmanager
-    def _failing_alone(self) -> Iterator[None]:
-        """Whatever goes wrong in the stages ends this job as Failed and nothing else; nothing of it runs afterwards."""
-        try:
-            try:
-                yield
-            except StopAsked:
-                self._change(TrainingJob.end_stop)
-            except (RequestFailure, ImageNotFoundError, ContainerStartError) as error:
-                self._fail(f"ClientError: {error}")
-            except NetworkExhaustedError as error:
-                self._fail(f"CapacityError: {error}")
-            except RefusedError as error:
-                self._keep_folder = True
-                self._fail(
-                    f"AlgorithmError: The model and output data are read from plain files and folders of the job's "
-                    f"own, and {error}. What the container left is kept in {self._folder}."
-                )
-            except UploadError as error:
-                kind = "ClientError" if isinstance(error.__cause__, NoSuchBucket) else "InternalServerError"
-                self._keep_folder = True
-                self._fail(f"{kind}: {error} What the container left is kept in {self._folder}.")
-            except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
-                logger.warning("Training job %s failed: %s", self.name, error)
-                self._fail(f"InternalServerError: {error}")
-            except Exception as error:
-                logger.exception("Training job %s failed by a defect of the emulator", self.name)
-                self._fail(
-                    f"InternalServerError: {type(error).__name__}: {error}. The emulator's log has the traceback."
-                )
-            finally:
-                self._clean_up()
-        except Exception as error:  # the store itself failed
-            logger.exception("The state of the training job %s could not be stored", self.name)
-            reason = f"InternalServerError: The job's state could not be stored: {error}"
-            self._with.threads.store_at_last(lambda: self._change(lambda job, now_ms: job.fail(now_ms, reason)))
 
     def _prepare(self) -> None:
         """Refuse what cannot run, connect the hosts, write /opt/ml of each."""
@@ -424,7 +391,13 @@ class TrainingRun:
         last_lines = self._containers.read_to_end(ended.host)
         return ContainerFailure(ended.host.name, ended.exit, read_failure(self._opt_mls[ended.host]), last_lines)
 
-    def _fail(self, failure_reason: str) -> None:
+    def _end_unstarted(self) -> None:
+        self._change(TrainingJob.end_stop)
+
+    def _fail_at_last(self, reason: str) -> None:
+        self._change(lambda job, now_ms: job.fail(now_ms, reason))
+
+    def _fail(self, reason: str) -> None:
         """Store that the job failed, its tensors so far in S3 unless it was S3 that failed."""
         try:
             if self._following and self._uploads is not None and not self._keep_folder:
@@ -436,7 +409,7 @@ class TrainingRun:
             self._keep_folder = True
         self._log_refusals()
         metrics = self._metrics.final_metrics
-        self._change(lambda job, now_ms: replace(job.fail(now_ms, failure_reason), final_metrics=metrics))
+        self._change(lambda job, now_ms: replace(job.fail(now_ms, reason), final_metrics=metrics))
 
     def _log_refusals(self) -> None:
         """Say what was not read, before a client sees that the job has ended."""

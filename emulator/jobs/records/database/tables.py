@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from sqlalchemy import JSON, BigInteger, Column, Float, ForeignKeyConstraint, Integer, MetaData, Table, Text
+
+if TYPE_CHECKING:
+    from sqlalchemy.schema import SchemaItem
 
 # Written to PRAGMA user_version; a store of another version is refused, not guessed at.
 VERSION = 1
 
 metadata = MetaData()
 
+
+def _describe_job() -> list[Column[Any]]:
+    """Return what every kind of job has: a column belongs to one table, so each gets its own."""
+    return [
+        Column("region", Text, primary_key=True),
+        Column("name", Text, primary_key=True),
+        Column("account_id", Text, nullable=False),
+        Column("id", Text, nullable=False, unique=True),
+        Column("arn", Text, nullable=False, unique=True),
+        Column("request", JSON, nullable=False),
+        Column("status", Text, nullable=False, index=True),
+        Column("creation_ms", BigInteger, nullable=False),
+        Column("last_modified_ms", BigInteger, nullable=False),
+    ]
+
+
+def _refer_to_training_job() -> list[SchemaItem]:
+    """Return the columns that tell whose training job a row is."""
+    return [
+        Column("region", Text, primary_key=True),
+        Column("name", Text, primary_key=True),
+        ForeignKeyConstraint(["region", "name"], ["training_jobs.region", "training_jobs.name"]),
+    ]
+
+
 store_identity = Table("store_identity", metadata, Column("id", Text, primary_key=True))
 
 training_jobs = Table(
     "training_jobs",
     metadata,
-    Column("region", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("account_id", Text, nullable=False),
-    Column("id", Text, nullable=False, unique=True),
-    Column("arn", Text, nullable=False, unique=True),
-    Column("request", JSON, nullable=False),
-    Column("status", Text, nullable=False, index=True),
-    Column("creation_ms", BigInteger, nullable=False),
-    Column("last_modified_ms", BigInteger, nullable=False),
+    *_describe_job(),
     Column("stop_cause", Text),
     Column("failure_reason", Text),
     Column("model_artifacts", Text),
@@ -31,36 +53,30 @@ training_jobs = Table(
 secondary_status_transitions = Table(
     "secondary_status_transitions",
     metadata,
-    Column("region", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
+    *_refer_to_training_job(),
     Column("position", Integer, primary_key=True),
     Column("status", Text, nullable=False),
     Column("start_ms", BigInteger, nullable=False),
     Column("end_ms", BigInteger),
     Column("message", Text, nullable=False),
-    ForeignKeyConstraint(["region", "name"], ["training_jobs.region", "training_jobs.name"]),
 )
 
 final_metrics = Table(
     "final_metrics",
     metadata,
-    Column("region", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
+    *_refer_to_training_job(),
     Column("metric_name", Text, primary_key=True),
     Column("value", Float, nullable=False),
     Column("timestamp_ms", BigInteger, nullable=False),
-    ForeignKeyConstraint(["region", "name"], ["training_jobs.region", "training_jobs.name"]),
 )
 
 # Jobs that keep their instances after their end, and who had them next.
 warm_pools = Table(
     "warm_pools",
     metadata,
-    Column("region", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
+    *_refer_to_training_job(),
     Column("reused_by", Text),
     Column("reused_ms", BigInteger),
-    ForeignKeyConstraint(["region", "name"], ["training_jobs.region", "training_jobs.name"]),
 )
 
 rule_evaluations = Table(
@@ -87,15 +103,7 @@ rule_evaluations = Table(
 processing_jobs = Table(
     "processing_jobs",
     metadata,
-    Column("region", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("account_id", Text, nullable=False),
-    Column("id", Text, nullable=False, unique=True),
-    Column("arn", Text, nullable=False, unique=True),
-    Column("request", JSON, nullable=False),
-    Column("status", Text, nullable=False, index=True),
-    Column("creation_ms", BigInteger, nullable=False),
-    Column("last_modified_ms", BigInteger, nullable=False),
+    *_describe_job(),
     Column("exit_message", Text),
     Column("failure_reason", Text),
     Column("start_ms", BigInteger),
@@ -106,15 +114,7 @@ processing_jobs = Table(
 tuning_jobs = Table(
     "tuning_jobs",
     metadata,
-    Column("region", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("account_id", Text, nullable=False),
-    Column("id", Text, nullable=False, unique=True),
-    Column("arn", Text, nullable=False, unique=True),
-    Column("request", JSON, nullable=False),
-    Column("status", Text, nullable=False, index=True),
-    Column("creation_ms", BigInteger, nullable=False),
-    Column("last_modified_ms", BigInteger, nullable=False),
+    *_describe_job(),
     Column("failure_reason", Text),
     Column("end_ms", BigInteger),
 )
@@ -122,16 +122,8 @@ tuning_jobs = Table(
 pipeline_executions = Table(
     "pipeline_executions",
     metadata,
-    Column("region", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("account_id", Text, nullable=False),
-    Column("id", Text, nullable=False, unique=True),
-    Column("arn", Text, nullable=False, unique=True),
-    Column("request", JSON, nullable=False),
+    *_describe_job(),
     Column("steps", JSON, nullable=False),
-    Column("status", Text, nullable=False, index=True),
-    Column("creation_ms", BigInteger, nullable=False),
-    Column("last_modified_ms", BigInteger, nullable=False),
     Column("failure_reason", Text),
     Column("end_ms", BigInteger),
 )
