@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -30,10 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.command = options.command[options.command[:1] == ["--"] :]
         if not options.command:
             parser.error("run what? Name a command, or a file that ends in .py.")
+    if options.account is not None and not re.fullmatch(r"\d{12}", options.account):
+        parser.error(f"--account is {options.account!r}: give an account's 12 digits.")
     try:
         if options.action == "env":
             region = options.region or DEFAULT_REGION
-            variables = prepare_environment(options.endpoint, os.environ, region=region, role_name=options.role)
+            variables = prepare_environment(
+                options.endpoint, os.environ, region=region, account_id=options.account, role_name=options.role
+            )
             sys.stdout.write(format_exports(variables) + "\n")
             return 0
         started = {}
@@ -42,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # For the emulator's own commands among what is run.
             started = {"SMDEBUG_EMULATOR_STATE_DIR": state_dir}
         environment = prepare_command_environment(
-            options.endpoint, os.environ, region=options.region, role_name=options.role
+            options.endpoint, os.environ, region=options.region, account_id=options.account, role_name=options.role
         )
     except (EndpointError, EmulatorAnswerError, EmulatorStartError, OSError) as error:
         sys.stderr.write(f"{error}\n")
@@ -73,6 +78,7 @@ def _build_parser() -> argparse.ArgumentParser:
             help="the emulator (default: AWS_ENDPOINT_URL, else %(default)s)",
         )
         action.add_argument("--region", help=f"of clients that name none (default: {DEFAULT_REGION})")
+        action.add_argument("--account", help="sign as this account, 12 digits (default: the emulator's)")
         action.add_argument("--role", metavar="NAME", help="sign as this role, for sagemaker.get_execution_role()")
     run.add_argument("--start", metavar="RUNTIME", help="start an emulator that ends with the command, and use it")
     run.add_argument("--state-dir", help="of the emulator that is started; by default one that is removed at its end")

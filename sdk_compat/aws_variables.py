@@ -28,7 +28,9 @@ _ANSWER_SECONDS = 60.0
 _STS_RULE_SET = ("sts", "2011-06-15", "endpoint-rule-set-1.json")
 
 
-def build_variables(endpoint_url: str, region: str, models: Path, environment: Mapping[str, str]) -> dict[str, str]:
+def build_variables(
+    endpoint_url: str, region: str, models: Path, environment: Mapping[str, str], account_id: str | None = None
+) -> dict[str, str]:
     """Return the variables that boto3, botocore and the AWS CLI read.
 
     Args:
@@ -36,6 +38,7 @@ def build_variables(endpoint_url: str, region: str, models: Path, environment: M
         region: of clients that name none.
         models: the folder that ``write_sts_rule_set`` filled.
         environment: the present environment, whose AWS_DATA_PATH is kept.
+        account_id: to sign as; the emulator's own when None.
     """
     others = [path for path in environment.get("AWS_DATA_PATH", "").split(os.pathsep) if path and path != str(models)]
     return {
@@ -46,6 +49,7 @@ def build_variables(endpoint_url: str, region: str, models: Path, environment: M
         "AWS_REGION": region,
         "AWS_EC2_METADATA_DISABLED": "true",
         **CREDENTIALS,
+        **({"AWS_ACCESS_KEY_ID": account_id} if account_id else {}),
     }
 
 
@@ -91,10 +95,15 @@ class EmulatorAnswerError(Exception):
     """The emulator did not answer, or something else did; the text says what to do."""
 
 
-def assume_role(endpoint_url: str, region: str, role_name: str) -> dict[str, str]:
+def assume_role(endpoint_url: str, signer: Mapping[str, str], role_name: str) -> dict[str, str]:
     """Variables with the credentials of an assumed role, made if it is missing.
 
     With them, ``sagemaker.get_execution_role()`` finds a role. The emulator forgets them when it ends.
+
+    Args:
+        endpoint_url: the emulator.
+        signer: the variables of ``build_variables``; the role is of their account.
+        role_name: the role's.
 
     Raises:
         EmulatorAnswerError: no emulator answered.
@@ -109,15 +118,15 @@ def assume_role(endpoint_url: str, region: str, role_name: str) -> dict[str, str
     # Importing boto3 would take longer than all the rest that a command waits for.
     created = _ask(
         endpoint_url,
-        region,
+        signer,
         "iam",
         {"Action": "CreateRole", "Version": "2010-05-08", "AssumeRolePolicyDocument": json.dumps(trust), **named},
     )
     if "<Code>EntityAlreadyExists</Code>" in created:
-        created = _ask(endpoint_url, region, "iam", {"Action": "GetRole", "Version": "2010-05-08", **named})
+        created = _ask(endpoint_url, signer, "iam", {"Action": "GetRole", "Version": "2010-05-08", **named})
     arn = _read_element(created, "Arn", endpoint_url)
     assumed = {"Action": "AssumeRole", "Version": "2011-06-15", "RoleArn": arn, "RoleSessionName": "SageMaker"}
-    given = _ask(endpoint_url, region, "sts", assumed)
+    given = _ask(endpoint_url, signer, "sts", assumed)
     return {
         "AWS_ACCESS_KEY_ID": _read_element(given, "AccessKeyId", endpoint_url),
         "AWS_SECRET_ACCESS_KEY": _read_element(given, "SecretAccessKey", endpoint_url),
@@ -166,9 +175,9 @@ def _write_whole(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
-def _ask(endpoint_url: str, region: str, service: str, parameters: Mapping[str, str]) -> str:
+def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters: Mapping[str, str]) -> str:
     """Send a request of AWS's query protocol; returns the answer, errors of the service included."""
-    scope = f"{CREDENTIALS['AWS_ACCESS_KEY_ID']}/20260101/{region}/{service}/aws4_request"
+    scope = f"{signer['AWS_ACCESS_KEY_ID']}/20260101/{signer['AWS_REGION']}/{service}/aws4_request"
     signed = {"Authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"}
     request = Request(f"{endpoint_url}/", urlencode(parameters).encode(), signed)  # noqa: S310 - checked by who calls
     try:

@@ -48,6 +48,7 @@ def prepare_environment(
     *,
     region: str = DEFAULT_REGION,
     folder: Path | None = None,
+    account_id: str | None = None,
     role_name: str | None = None,
 ) -> dict[str, str]:
     """Write the files and return the variables that a shell, a notebook or a subprocess needs.
@@ -57,6 +58,7 @@ def prepare_environment(
         environment: the present environment; it is not changed.
         region: of clients that name none.
         folder: for the files; ``default_folder`` when None.
+        account_id: 12 digits to sign as that account; the emulator's own when None.
         role_name: sign as this role, which is made if missing, so that ``sagemaker.get_execution_role()`` works.
 
     Raises:
@@ -66,10 +68,10 @@ def prepare_environment(
     _parse_endpoint(endpoint_url)
     models = kept / "models"
     write_sts_rule_set(models, endpoint_url)
-    variables = build_variables(endpoint_url, region, models, environment)
+    variables = build_variables(endpoint_url, region, models, environment, account_id)
     variables |= write_config(kept / "sagemaker" / "config.yaml")
     if role_name is not None:
-        variables |= assume_role(endpoint_url, region, role_name)
+        variables |= assume_role(endpoint_url, variables, role_name)
     return variables
 
 
@@ -78,6 +80,7 @@ def prepare_command_environment(
     environment: Mapping[str, str],
     *,
     region: str | None = None,
+    account_id: str | None = None,
     role_name: str | None = None,
 ) -> dict[str, str]:
     """Return the whole environment of a command whose clients are to reach the emulator only.
@@ -91,9 +94,15 @@ def prepare_command_environment(
     folder = default_folder(endpoint_url, environment)
     chosen = region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     variables = prepare_environment(
-        endpoint_url, environment, region=chosen or DEFAULT_REGION, folder=folder, role_name=role_name
+        endpoint_url,
+        environment,
+        region=chosen or DEFAULT_REGION,
+        folder=folder,
+        account_id=account_id,
+        role_name=role_name,
     )
-    variables |= write_profiles(folder, variables, environment)
+    # An account's profiles hold its key: those of two accounts are two files.
+    variables |= write_profiles(folder / (account_id or ""), variables, environment)
     if chosen is None:  # a profile's own region counts, as it does without the emulator
         del variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"]
     variables["PYTHONPATH"] = _put_first(STARTUP_FOLDER, environment.get("PYTHONPATH", ""), os.pathsep)

@@ -22,6 +22,7 @@ from emulator.cli.running import (
     find_running,
     json_option,
     read_settings,
+    sign_as_option,
     state_dir_option,
 )
 from emulator.settings import RUNTIME_CHOICES
@@ -34,13 +35,15 @@ if TYPE_CHECKING:
 @click.command()
 @state_dir_option
 @click.option("--region", metavar="NAME", help="Of clients that name none  [default: the emulator's].")
+@sign_as_option
 @click.option("--role", metavar="NAME", help="Sign as this IAM role, for sagemaker.get_execution_role().")
-def env(state_dir: Path | None, region: str | None, role: str | None) -> None:
+def env(state_dir: Path | None, region: str | None, account: str | None, role: str | None) -> None:
     """Print what a shell has to export so that AWS clients talk to the emulator: eval "$(smdebug-emulator env)"."""
     record = find_running(read_settings(state_dir))
     # What clients need is known on their side of HTTP: nothing of sdk_compat is imported here.
     command = [sys.executable, "-P", "-m", "sdk_compat", "env", "--endpoint", record.endpoint_url]
-    command += ["--region", region or record.region, *(["--role", role] if role else [])]
+    command += ["--region", region or record.region, *(["--account", account] if account else [])]
+    command += ["--role", role] if role else []
     _become(command)
 
 
@@ -48,9 +51,17 @@ def env(state_dir: Path | None, region: str | None, role: str | None) -> None:
 @state_dir_option
 @click.option("--runtime", type=click.Choice(RUNTIME_CHOICES), default="auto", show_default=True, help="As for start.")
 @click.option("--region", metavar="NAME", help="Of clients that name none  [default: AWS_REGION's, else us-east-1].")
+@sign_as_option
 @click.option("--role", metavar="NAME", default="SageMakerRole", show_default=True, help="The IAM role to sign as.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
-def run(state_dir: Path | None, runtime: str, region: str | None, role: str, command: tuple[str, ...]) -> NoReturn:
+def run(
+    state_dir: Path | None,
+    runtime: str,
+    region: str | None,
+    account: str | None,
+    role: str,
+    command: tuple[str, ...],
+) -> NoReturn:
     """Run a command whose AWS clients reach the emulator only, whatever regions, profiles or endpoints they name.
 
     It is the emulator of the state folder; where none runs, one of the command's own, which ends with it and leaves
@@ -63,6 +74,7 @@ def run(state_dir: Path | None, runtime: str, region: str | None, role: str, com
     else:
         where = ["--start", runtime, *(["--state-dir", str(settings.state_dir)] if state_dir else [])]
     where += ["--region", region] if region else []
+    where += ["--account", account] if account else []
     # This process becomes the command: its exit code, signals and terminal need no passing on.
     program = [sys.executable, "-P", "-m", "sdk_compat", "run", *where, "--role", role, "--", *command]
     os.execv(sys.executable, program)  # noqa: S606 - running the user's command is what it is for

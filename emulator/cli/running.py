@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,11 +22,25 @@ if TYPE_CHECKING:
 # Of no account: its requests are those of the emulator's own.
 KEY = "smdebug-emulator"
 
+
+def parse_account(text: str) -> str:
+    """Return an account's 12 digits; click names the option that is none."""
+    if not re.fullmatch(r"\d{12}", text):
+        raise click.BadParameter(f"{text!r} has to be 12 digits.")
+    return text
+
+
 state_dir_option = click.option(
     "--state-dir",
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder of everything that survives a restart  [default: $SMDEBUG_EMULATOR_STATE_DIR, else one in the XDG "
     "state folder].",
+)
+sign_as_option = click.option(
+    "--account",
+    metavar="NUMBER",
+    type=parse_account,
+    help="Sign as this account: 12 digits  [default: the emulator's].",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

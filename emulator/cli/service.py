@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +18,7 @@ import click
 
 from emulator.cli.init_folder import list_scripts, run_scripts
 from emulator.cli.jobs import format_jobs, list_with_rules
-from emulator.cli.running import connect, fail, find_running, read_settings, state_dir_option
+from emulator.cli.running import connect, fail, find_running, parse_account, read_settings, state_dir_option
 from emulator.exceptions import StartupError
 from emulator.settings import RUNTIME_CHOICES, Settings
 from emulator.state_folder import wait_until_free
@@ -38,7 +37,12 @@ _STOP_SECONDS = 180.0
     help="What runs containers: docker, local processes, or docker where an engine answers  [default: auto].",
 )
 @state_dir_option
-@click.option("--account", help="The account of who signs with no account's key: 12 digits  [default: 123456789012].")
+@click.option(
+    "--account",
+    metavar="NUMBER",
+    type=parse_account,
+    help="The account of who signs with no account's key: 12 digits  [default: 123456789012].",
+)
 @click.option(
     "--moto-api",
     is_flag=True,
@@ -82,8 +86,6 @@ def start(
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for package in ("emulator", "container_runtime"):
         logging.getLogger(package).setLevel(log_level.upper())
-    if account is not None and not re.fullmatch(r"\d{12}", account):
-        raise click.BadParameter(f"{account!r} has to be 12 digits.", param_hint="--account")
     options: dict[str, Any] = {
         "port": port,
         "runtime": runtime,

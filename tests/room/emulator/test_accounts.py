@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -111,3 +114,22 @@ def test_assumed_role_acts_in_its_account(plain: EmulatorProcess) -> None:
     assert model["ModelArn"].split(":")[4] == THIRD
     assert sagemaker.list_training_jobs()["TrainingJobSummaries"] == []
     assert client(plain, "sts", "anybody").get_caller_identity()["Account"] == "123456789012"
+
+
+@pytest.mark.parametrize(("role", "signs_as"), [([], "SageMakerRole"), (["--role", "Own"], "Own")])
+def test_a_command_runs_as_an_account(plain: EmulatorProcess, role: list[str], signs_as: str, tmp_path: Path) -> None:
+    state_dir = ["--state-dir", str(plain.state_dir), "--account", OTHER]
+    script = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
+    run = [sys.executable, "-m", "emulator", "run", *state_dir, *role, "--", sys.executable, "-c", script]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "AWS_DEFAULT_REGION": "us-east-1"}
+    said = subprocess.run(run, capture_output=True, text=True, check=True, timeout=60, env=environment).stdout
+    assert said == f"arn:aws:sts::{OTHER}:assumed-role/{signs_as}/SageMaker\n"
+
+
+def test_a_shell_signs_as_an_account(plain: EmulatorProcess, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "emulator", "env", "--state-dir", str(plain.state_dir), "--account"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([*command, OTHER], capture_output=True, text=True, check=True, timeout=60, env=environment)
+    assert f"export AWS_ACCESS_KEY_ID={OTHER}\n" in done.stdout
+    none = subprocess.run([*command, "12"], capture_output=True, text=True, check=False, timeout=60, env=environment)
+    assert (none.returncode, "Invalid value for '--account': '12' has to be 12 digits." in none.stderr) == (2, True)

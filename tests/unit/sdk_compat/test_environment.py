@@ -22,6 +22,19 @@ def test_variables_and_files(tmp_path: Path) -> None:
     assert config["SageMaker"]["PythonSDK"]["Modules"] == {"TelemetryOptOut": True}
 
 
+def test_an_account_signs_with_its_number(tmp_path: Path) -> None:
+    variables = prepare_environment(URL, {}, folder=tmp_path, account_id="222222222222")
+    assert variables["AWS_ACCESS_KEY_ID"] == "222222222222"
+    assert prepare_environment(URL, {}, folder=tmp_path)["AWS_ACCESS_KEY_ID"] == "smdebug-emulator"
+
+
+@pytest.mark.parametrize("action", [["env"], ["run", "true"]])
+def test_an_account_that_is_none(action: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([action[0], "--account", "12", *action[1:]])
+    assert "--account is '12': give an account's 12 digits." in capsys.readouterr().err
+
+
 def test_preparing_again_adds_nothing(tmp_path: Path) -> None:
     first = prepare_environment(URL, {}, folder=tmp_path)
     files = sorted(tmp_path.rglob("*"))
