@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from emulator.cli.running import fail, read_settings, state_dir_option
+from emulator.cli.running import fail, parse_account, read_settings, state_dir_option
 from emulator.exceptions import StartupError
 
 if TYPE_CHECKING:
@@ -20,14 +20,22 @@ _FOLLOW_SECONDS = 0.2
 
 @click.command()
 @state_dir_option
+@click.option(
+    "--account",
+    metavar="NUMBER",
+    type=parse_account,
+    help="Whose: 12 digits  [default: $SMDEBUG_EMULATOR_ACCOUNT_ID, else 123456789012].",
+)
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is sent from now on, until Ctrl-C.")
 @click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True, help="The newest of the past.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-def events(state_dir: Path | None, limit: int, *, follow: bool, as_json: bool) -> None:
-    """Show the events and SNS messages that the emulator sent, newest last; it need not be running."""
+def events(state_dir: Path | None, account: str | None, limit: int, *, follow: bool, as_json: bool) -> None:
+    """Show the events and SNS messages that the emulator sent for an account, newest last; it need not be running."""
+    from emulator.jobs.accounts import name_store
     from emulator.jobs.records.database.sent_messages import encode_sent, format_sent, read_sent
 
-    path = read_settings(state_dir).state_dir / "jobs.sqlite"
+    settings = read_settings(state_dir)
+    path = settings.state_dir / name_store(account or settings.account_id)
     after, wanted = 0, limit
     try:
         while True:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 _FILE_NAME = re.compile(r"jobs(-(?P<account>\d{12}))?\.sqlite")
 
 
+def name_store(account_id: str) -> str:
+    """Return the name of the file that holds an account's jobs."""
+    return "jobs.sqlite" if account_id == DEFAULT_ACCOUNT_ID else f"jobs-{account_id}.sqlite"
+
+
 class Accounts:
     """Opens an account's store and room when the account first asks. Thread safe."""
 
@@ -42,8 +47,7 @@ class Accounts:
         """
         with self._lock:
             if account_id not in self._stores:
-                suffix = "" if account_id == DEFAULT_ACCOUNT_ID else f"-{account_id}"
-                self._stores[account_id] = JobStore(self._folder / f"jobs{suffix}.sqlite")
+                self._stores[account_id] = JobStore(self._folder / name_store(account_id))
             return self._stores[account_id]
 
     def find_jobs(self, account_id: str) -> Jobs:

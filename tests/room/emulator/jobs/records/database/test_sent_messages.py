@@ -12,6 +12,7 @@ from moto import mock_aws
 
 from emulator.cli.commands import main
 from emulator.exceptions import StartupError
+from emulator.jobs.accounts import name_store
 from emulator.jobs.records.database import store as store_module
 from emulator.jobs.records.database.sent_messages import SNS, format_sent, read_sent, record_message
 from emulator.jobs.records.database.store import JobStore
@@ -52,6 +53,25 @@ def test_events_of_a_job_are_shown_newest_last(room: Room) -> None:
     assert [each["Content"] for each in found] == room.publisher.events
     assert [each["Sequence"] for each in found] == sorted(each["Sequence"] for each in found)
     assert {(each["Service"], each["Region"]) for each in found} == {("EventBridge", REGION)}
+
+
+@pytest.mark.parametrize("said_by", ["option", "variable"])
+def test_each_account_has_what_was_sent_for_it(tmp_path: Path, said_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for account in ("123456789012", "222222222222"):
+        opened = JobStore(tmp_path / name_store(account))
+        message: dict[str, Any] = {
+            "Destination": "arn:x:topic",
+            "Endpoints": [],
+            "Subject": None,
+            "Message": f"of {account}",
+        }
+        opened.add_sent(SNS, REGION, message, 0)
+        opened.close()
+    assert "of 123456789012" in " ".join(show(tmp_path))
+    if said_by == "variable":
+        monkeypatch.setenv("SMDEBUG_EMULATOR_ACCOUNT_ID", "222222222222")
+    (line,) = show(tmp_path, *(["--account", "222222222222"] if said_by == "option" else []))
+    assert line.endswith("of 222222222222")
 
 
 def test_what_sns_accepts_is_kept_with_those_it_is_for(store: JobStore, tmp_path: Path) -> None:
