@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from container_runtime.runtime import ContainerRuntimeError
-from emulator.cli.running import fail
+from emulator.cli.running import fail, json_option
 
 
 @click.group()
@@ -15,13 +17,14 @@ def engine() -> None:
 
 @engine.command("status")
 @click.option("--quiet", is_flag=True, help="Say nothing: the exit code is the answer.")
-def show_status(*, quiet: bool) -> None:
+@json_option
+def show_status(*, quiet: bool, as_json: bool) -> None:
     """Show the engine that answers. The exit code is 1 when none does."""
     from container_runtime.docker.daemon import describe_engine
 
     found = describe_engine()
     if not quiet:
-        click.echo(found or "No Docker engine answers.")
+        click.echo(json.dumps({"engine": found}) if as_json else found or "No Docker engine answers.")
     raise SystemExit(0 if found else 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import closing
 from functools import partial
@@ -11,7 +12,7 @@ import click
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
-from emulator.cli.running import fail
+from emulator.cli.running import fail, json_option
 from emulator.settings import RUNTIME_CHOICES
 
 if TYPE_CHECKING:
@@ -26,18 +27,29 @@ def images() -> None:
 
 
 @images.command("list")
-def list_images() -> None:
+@json_option
+def list_images(*, as_json: bool) -> None:
     """Show every image, and whether it is there for each back end."""
+    on_docker = describe_docker_images()
+    found: list[dict[str, Any]] = [
+        {
+            "repositories": list(definition.repositories),
+            "docker": on_docker.get(definition.name, "no engine answers"),
+            "process": _describe_environment(definition),
+        }
+        for definition in ImageCatalogue()
+    ]
+    if as_json:
+        click.echo(json.dumps(found))
+        return
     from rich.console import Console
     from rich.table import Table
 
     table = Table()
     for column in ("image", "Docker", "local processes"):
         table.add_column(column, overflow="fold")
-    on_docker = describe_docker_images()
-    for definition in ImageCatalogue():
-        state = on_docker.get(definition.name, "no engine answers")
-        table.add_row(" or ".join(definition.repositories), state, _describe_environment(definition))
+    for image in found:
+        table.add_row(" or ".join(image["repositories"]), image["docker"], image["process"])
     Console().print(table)
 
 

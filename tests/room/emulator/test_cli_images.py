@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,6 +46,12 @@ def run(*arguments: str) -> tuple[int, str]:
 @pytest.mark.usefixtures("no_engine")
 def test_environments_are_built_ahead_and_listed(tiny: Path) -> None:
     assert "│ tiny-training │ no engine answers │ built when first needed │" in run("images", "list")[1]
+    (listed,) = json.loads(run("images", "list", "--json")[1])
+    assert listed == {
+        "repositories": ["tiny-training"],
+        "docker": "no engine answers",
+        "process": "built when first needed",
+    }
     code, text = run("images", "build")
     assert (code, "built: tiny-training." in text) == (0, True), text
     assert "tiny-training: building the environment of tiny-training, once: fetching no-such-package==1" in text
@@ -81,6 +88,7 @@ def test_an_unknown_docker_image_is_one_line() -> None:
 def test_without_an_engine() -> None:
     assert run("engine", "status") == (1, "No Docker engine answers.\n")
     assert run("engine", "status", "--quiet") == (1, "")
+    assert run("engine", "status", "--json") == (1, '{"engine": null}\n')
     code, text = run("engine", "start")
     assert (code, "DOCKER_HOST" in text, text.count("\n")) == (1, True, 1)
     code, text = run("images", "build", "--runtime", "docker")
