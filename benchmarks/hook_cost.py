@@ -229,7 +229,7 @@ def compare(ours: dict[str, float], theirs: dict[str, float], *, small: bool) ->
 
 
 def measure() -> Iterator[str]:
-    from benchmarks._original import build_original
+    from benchmarks._environments import build_original
 
     original = str(build_original())
     checkout = str(Path(__file__).parents[1])

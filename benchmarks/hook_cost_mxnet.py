@@ -172,7 +172,7 @@ def compare(ours: dict[str, float], theirs: dict[str, float]) -> Iterator[str]:
 
 
 def measure() -> Iterator[str]:
-    from benchmarks._original import build_original
+    from benchmarks._environments import build_original
     from container_runtime.images.catalogue import ImageCatalogue
     from container_runtime.process.environments import build_environment
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks import _slow_s3
-from benchmarks._original import build_original
+from benchmarks._environments import build_original
 from benchmarks._scratch import scratch
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.writing.file_writer import FileWriter

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._original import build_original
+from benchmarks._environments import build_original
 
 
 @pytest.fixture(scope="session")

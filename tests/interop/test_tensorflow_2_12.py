@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import smdebug
-from benchmarks._original import build_environment
+from benchmarks._environments import build_environment
 from smdebug.trials import create_trial
 
 if TYPE_CHECKING:
