@@ -13,6 +13,7 @@ import os
 import re
 from configparser import Error as ConfigError
 from configparser import RawConfigParser
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
@@ -186,6 +187,8 @@ def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters:
     except HTTPError as error:
         with error:
             return error.read().decode(errors="replace")
+    except HTTPException:
+        return ""  # not even HTTP: it is told from an emulator by what it lacks
     except (URLError, OSError) as error:
         raise EmulatorAnswerError(
             f"No emulator answers at {endpoint_url} ({getattr(error, 'reason', error)}): start one with "

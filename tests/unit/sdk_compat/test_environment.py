@@ -2,13 +2,19 @@ from __future__ import annotations
 
 import json
 import os
+import socketserver
 import subprocess
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sdk_compat.__main__ import main
 from sdk_compat.environment import EndpointError, default_folder, format_exports, prepare_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 URL = "http://127.0.0.1:4580"
 
@@ -60,6 +66,38 @@ def test_bad_endpoint_is_said(url: str, tmp_path: Path, capsys: pytest.CaptureFi
 def test_role_of_an_emulator_that_does_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["env", "--endpoint", "http://127.0.0.1:9", "--role", "r"]) == 1
     assert "No emulator answers at http://127.0.0.1:9" in capsys.readouterr().err
+
+
+@pytest.fixture(params=["page", "missing page", "no HTTP"])
+def other_service(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of what is no emulator, and answers."""
+    status = {"page": b"HTTP/1.1 200 OK", "missing page": b"HTTP/1.1 404 Not Found", "no HTTP": b"SSH-2.0-Other"}
+    answer = status[request.param] + b"\r\nContent-Length: 4\r\nConnection: close\r\n\r\nElse"
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.connection.recv(65536)
+            self.wfile.write(answer)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=[0.01]).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("action", [["env"], ["run", "true"]], ids=["env", "run"])
+def test_another_service_on_the_port(
+    other_service: str,
+    action: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert main([action[0], "--endpoint", other_service, "--role", "r", *action[1:]]) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.err.startswith(f"What answers at {other_service} is no emulator: start one on another port with")
 
 
 def test_exports_survive_the_shell(tmp_path: Path) -> None:
