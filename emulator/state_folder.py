@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
+from emulator.settings import read_version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,11 +30,13 @@ class RunningEmulator:
         pid: of the emulator's process.
         endpoint_url: where it answers on this machine.
         region: its default region.
+        version: of its distribution.
     """
 
     pid: int
     endpoint_url: str
     region: str
+    version: str = "unknown"
 
 
 class StateFolder:
@@ -62,7 +65,7 @@ class StateFolder:
 
     def announce(self, endpoint_url: str, region: str) -> None:
         """Write the record; it is there in whole or not at all."""
-        record = RunningEmulator(os.getpid(), endpoint_url, region)
+        record = RunningEmulator(os.getpid(), endpoint_url, region, read_version())
         partial = self._state_dir / f"{RECORD_NAME}.partial"
         partial.write_text(json.dumps(asdict(record)))
         partial.replace(self._state_dir / RECORD_NAME)

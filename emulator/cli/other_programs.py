@@ -24,6 +24,7 @@ from emulator.cli.running import (
     read_settings,
     sign_as_option,
     state_dir_option,
+    warn_of_version,
 )
 from emulator.settings import RUNTIME_CHOICES
 from emulator.state_folder import find_running_emulator
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 def env(state_dir: Path | None, region: str | None, account: str | None, role: str | None) -> None:
     """Print what a shell has to export so that AWS clients talk to the emulator: eval "$(smdebug-emulator env)"."""
     record = find_running(read_settings(state_dir))
+    warn_of_version(record)
     # What clients need is known on their side of HTTP: nothing of sdk_compat is imported here.
     command = [sys.executable, "-P", "-m", "sdk_compat", "env", "--endpoint", record.endpoint_url]
     command += ["--region", region or record.region, *(["--account", account] if account else [])]
@@ -70,6 +72,7 @@ def run(
     settings = read_settings(state_dir)
     record = find_running_emulator(settings.state_dir)
     if record is not None:
+        warn_of_version(record)
         where = ["--endpoint", record.endpoint_url]
     else:
         where = ["--start", runtime, *(["--state-dir", str(settings.state_dir)] if state_dir else [])]

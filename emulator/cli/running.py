@@ -65,6 +65,16 @@ def find_running(settings: Settings) -> RunningEmulator:
     return record
 
 
+def warn_of_version(record: RunningEmulator) -> None:
+    """Say on standard error that the emulator is of another version than this command, if it is."""
+    if record.version != read_version():
+        click.echo(
+            f"The emulator at {record.endpoint_url} is version {record.version}, this command {read_version()}: "
+            "start it anew (smdebug-emulator stop, then start).",
+            err=True,
+        )
+
+
 def build_client_factory(endpoint_url: str, region: str) -> ClientFactory:
     """Return a function that makes a boto3 client of the emulator for a service's name."""
     import boto3
@@ -107,12 +117,7 @@ def connect(state_dir: Path | None) -> Emulator:
         health = json.loads(urllib3.PoolManager().request("GET", address, timeout=10, retries=False).data)
     except (urllib3.exceptions.HTTPError, ValueError) as error:
         fail(f"The emulator at {record.endpoint_url} (process {record.pid}) does not answer: {error}")
-    if health["version"] != read_version():
-        click.echo(
-            f"The emulator at {record.endpoint_url} is version {health['version']}, this command {read_version()}: "
-            "start it anew (smdebug-emulator stop, then start).",
-            err=True,
-        )
+    warn_of_version(record)
     if health["status"] != "running":
         fail(f"The emulator at {record.endpoint_url} is still starting: try again in a moment.")
     return Emulator(record, health)

@@ -254,16 +254,23 @@ def test_a_detached_emulator_outlives_its_command(tmp_path: Path) -> None:
         assert run("stop", "--state-dir", state).returncode == 0
 
 
-def test_an_emulator_of_another_version_is_said(start: Start, tmp_path: Path) -> None:
+def test_an_emulator_of_another_version_is_said(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert first_line(start("--port", "0"))
     source = (
         "import sys; from unittest.mock import patch; from emulator.cli.commands import main; "
         "patch('emulator.cli.running.read_version', lambda: '9.9').start(); main(sys.argv[1:])"
     )
-    command = [sys.executable, "-c", source, "jobs", "--state-dir", str(tmp_path / "state")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stdout) == (0, "No training jobs yet.\n")
-    assert "is version 0.1.0, this command 9.9: start it anew (smdebug-emulator stop, then start)." in done.stderr
+    state = ["--state-dir", str(tmp_path / "state")]
+    for arguments, said in (
+        (["jobs", *state], "No training jobs yet.\n"),
+        (["env", *state], "export AWS_"),
+        (["run", *state, "echo", "run"], "run\n"),
+    ):
+        command = [sys.executable, "-c", source, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stdout.startswith(said)) == (0, True), done.stderr
+        assert "is version 0.1.0, this command 9.9: start it anew (smdebug-emulator stop, then start)." in done.stderr
 
 
 def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
