@@ -8,7 +8,7 @@ import shutil
 import socket
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -115,8 +115,25 @@ def _look_at_disk(state_dir: Path) -> Iterator[Finding]:
 def _look_at_environment(settings: Settings) -> Iterator[Finding]:
     named = os.environ.get("AWS_ENDPOINT_URL")
     record = find_running_emulator(settings.state_dir)
+    remedy = 'eval "$(smdebug-emulator env)", or smdebug-emulator run -- COMMAND'
     if named is None or (record is not None and named.rstrip("/") != record.endpoint_url):
         found = f"AWS_ENDPOINT_URL is {named}" if named else "AWS_ENDPOINT_URL is not set: AWS clients ask AWS"
-        yield "clients", "note", found, 'eval "$(smdebug-emulator env)", or smdebug-emulator run -- COMMAND'
+        yield "clients", "note", found, remedy
+    elif not _has_credentials():
+        found = f"AWS_ENDPOINT_URL is {named}, but AWS clients find no credentials to sign with"
+        yield "clients", "note", found, remedy
     else:
         yield "clients", "ok", f"AWS_ENDPOINT_URL is {named}", ""
+
+
+def _has_credentials() -> bool:
+    """Whether boto3 finds what to sign with in variables, files or its other places on this machine."""
+    from botocore.exceptions import BotoCoreError
+    from botocore.session import Session
+
+    session: Any = Session()
+    try:
+        session.get_component("credential_provider").remove("iam-role")  # asks an address that only EC2 has
+        return session.get_credentials() is not None
+    except BotoCoreError:  # such as of a profile that is not there
+        return False

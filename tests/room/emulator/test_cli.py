@@ -288,6 +288,24 @@ def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "note    engine    no Docker engine answers: jobs run as local processes" in lines
 
 
+@pytest.mark.parametrize(
+    ("credentials", "state"),
+    [({}, "note"), ({"AWS_PROFILE": "gone"}, "note"), ({"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}, "ok")],
+)
+def test_the_doctor_misses_credentials(
+    credentials: dict[str, str], state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    here = {"HOME": str(tmp_path), "DOCKER_HOST": f"unix://{tmp_path}/nothing.sock", "AWS_ENDPOINT_URL": "http://x:1"}
+    for name, value in {**here, **credentials}.items():
+        monkeypatch.setenv(name, value)
+    result = CliRunner().invoke(main, ["doctor", "--json", "--state-dir", str(tmp_path)])
+    (clients,) = [finding for finding in json.loads(result.output) if finding["subject"] == "clients"]
+    said = "find no credentials" in clients["found"], "smdebug-emulator env" in clients["remedy"]
+    assert (clients["state"], *said) == (state, state == "note", state == "note")
+
+
 @pytest.mark.parametrize("shell", ["fish", "zsh"])
 def test_completion_is_written_where_the_shell_looks(
     shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
