@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.util import setup_testing_defaults
 from xml.parsers.expat import ExpatError
 
+from emulator.moto_services import sagemaker_tags
 from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
 
@@ -89,6 +90,8 @@ class MotoApplication:
                         from emulator.moto_services import policy_simulation
 
                         policy_simulation.install()
+                    if service == "sagemaker":
+                        sagemaker_tags.install()
                     return create_backend_app(service)
 
                 self._dispatcher = DomainDispatcherApplication(create)
@@ -184,6 +187,7 @@ def has_sagemaker_resource(account_id: str, region: str, arn: str) -> bool:
     """Tell whether moto has the resource of SageMaker with this ARN, of a kind whose tags it keeps."""
     from moto.sagemaker.models import sagemaker_backends
 
+    sagemaker_tags.install()
     _, _, resource = arn.rpartition(":")
     if resource.count("/") != 1:
         return False  # moto's own look-up knows ARNs that end in kind/name only

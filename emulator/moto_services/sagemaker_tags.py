@@ -1,0 +1,55 @@
+"""Tags of what moto has of SageMaker, where moto loses them, has them twice or does not find whose they are."""
+
+from __future__ import annotations
+
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Those whose Create drops its tags, by the member that their ARN is answered in.
+_DROPPING = {
+    "create_experiment": "ExperimentArn",
+    "create_trial": "TrialArn",
+    "create_trial_component": "TrialComponentArn",
+}
+
+
+@cache
+def install() -> None:
+    """Let moto tag as SageMaker does, from now on."""
+    from moto.sagemaker.models import SageMakerModelBackend
+    from moto.sagemaker.responses import SageMakerResponse
+
+    find = SageMakerModelBackend._get_resource_from_arn  # noqa: SLF001 - moto has no other
+
+    def find_with_tags(backend: Any, arn: str) -> Any:
+        resource = backend.feature_groups.get(arn) if ":feature-group/" in arn else find(backend, arn)
+        if resource is not None and resource.tags is None:
+            resource.tags = []
+        return resource
+
+    for name, method in {"_get_resource_from_arn": find_with_tags, "add_tags": _add_tags}.items():
+        setattr(SageMakerModelBackend, name, method)
+    for name, arn_member in _DROPPING.items():
+        setattr(SageMakerResponse, name, _keep_tags(getattr(SageMakerResponse, name), arn_member))
+
+
+def _add_tags(backend: Any, arn: str, tags: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Add tags to a resource; one whose key is there already gets the new value."""
+    resource = backend._get_resource_from_arn(arn)  # noqa: SLF001
+    resource.tags = list({tag["Key"]: tag for tag in (*resource.tags, *tags)}.values())
+    return list(resource.tags)
+
+
+def _keep_tags(create: Callable[[Any], Any], arn_member: str) -> Callable[[Any], Any]:
+    @wraps(create)
+    def create_with_tags(response: Any) -> Any:
+        answer = create(response)
+        tags = response._get_param("Tags")  # noqa: SLF001
+        if tags:
+            response.sagemaker_backend.add_tags(answer.result[arn_member], tags)
+        return answer
+
+    return create_with_tags
