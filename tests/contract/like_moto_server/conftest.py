@@ -1,0 +1,40 @@
+"""An emulator and a plain moto_server, each for all tests of this folder."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.contract.like_moto_server.servers import EMULATOR, MOTO_SERVER, Server, run_moto_server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.running_emulator import RunningEmulator
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session", params=[EMULATOR, MOTO_SERVER])
+def server(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]) -> Iterator[Server]:
+    if request.param == MOTO_SERVER:
+        with run_moto_server() as endpoint_url:
+            yield Server(MOTO_SERVER, endpoint_url)
+        return
+    emulator = start_emulator("process")
+    yield Server(EMULATOR, emulator.endpoint_url)
+    assert emulator.stop() == 0, "the emulator did not stop cleanly"
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that nothing else of the session has."""
+    return f"like-moto-server-{next(_numbers)}"
+
+
+@pytest.fixture
+def bucket(server: Server, name: str) -> str:
+    server.client("s3").create_bucket(Bucket=name)
+    return name
