@@ -1,7 +1,7 @@
 """The MXNet hook: what each part of a Gluon training step gives to the step's file."""
 
 import re
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import mxnet
 from mxnet import autograd, gluon
@@ -17,7 +17,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.mxnet.block_capture import BlockCapture
 from smdebug.mxnet.blocks import get_block_name, is_tracing, list_blocks
-from smdebug.mxnet.collection import CollectionManager
+from smdebug.mxnet.collection import Collection, CollectionManager
 from smdebug.mxnet.eager_forward import EagerForward
 from smdebug.mxnet.parameters import ParameterCapture
 from smdebug.mxnet.step_end import StepEndWatch
@@ -47,6 +47,11 @@ class Hook(BaseHook):
     always_saved: ClassVar[tuple[str, ...]] = (CollectionKeys.LOSSES,)
     manager_class = CollectionManager
     tensor_writer_class = MxnetTensorWriter
+
+    if TYPE_CHECKING:
+
+        def get_collection(self, name: str, create: bool = True) -> Collection:
+            """Return a collection to configure; `manager_class` makes those of this framework's class."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what BaseHook takes; see there."""

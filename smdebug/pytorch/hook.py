@@ -1,6 +1,6 @@
 """The PyTorch hook: what each part of a training step gives to the step's file."""
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import nn
@@ -62,6 +62,11 @@ class Hook(BaseHook):
     always_saved: ClassVar[tuple[str, ...]] = (CollectionKeys.LOSSES,)
     manager_class = CollectionManager
     tensor_writer_class = TorchTensorWriter
+
+    if TYPE_CHECKING:
+
+        def get_collection(self, name: str, create: bool = True) -> Collection:
+            """Return a collection to configure; `manager_class` makes those of this framework's class."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what BaseHook takes; see there."""

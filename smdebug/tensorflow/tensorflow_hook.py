@@ -1,10 +1,10 @@
 """What the hooks for Keras and for sessions have in common."""
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from smdebug.capture.hook import BaseHook
 from smdebug.config.collection import CollectionKeys
-from smdebug.tensorflow.collection import CollectionManager
+from smdebug.tensorflow.collection import Collection, CollectionManager
 from smdebug.tensorflow.tensor_writer import TensorflowTensorWriter
 from smdebug.tensorflow.workers import get_worker
 from smdebug.writing.run_writer import Worker
@@ -41,6 +41,11 @@ class TensorflowHook(BaseHook):
     )
     manager_class = CollectionManager
     tensor_writer_class = TensorflowTensorWriter
+
+    if TYPE_CHECKING:
+
+        def get_collection(self, name: str, create: bool = True) -> Collection:
+            """Return a collection to configure; `manager_class` makes those of this framework's class."""
 
     def get_worker(self) -> Worker:
         """Return which of the processes that train together this one is."""

@@ -31,7 +31,7 @@ def main() -> None:
 
     # The job's configuration, which the DebugHookConfig of its request became.
     hook = smd.Hook.create_from_json_file()
-    hook.get_collection("activations").add_block_tensors(network[0].act)  # type: ignore[attr-defined]
+    hook.get_collection("activations").add_block_tensors(network[0].act)
     hook.register_block(network)
     hook.register_block(loss_function)
 

@@ -387,7 +387,7 @@ def test_collections_have_their_own_steps_and_reductions(
     relu.include("^act_output")
     relu.save_config = {smd.modes.GLOBAL: smd.SaveConfigMode(save_interval=3)}
     relu.reduction_config = smd.ReductionConfig(reductions=["max"], save_shape=True)
-    layer: Any = hook.get_collection("layer")
+    layer = hook.get_collection("layer")
     layer.add_module_tensors(training.model.fc2, inputs=True)
     hook.register_module(training.model)
     training.step(4)

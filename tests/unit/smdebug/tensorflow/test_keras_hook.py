@@ -172,7 +172,7 @@ def test_only_what_is_due_is_taken_out_of_the_step(make_hook: MakeHook, run: Wri
 def test_the_layers_of_a_collection(make_hook: MakeHook, run: WrittenRun) -> None:
     model = make_model()
     hook = make_hook(include_collections=["mine"])
-    mine: Any = hook.get_collection("mine")
+    mine = hook.get_collection("mine")
     mine.add_keras_layer(model.get_layer("d1"), inputs=True, outputs=False)
     mine.add_keras_layer(model.get_layer("d2"))
     fit(model, hook, epochs=1)

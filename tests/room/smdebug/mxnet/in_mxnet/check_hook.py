@@ -182,9 +182,9 @@ def test_reductions(make_hook: MakeHook, run: WrittenRun) -> None:
 
 def test_block_tensors_of_a_collection(make_hook: MakeHook, run: WrittenRun) -> None:
     training, hook = Training(hybridize=True), make_hook(include_collections=["relu", "all_of_it"])
-    relu: Any = hook.get_collection("relu")
+    relu = hook.get_collection("relu")
     relu.add_block_tensors(training.network[0].act, inputs=True, outputs=False)
-    all_of_it: Any = hook.get_collection("all_of_it")
+    all_of_it = hook.get_collection("all_of_it")
     all_of_it.add_block_tensors(training.network)
     hook.register_block(training.network)
     training.step()
