@@ -143,9 +143,10 @@ class JournalledBackend(S3Backend):
         """Do as moto's method does, with the contents in a file; ``value`` may be staged already."""
         bucket = self.get_bucket(bucket_name)
         content = value if isinstance(value, StoredContent) else self.journal.stage(bucket_name, key_name, value)
-        key = super().put_object(
-            bucket_name, key_name, b"", etag=etag or content.md5, disable_notification=True, **kwargs
-        )
+        with _keeping_versions(bucket, key_name):
+            key = super().put_object(
+                bucket_name, key_name, b"", etag=etag or content.md5, disable_notification=True, **kwargs
+            )
         key = store_content(key, content)
         self.journal.touch(bucket_name, key_name)
         if not disable_notification:
@@ -214,6 +215,24 @@ class DurableS3:
 
 
 _active: DurableS3 | None = None
+
+
+@contextmanager
+def _keeping_versions(bucket: Any, key_name: str) -> Iterator[None]:
+    """Let a put replace the null version alone while versioning is suspended, as S3 does; moto drops them all."""
+    versions = list(bucket.keys.getlist(key_name, []))
+    kept = [version for version in versions if version.version_id != "null"]
+    if bucket.versioning_status != "Suspended" or not kept:
+        yield
+        return
+    # Not by its setlist, which would dispose of those that are kept.
+    dict.__setitem__(bucket.keys, key_name, [version for version in versions if version.version_id == "null"])
+    try:
+        yield
+    except BaseException:
+        dict.__setitem__(bucket.keys, key_name, versions)
+        raise
+    dict.__setitem__(bucket.keys, key_name, [*kept, *bucket.keys.getlist(key_name)])
 
 
 def open_s3(folder: Path) -> DurableS3:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.contract.like_moto_server.servers import EMULATOR, MOTO_SERVER, Departure, read_error
+from tests.contract.like_moto_server.servers import MOTO_SERVER, Departure, read_error
 
 if TYPE_CHECKING:
     from tests.contract.like_moto_server.servers import Server
@@ -38,11 +38,17 @@ def test_suspended_versioning_keeps_what_there_was(server: Server, bucket: str) 
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     kept = s3.put_object(Bucket=bucket, Key="k", Body=b"kept")["VersionId"]
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
-    s3.put_object(Bucket=bucket, Key="k", Body=b"null")
+    for body in (b"replaced", b"null"):
+        s3.put_object(Bucket=bucket, Key="k", Body=body)
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"null"
+    refused = read_error(s3.put_object, Bucket=bucket, Key="k", Body=b"", StorageClass="NONE_SUCH")
+    assert refused == "InvalidStorageClass"
     assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"null"
     source = "Amazon S3 User Guide: Adding objects to versioning-suspended buckets"
-    departures = (Departure(each, "NoSuchVersion", source) for each in (EMULATOR, MOTO_SERVER))
-    server.expect(read_error(s3.get_object, Bucket=bucket, Key="k", VersionId=kept), None, *departures)
+    departure = Departure(MOTO_SERVER, "NoSuchVersion", source)
+    server.expect(read_error(s3.get_object, Bucket=bucket, Key="k", VersionId=kept), None, departure)
+    listed = [each["VersionId"] for each in s3.list_object_versions(Bucket=bucket)["Versions"]]
+    server.expect(listed, ["null", kept], Departure(MOTO_SERVER, ["null"], source))
     assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Suspended"
 
 
