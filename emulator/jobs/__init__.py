@@ -173,9 +173,11 @@ class Jobs:
 
     def describe_training_job(self, job: TrainingJob) -> dict[str, Any]:
         """DescribeTrainingJob's answer, times in epoch seconds."""
-        description = describe_training_job(job, self._store.list_rule_evaluations_of(job))
-        pool = describe_warm_pool(job, self._ledger.now_ms())
-        return description if pool is None else description | {"WarmPoolStatus": pool}
+        return self._describe(job, self._store.list_rule_evaluations_of(job))
+
+    def summarize_training_jobs(self, jobs: Sequence[TrainingJob]) -> list[dict[str, Any]]:
+        """Descriptions without the rules' verdicts, which no summary has and each job's would be a query for."""
+        return [self._describe(job, ()) for job in jobs]
 
     def stop_training_job(self, region: str, name: str) -> TrainingJob:
         """Ask a job to stop; one that is stopping already stays so.
@@ -585,6 +587,11 @@ class Jobs:
         if isinstance(job, TuningJob):
             return TuningRun(job, self._with, self.create_training_job, self.stop_training_job)
         return ProcessingRun(job, self._with)
+
+    def _describe(self, job: TrainingJob, evaluations: Sequence[RuleEvaluation]) -> dict[str, Any]:
+        description = describe_training_job(job, evaluations)
+        pool = describe_warm_pool(job, self._ledger.now_ms())
+        return description if pool is None else description | {"WarmPoolStatus": pool}
 
     def _require_training_job(self, region: str, name: str) -> TrainingJob:
         job = self._store.find_training_job(region, name)

@@ -19,5 +19,4 @@ def list_training_jobs(request: Request, context: Context) -> Response:
         ValidationException: a filter that this service does not have, or a NextToken that is none.
     """
     jobs, next_token = context.jobs.list_training_jobs(context.region, request)
-    summaries = [context.jobs.describe_training_job(job) for job in jobs]
-    return {"TrainingJobSummaries": summaries, "NextToken": next_token}
+    return {"TrainingJobSummaries": context.jobs.summarize_training_jobs(jobs), "NextToken": next_token}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import and_, false, or_, select
 
 from emulator.jobs.records.database import tables
 from emulator.jobs.records.pipeline_execution import PipelineExecution
@@ -17,7 +17,7 @@ from emulator.jobs.records.tuning_job import TuningJob
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import Connection, Row, Table
+    from sqlalchemy import ColumnElement, Connection, Row, Table
 
     from emulator.jobs.records.requested_job import RequestedJob
 
@@ -44,20 +44,19 @@ def load_training_jobs(connection: Connection, rows: Sequence[Row[Any]]) -> list
     metrics: dict[tuple[str, str], list[FinalMetric]] = {}
     pools: dict[tuple[str, str], dict[str, Any]] = {}
     for start in range(0, len(rows), _CHUNK):
-        keys = [(row.region, row.name) for row in rows[start : start + _CHUNK]]
+        chunk = rows[start : start + _CHUNK]
         table = tables.secondary_status_transitions
-        statement = select(table).where(tuple_(table.c.region, table.c.name).in_(keys)).order_by(table.c.position)
-        for entry in connection.execute(statement):
+        for entry in connection.execute(select(table).where(_belongs_to(table, chunk)).order_by(table.c.position)):
             transitions.setdefault((entry.region, entry.name), []).append(
                 SecondaryStatusTransition(entry.status, entry.start_ms, entry.end_ms, entry.message)
             )
         table = tables.final_metrics
-        for metric in connection.execute(select(table).where(tuple_(table.c.region, table.c.name).in_(keys))):
+        for metric in connection.execute(select(table).where(_belongs_to(table, chunk))):
             metrics.setdefault((metric.region, metric.name), []).append(
                 FinalMetric(metric.metric_name, metric.value, metric.timestamp_ms)
             )
         table = tables.warm_pools
-        for pool in connection.execute(select(table).where(tuple_(table.c.region, table.c.name).in_(keys))):
+        for pool in connection.execute(select(table).where(_belongs_to(table, chunk))):
             pools[pool.region, pool.name] = {"reused_by": pool.reused_by, "reused_ms": pool.reused_ms}
     names = [field.name for field in fields(TrainingJob) if field.name in tables.training_jobs.columns]
     return [
@@ -69,6 +68,14 @@ def load_training_jobs(connection: Connection, rows: Sequence[Row[Any]]) -> list
         )
         for row in rows
     ]
+
+
+def _belongs_to(table: Table, jobs: Sequence[Row[Any]]) -> ColumnElement[bool]:
+    """Choose the rows of jobs, each region's by its names: SQLite looks at every row for pairs of region and name."""
+    names: dict[str, list[str]] = {}
+    for job in jobs:
+        names.setdefault(job.region, []).append(job.name)
+    return or_(false(), *(and_(table.c.region == region, table.c.name.in_(each)) for region, each in names.items()))
 
 
 def load_rule_evaluation(row: Row[Any]) -> RuleEvaluation:

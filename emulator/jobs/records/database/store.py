@@ -97,6 +97,8 @@ class JobStore:
                     f"{tables.VERSION}): give an empty folder with --state-dir."
                 )
             tables.metadata.create_all(connection)
+            for index in tables.training_jobs.indexes:  # a store of before may lack some
+                index.create(connection, checkfirst=True)
             connection.exec_driver_sql(f"PRAGMA user_version = {tables.VERSION}")
             found = connection.execute(select(tables.store_identity.c.id)).scalar()
             self.id: str = found or uuid.uuid4().hex

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import JSON, BigInteger, Column, Float, ForeignKeyConstraint, Integer, MetaData, Table, Text
+from sqlalchemy import JSON, BigInteger, Column, Float, ForeignKeyConstraint, Index, Integer, MetaData, Table, Text
 
 if TYPE_CHECKING:
     from sqlalchemy.schema import SchemaItem
@@ -48,6 +48,9 @@ training_jobs = Table(
     Column("stop_cause", Text),
     Column("failure_reason", Text),
     Column("model_artifacts", Text),
+    # A page of a listing is read in its order, not sorted from all jobs.
+    Index("training_jobs_by_creation", "region", "creation_ms", "name"),
+    Index("training_jobs_by_status", "region", "status", "name"),
 )
 
 secondary_status_transitions = Table(
