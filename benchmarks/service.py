@@ -1,0 +1,279 @@
+"""The service under load and idle, beside moto_server. Goals: as many requests a second, p99 under 250 ms.
+
+Sixteen boto3 clients create, describe and list jobs, each sending its next request when the last is answered. What is
+created has a bucket for its output that does not exist: to both it is one more job, and in the emulator its run fails
+in its first stage. So a Create there is what it always is (checked, two statuses and their events stored and
+delivered, a thread begun and ended), and what no request waits for, a container, is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks._clients import CLIENTS, build_client, send_all
+from benchmarks.startup import answers, find_free_port
+from emulator.jobs.records.database.store import JobStore
+from emulator.jobs.records.training_job import new_training_job
+from emulator.settings import DEFAULT_ACCOUNT_ID
+from sdk_compat.demo.training_job import BUCKET, HEALTHY, ROLE_ARN, TRAINING_IMAGE, build_request, stage_inputs
+from sdk_compat.emulator_process import EmulatorProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from benchmarks._clients import Load
+
+ROUNDS, REQUESTS = 3, 15
+TRAININGS, TRAINING_STEPS = 8, 1_000_000
+ENDED_JOBS, PAGE, PAGES = 10_000, 100, 5
+IDLE_SECONDS = 20
+AT_ONCE, JOB_SECONDS = 32, 3
+_PATIENCE_SECONDS = 420
+# Waits until its fellows have started, too, and leaves a model.
+_SHORT_TRAINING = (
+    f"import os, time; time.sleep({JOB_SECONDS}); folder = os.environ.get('SAGEMAKER_BASE_DIR', '/opt/ml') + '/model'; "
+    "open(folder + '/weights', 'wb').write(bytes(1000))"
+)
+
+
+def measure() -> Iterator[str]:
+    yield f"load of this machine: {_describe_machine()}"
+    yield from measure_idle()
+    yield from measure_requests()
+    yield from measure_training()
+    yield from measure_pages()
+    yield from measure_jobs_at_once()
+    yield f"load of this machine: {_describe_machine()}"
+
+
+def measure_idle() -> Iterator[str]:
+    """Processor time and memory of both in the same seconds, once each has answered its first requests."""
+    with _both() as servers:
+        for url, _ in servers.values():
+            build_client("sagemaker", url).list_training_jobs()
+            build_client("s3", url).list_buckets()
+        time.sleep(2)
+        began = {name: _read_processor_seconds(pid) for name, (_, pid) in servers.items()}
+        time.sleep(IDLE_SECONDS)
+        for name, (_, pid) in servers.items():
+            share = (_read_processor_seconds(pid) - began[name]) / IDLE_SECONDS
+            memory = sum(_read_resident_bytes(each) for each in _list_family(pid)) / 1e6
+            goal = "   (goals: 1 %, 250 MB)" if name == "emulator" else ""
+            yield f"idle      {name:<12} {share:6.2%} of a core   {memory:5.0f} MB{goal}"
+
+
+def measure_requests() -> Iterator[str]:
+    """Requests a second, in turn; both begin each round empty."""
+    loads: dict[str, list[Load]] = {"moto_server": [], "emulator": []}
+    for _ in range(ROUNDS):
+        for name, found in loads.items():
+            with _both() as servers:
+                found.append(send_all(servers[name][0], REQUESTS, _build_ending_request()))
+    reference = statistics.median(load.rate for load in loads["moto_server"])
+    for name, found in loads.items():
+        rate = statistics.median(load.rate for load in found)
+        yield f"requests  {name:<12} {rate:6.0f}/s   {rate / reference:4.2f} x moto_server (goal: 1)"
+        yield f"          {'':<12} {_describe_latency(found)}"
+
+
+def measure_training() -> Iterator[str]:
+    """Both in turn while jobs of the emulator train and save tensors: the processors are as busy for either."""
+    with _both() as servers:
+        url = servers["emulator"][0]
+        sagemaker, s3 = build_client("sagemaker", url), build_client("s3", url)
+        stage_inputs(s3)
+        names = [f"training-{number}" for number in range(TRAININGS)]
+        for name in names:
+            request = build_request(name, HEALTHY | {"steps": TRAINING_STEPS})
+            del request["DebugRuleConfigurations"]
+            sagemaker.create_training_job(**request)
+        for name in names:
+            prefix = f"tensors/{name}/debug-output/index/"
+            _wait(lambda prefix=prefix: s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix)["KeyCount"] > 1, name)  # type: ignore[misc]
+        for name, (url, _) in servers.items():
+            load = send_all(url, REQUESTS, _build_ending_request())
+            every = [seconds for times in load.seconds.values() for seconds in times]
+            goal = " (goal: 250)" if name == "emulator" else ""
+            p99 = f"p99 of all {_find_percentile(every, 99):5.0f} ms{goal}"
+            yield f"beside {TRAININGS} trainings  {name:<12} {load.rate:5.0f}/s   {p99}; {_describe_latency([load])}"
+        described = [sagemaker.describe_training_job(TrainingJobName=name) for name in names]
+        if any(each["SecondaryStatus"] != "Training" for each in described):
+            raise RuntimeError(f"not all trained to the end: {[each['SecondaryStatus'] for each in described]}")
+
+
+def measure_pages() -> Iterator[str]:
+    """Pages of many ended jobs in each order; moto_server sorts by nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        state_dir = Path(folder) / "state"
+        _store_ended_jobs(state_dir / "jobs.sqlite")
+        with EmulatorProcess(state_dir, runtime="process") as emulator:
+            sagemaker = build_client("sagemaker", emulator.endpoint_url)
+            sagemaker.list_training_jobs(MaxResults=PAGE)
+            for by in ("CreationTime", "Name", "Status"):
+                for order in ("Ascending", "Descending"):
+                    times: list[float] = []
+                    more: dict[str, str] = {}
+                    for _ in range(PAGES):
+                        began = time.perf_counter()
+                        page = sagemaker.list_training_jobs(MaxResults=PAGE, SortBy=by, SortOrder=order, **more)
+                        times.append((time.perf_counter() - began) * 1000)
+                        if len(page["TrainingJobSummaries"]) != PAGE:
+                            raise RuntimeError(f"a page of {len(page['TrainingJobSummaries'])} jobs")
+                        more = {"NextToken": page["NextToken"]}
+                    took = f"median {statistics.median(times):4.0f} ms, slowest {max(times):4.0f} ms of {PAGES}"
+                    yield f"a page of {PAGE} of {ENDED_JOBS:,} by {by:<12} {order:<10} {took} (goal: 50 ms)"
+
+
+def measure_jobs_at_once() -> Iterator[str]:
+    """Many jobs at once, beside as many plain processes of the same script."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "model").mkdir()
+        began = time.perf_counter()
+        environment = {**os.environ, "SAGEMAKER_BASE_DIR": folder}
+        plain = [subprocess.Popen([sys.executable, "-c", _SHORT_TRAINING], env=environment) for _ in range(AT_ONCE)]
+        if max(process.wait() for process in plain):
+            raise RuntimeError("a plain process failed")
+        bare = time.perf_counter() - began
+        with EmulatorProcess(Path(folder) / "state", runtime="process") as emulator:
+            sagemaker = build_client("sagemaker", emulator.endpoint_url)
+            build_client("s3", emulator.endpoint_url).create_bucket(Bucket=BUCKET)
+            request = _build_ending_request(BUCKET)
+            request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["python3", "-c", _SHORT_TRAINING]
+            began = time.perf_counter()
+            for number in range(AT_ONCE):
+                sagemaker.create_training_job(TrainingJobName=f"at-once-{number}", **request)
+            sent = time.perf_counter() - began
+            most, training = 0.0, 0
+
+            def have_ended() -> bool:
+                nonlocal most, training
+                most = max(most, sum(map(_read_resident_bytes, _list_family(emulator.process.pid))) / 1e6)
+                listed = sagemaker.list_training_jobs(MaxResults=100)["TrainingJobSummaries"]
+                training = max(training, sum(each.get("SecondaryStatus") == "Training" for each in listed))
+                return all(each["TrainingJobStatus"] not in {"InProgress", "Stopping"} for each in listed)
+
+            _wait(have_ended, "the jobs at once")
+            took = time.perf_counter() - began
+            own = _read_resident_bytes(emulator.process.pid) / 1e6
+            jobs = sagemaker.list_training_jobs(MaxResults=100, StatusEquals="Completed")["TrainingJobSummaries"]
+    yield (
+        f"{AT_ONCE} jobs at once: {len(jobs)} Completed, {took:5.1f} s (all created after {sent:3.1f} s), "
+        f"{took / bare:4.2f} x {AT_ONCE} plain processes at once ({bare:4.1f} s)"
+    )
+    yield f"   resident memory at most {most:5.0f} MB with all that runs, {own:4.0f} MB the emulator alone after them"
+    if len(jobs) != AT_ONCE:
+        raise RuntimeError(f"only {len(jobs)} of {AT_ONCE} jobs completed")
+
+
+@contextmanager
+def _both() -> Iterator[dict[str, tuple[str, int]]]:
+    """Endpoint and process of each server, both empty."""
+    with ExitStack() as closers:
+        folder = Path(closers.enter_context(tempfile.TemporaryDirectory()))
+        emulator = closers.enter_context(EmulatorProcess(folder / "state", runtime="process"))
+        port = find_free_port()
+        moto = subprocess.Popen(
+            [str(Path(sys.executable).with_name("moto_server")), "-p", str(port)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        closers.callback(moto.wait)
+        closers.callback(moto.terminate)
+        _wait(lambda: answers(port), "moto_server")
+        yield {
+            "moto_server": (f"http://127.0.0.1:{port}", moto.pid),
+            "emulator": (emulator.endpoint_url, emulator.process.pid),
+        }
+
+
+def _build_ending_request(bucket: str = "there-is-no-such-bucket") -> dict[str, Any]:
+    """CreateTrainingJob's members without the name."""
+    return {
+        "RoleArn": ROLE_ARN,
+        "AlgorithmSpecification": {"TrainingImage": TRAINING_IMAGE, "TrainingInputMode": "File"},
+        "HyperParameters": {f"parameter-{number}": "0.001" for number in range(10)},
+        "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/output"},
+        "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 600},
+    }
+
+
+def _store_ended_jobs(path: Path) -> None:
+    """Write jobs that went through every stage, a third of them stopped, created one second after another."""
+    store, request = JobStore(path), _build_ending_request()
+    with store.transaction() as transaction:
+        for number in range(ENDED_JOBS):
+            # Names are in another order than times.
+            name, born_ms = f"ended-{number * 7919 % ENDED_JOBS:05}", 1_700_000_000_000 + number * 1000
+            job = new_training_job(
+                DEFAULT_ACCOUNT_ID, "us-east-1", f"{number:012x}", {**request, "TrainingJobName": name}, born_ms
+            )
+            job = job.transition("Downloading", born_ms + 100).transition("Training", born_ms + 200)
+            if number % 3:
+                job = job.transition("Uploading", born_ms + 800).transition("Completed", born_ms + 900)
+            else:
+                job = job.begin_stop(born_ms + 800).end_stop(born_ms + 900)
+            transaction.create_training_job(job, (), ())
+    store.close()
+
+
+def _describe_latency(loads: list[Load]) -> str:
+    parts = []
+    for operation in ("Create", "Describe", "List"):
+        times = [seconds for load in loads for seconds in load.seconds[operation]]
+        parts.append(f"{operation} p50 {_find_percentile(times, 50):4.0f} ms p99 {_find_percentile(times, 99):4.0f} ms")
+    return "   ".join(parts)
+
+
+def _find_percentile(seconds: list[float], percent: int) -> float:
+    """Milliseconds that so many per cent of the requests did not exceed."""
+    return statistics.quantiles(seconds, n=100)[percent - 1] * 1000
+
+
+def _list_family(pid: int) -> list[int]:
+    """A process and all that descend from it."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it ended meanwhile
+            continue
+        children.setdefault(parent, []).append(int(path.parent.name))
+    family = [pid]
+    for each in family:
+        family += children.get(each, [])
+    return family
+
+
+def _read_processor_seconds(pid: int) -> float:
+    """Processor time of a process, and of what it has waited for."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def _read_resident_bytes(pid: int) -> int:
+    """Resident memory; 0 of a process that has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def _wait(condition: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while not condition():
+        if time.monotonic() > until:
+            raise RuntimeError(f"{what}: not within {_PATIENCE_SECONDS} s")
+        time.sleep(0.1)
+
+
+def _describe_machine() -> str:
+    return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, {CLIENTS} clients on the same cores"
