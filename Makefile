@@ -43,7 +43,7 @@ demo: .venv/.runs ## run the main job: train, capture, judge, stop
 test: .venv/.tests ## lint, types, arrows and the whole test suite
 	@$(MAKE) --no-print-directory lint types arrows
 	@$(MAKE) --no-print-directory images-if-engine
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses 2 $(PYTEST_ARGS)
 
 lint: .venv/.tests
 	@$(BIN)/ruff check .

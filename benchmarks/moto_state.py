@@ -20,7 +20,7 @@ from emulator.moto_services import durable
 from emulator.moto_services.wsgi import MotoApplication
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 RESOURCES, REQUESTS = 10_000, 60
 REGION = "us-east-1"
@@ -37,10 +37,10 @@ PUTS: dict[str, tuple[Callable[[Any, str], Any], Callable[[Any], Any]]] = {
 }
 
 
-def main() -> None:
+def measure() -> Iterator[str]:
     listener = Listener(LOOPBACK, 0)
     listener.serve(MotoApplication())
-    print(f"{'service':<10} {'resources':>9} {'in memory':>12} {'kept':>12} {'first read':>12}")
+    yield (f"{'service':<10} {'resources':>9} {'in memory':>12} {'kept':>12} {'first read':>12}")
     for service in PUTS:
         make: Any = boto3.client
         client = make(
@@ -52,11 +52,11 @@ def main() -> None:
         )
         for resources in (100, RESOURCES):
             with tempfile.TemporaryDirectory() as scratch:
-                _print_times(client, service, resources, Path(scratch))
+                yield _time_requests(client, service, resources, Path(scratch))
     listener.close()
 
 
-def _print_times(client: Any, service: str, resources: int, folder: Path) -> None:
+def _time_requests(client: Any, service: str, resources: int, folder: Path) -> str:
     put, read = PUTS[service]
     kept = durable.open_moto(folder)
     durable._active = None  # noqa: SLF001 -- in memory only: as moto_server, and filled in reasonable time
@@ -72,7 +72,7 @@ def _print_times(client: Any, service: str, resources: int, folder: Path) -> Non
     read(client)
     first = (time.perf_counter() - started) * 1000
     kept.close()
-    print(f"{service:<10} {resources:>9} {in_memory:>9.1f} ms {durably:>9.1f} ms {first:>9.1f} ms")
+    return f"{service:<10} {resources:>9} {in_memory:>9.1f} ms {durably:>9.1f} ms {first:>9.1f} ms"
 
 
 def _measure(send: Callable[[int], Any]) -> float:
@@ -83,7 +83,3 @@ def _measure(send: Callable[[int], Any]) -> float:
         send(number)
         times.append(time.perf_counter() - started)
     return statistics.median(times) * 1000
-
-
-if __name__ == "__main__":
-    main()

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,13 +26,24 @@ if TYPE_CHECKING:
 COMMAND = [sys.executable, "-m", "emulator"]
 
 
+@contextmanager
+def default_hangup() -> Iterator[None]:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
     def begin(*arguments: str, state_dir: Path = tmp_path / "state") -> subprocess.Popen[str]:
         command = [*COMMAND, "start", "--runtime", "process", "--state-dir", str(state_dir), *arguments]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        # The tests may run under nohup, whose children ignore SIGHUP: here it is to have its usual meaning.
+        with default_hangup():
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         started.append(process)
         return process
 
