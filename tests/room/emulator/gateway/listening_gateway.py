@@ -58,6 +58,9 @@ class MemoryJobs:
     def describe_training_job(self, job: dict[str, Any]) -> dict[str, Any]:
         return {**job, "Internal": "never sent", "FailureReason": None}
 
+    def summarize_training_jobs(self, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [self.describe_training_job(job) for job in jobs]
+
     def delete_training_job(self, region: str, name: str) -> None:
         if self.jobs.pop((region, name), None) is None:
             raise ResourceNotFound(NOT_FOUND)
