@@ -99,7 +99,6 @@ class JournalledBackend(S3Backend):
     complete_multipart_upload = _touching_bucket(S3Backend.complete_multipart_upload)
     abort_multipart_upload = _touching_bucket(S3Backend.abort_multipart_upload)
 
-    delete_object = _touching_object(S3Backend.delete_object)
     delete_object_tagging = _touching_object(S3Backend.delete_object_tagging)
     put_object_legal_hold = _touching_object(S3Backend.put_object_legal_hold)
     put_object_retention = _touching_object(S3Backend.put_object_retention)
@@ -156,6 +155,28 @@ class JournalledBackend(S3Backend):
             notifications.send_event(self.account_id, event, bucket, key)
         _forget_instances()
         return key
+
+    def delete_object(
+        self, bucket_name: str, key_name: str, version_id: str | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Delete as S3 does while versioning is suspended: that version, or the null one, which a marker replaces.
+
+        moto drops every version then.
+        """
+        self.journal.touch(bucket_name, key_name)
+        bucket = self.get_bucket(bucket_name)
+        if bucket.versioning_status != "Suspended":
+            return super().delete_object(bucket_name, key_name, version_id, *args, **kwargs)
+        bucket.versioning_status = "Enabled"
+        try:
+            deleted, members = super().delete_object(bucket_name, key_name, version_id, *args, **kwargs)
+        finally:
+            bucket.versioning_status = "Suspended"
+        if deleted and version_id is None:
+            *versions, marker = bucket.keys.getlist(key_name)
+            marker._version_id = members["version-id"] = "null"  # noqa: SLF001 -- moto gives it one of its own
+            bucket.keys.setlist(key_name, [*(each for each in versions if each.version_id != "null"), marker])
+        return deleted, members
 
     def copy_object(self, src_key: Any, dest_bucket_name: str, dest_key_name: str, *args: Any, **kwargs: Any) -> None:
         """Copy the kind of the checksum, too: without it, clients take the checksum of parts for one of the whole."""

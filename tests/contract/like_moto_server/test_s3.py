@@ -52,6 +52,21 @@ def test_suspended_versioning_keeps_what_there_was(server: Server, bucket: str) 
     assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Suspended"
 
 
+def test_delete_while_versioning_is_suspended_takes_the_null_version_only(server: Server, bucket: str) -> None:
+    s3 = server.client("s3")
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    kept, gone = (s3.put_object(Bucket=bucket, Key="k", Body=body)["VersionId"] for body in (b"kept", b"gone"))
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
+    s3.delete_object(Bucket=bucket, Key="k", VersionId=gone)
+    s3.put_object(Bucket=bucket, Key="k", Body=b"null")
+    s3.delete_object(Bucket=bucket, Key="k")
+    assert read_error(s3.get_object, Bucket=bucket, Key="k") == "NoSuchKey"
+    listed = s3.list_object_versions(Bucket=bucket)
+    found = [[each["VersionId"] for each in listed.get(kind, [])] for kind in ("Versions", "DeleteMarkers")]
+    source = "Amazon S3 User Guide: Deleting objects from versioning-suspended buckets"
+    server.expect(found, [[kept], ["null"]], Departure(MOTO_SERVER, [[], []], source))
+
+
 CORS = {"CORSRules": [{"AllowedMethods": ["GET"], "AllowedOrigins": ["https://example.com"], "MaxAgeSeconds": 60}]}
 ENCRYPTION = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}, "BucketKeyEnabled": False}]}
 LIFECYCLE = {"Rules": [{"ID": "old", "Filter": {"Prefix": "log/"}, "Status": "Enabled", "Expiration": {"Days": 3}}]}

@@ -146,6 +146,24 @@ def test_versions_come_back(tmp_path: Path) -> None:
         assert s3.get_bucket_versioning(Bucket="kept")["Status"] == "Enabled"
 
 
+def test_what_was_deleted_while_versioning_was_suspended_comes_back_so(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
+        version = s3.put_object(Bucket="kept", Key="k", Body=b"kept")["VersionId"]
+        s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Suspended"})
+        s3.put_object(Bucket="kept", Key="k", Body=b"null")
+        assert s3.delete_object(Bucket="kept", Key="k")["VersionId"] == "null"
+    assert [path.read_bytes() for path in contents(tmp_path)] == [b"kept"]
+    with running(tmp_path) as s3:
+        listed = s3.list_object_versions(Bucket="kept")
+        assert [each["VersionId"] for each in listed["DeleteMarkers"]] == ["null"]
+        assert [each["VersionId"] for each in listed["Versions"]] == [version]
+        assert s3.get_object(Bucket="kept", Key="k", VersionId=version)["Body"].read() == b"kept"
+        s3.delete_object(Bucket="kept", Key="k", VersionId="null")
+        assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"kept"
+
+
 def test_tags_and_settings_come_back(tmp_path: Path) -> None:
     policy = '{"Version": "2012-10-17", "Statement": []}'
     with running(tmp_path) as s3:
