@@ -1,4 +1,4 @@
-"""Training jobs and the processing jobs of their rules: stored, driven through AWS's life of a job, announced.
+"""Training, processing and tuning jobs, and executions of pipelines: stored, driven through their lives, announced.
 
 The room's packages, each knowing those after it only: ``runs`` (a job's life), ``uploads`` (what its containers write),
 ``staging`` (what they find when they start), ``records`` (what is known of jobs, and the moves they may make).
