@@ -188,11 +188,11 @@ class Emulator:
         self._closers.close()
 
     def interrupt(self, region: str | None, name: str, capacity_seconds: float) -> None:
-        """See ``Jobs.interrupt_training_job``; waits until the jobs of the last run are taken up."""
+        """See ``TrainingJobs.interrupt``; waits until the jobs of the last run are taken up."""
         self._rooms.sagemaker.result()
         assert self._accounts is not None
         jobs = self._accounts.find_jobs(self.settings.account_id)
-        jobs.interrupt_training_job(region or self.settings.region, name, capacity_seconds)
+        jobs.training.interrupt(region or self.settings.region, name, capacity_seconds)
 
     def reset(self, prefix: str) -> int:
         """Stop and forget the jobs whose names begin with ``prefix``; without one, everything: S3 and moto as well.

@@ -16,4 +16,4 @@ def add_tags(request: Request, context: Context) -> Response | None:
     """
     if context.has_moto_resource(request["ResourceArn"]):
         return None
-    return {"Tags": context.jobs.add_tags(request["ResourceArn"], request["Tags"])}
+    return {"Tags": context.jobs.tags.add(request["ResourceArn"], request["Tags"])}

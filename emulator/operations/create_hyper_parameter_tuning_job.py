@@ -79,7 +79,7 @@ def create_hyper_parameter_tuning_job(request: Request, context: Context) -> Res
         training = job.build_training_request(definition, "sample", _sample_parameters(job, definition), ())
         create_training_job.check_training_job(context.check("CreateTrainingJob", training))
     _check_limits(job)
-    return {"HyperParameterTuningJobArn": context.jobs.create_tuning_job(context.region, request).arn}
+    return {"HyperParameterTuningJobArn": context.jobs.tuning.create(context.region, request).arn}
 
 
 def _build_sample(request: Request, context: Context) -> TuningJob:

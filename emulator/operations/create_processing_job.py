@@ -45,7 +45,7 @@ def create_processing_job(request: Request, context: Context) -> Response:
         ValidationException, ResourceInUse, ResourceLimitExceeded.
     """
     check_processing_job(request)
-    return {"ProcessingJobArn": context.jobs.create_processing_job(context.region, request).arn}
+    return {"ProcessingJobArn": context.jobs.processing.create(context.region, request).arn}
 
 
 def check_processing_job(request: Request) -> None:

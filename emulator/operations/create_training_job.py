@@ -75,8 +75,8 @@ def create_training_job(request: Request, context: Context) -> Response:
         ValidationException, ResourceInUse, ResourceLimitExceeded.
     """
     check_training_job(request)
-    job = context.jobs.create_training_job(context.region, request)
-    return {"TrainingJobArn": context.jobs.describe_training_job(job)["TrainingJobArn"]}
+    job = context.jobs.training.create(context.region, request)
+    return {"TrainingJobArn": context.jobs.training.describe(job)["TrainingJobArn"]}
 
 
 def check_training_job(request: Request) -> None:

@@ -15,5 +15,5 @@ def delete_hyper_parameter_tuning_job(request: Request, context: Context) -> Res
         ResourceNotFound: there is no such job.
         ResourceInUse: it has not ended.
     """
-    context.jobs.delete_tuning_job(context.region, request["HyperParameterTuningJobName"])
+    context.jobs.tuning.delete(context.region, request["HyperParameterTuningJobName"])
     return {}

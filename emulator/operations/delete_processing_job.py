@@ -15,5 +15,5 @@ def delete_processing_job(request: Request, context: Context) -> Response:
         ResourceNotFound: there is no such job.
         ResourceInUse: it has not ended, or it belongs to a training job.
     """
-    context.jobs.delete_processing_job(context.region, request["ProcessingJobName"])
+    context.jobs.processing.delete(context.region, request["ProcessingJobName"])
     return {}

@@ -16,5 +16,5 @@ def delete_tags(request: Request, context: Context) -> Response | None:
     """
     if context.has_moto_resource(request["ResourceArn"]):
         return None
-    context.jobs.delete_tags(request["ResourceArn"], request["TagKeys"])
+    context.jobs.tags.delete(request["ResourceArn"], request["TagKeys"])
     return {}

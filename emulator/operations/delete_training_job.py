@@ -15,5 +15,5 @@ def delete_training_job(request: Request, context: Context) -> Response:
         ResourceNotFound: there is no such job.
         ResourceInUse: it, or one of its rules, has not ended.
     """
-    context.jobs.delete_training_job(context.region, request["TrainingJobName"])
+    context.jobs.training.delete(context.region, request["TrainingJobName"])
     return {}

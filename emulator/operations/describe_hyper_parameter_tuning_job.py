@@ -14,5 +14,5 @@ def describe_hyper_parameter_tuning_job(request: Request, context: Context) -> R
     Raises:
         ResourceNotFound: there is no such job.
     """
-    job = context.jobs.get_tuning_job(context.region, request["HyperParameterTuningJobName"])
-    return context.jobs.describe_tuning_job(job)
+    job = context.jobs.tuning.get(context.region, request["HyperParameterTuningJobName"])
+    return context.jobs.tuning.describe(job)

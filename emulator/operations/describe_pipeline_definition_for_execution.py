@@ -14,6 +14,6 @@ def describe_pipeline_definition_for_execution(request: Request, context: Contex
     Raises:
         ResourceNotFound: there is no such execution.
     """
-    execution = context.jobs.get_pipeline_execution(context.region, request["PipelineExecutionArn"])
+    execution = context.jobs.pipelines.get(context.region, request["PipelineExecutionArn"])
     created = execution.creation_ms / 1000
     return {"PipelineDefinition": execution.request["PipelineDefinition"], "CreationTime": created}

@@ -16,5 +16,5 @@ def describe_pipeline_execution(request: Request, context: Context) -> Response:
     Raises:
         ResourceNotFound: there is no such execution.
     """
-    execution = context.jobs.get_pipeline_execution(context.region, request["PipelineExecutionArn"])
+    execution = context.jobs.pipelines.get(context.region, request["PipelineExecutionArn"])
     return describe_pipeline_execution_record(execution)

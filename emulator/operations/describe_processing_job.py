@@ -14,5 +14,5 @@ def describe_processing_job(request: Request, context: Context) -> Response:
     Raises:
         ValidationException: there is no such job.
     """
-    job = context.jobs.get_processing_job(context.region, request["ProcessingJobName"])
-    return context.jobs.describe_processing_job(job)
+    job = context.jobs.processing.get(context.region, request["ProcessingJobName"])
+    return context.jobs.processing.describe(job)

@@ -14,4 +14,4 @@ def describe_training_job(request: Request, context: Context) -> Response:
     Raises:
         ValidationException: there is no such job.
     """
-    return context.jobs.describe_training_job(context.jobs.get_training_job(context.region, request["TrainingJobName"]))
+    return context.jobs.training.describe(context.jobs.training.get(context.region, request["TrainingJobName"]))

@@ -14,6 +14,6 @@ def list_hyper_parameter_tuning_jobs(request: Request, context: Context) -> Resp
     Raises:
         ValidationException: a NextToken that is none.
     """
-    jobs, next_token = context.jobs.list_tuning_jobs(context.region, request)
-    summaries = [context.jobs.describe_tuning_job(job) for job in jobs]
+    jobs, next_token = context.jobs.tuning.list_page(context.region, request)
+    summaries = [context.jobs.tuning.describe(job) for job in jobs]
     return {"HyperParameterTuningJobSummaries": summaries, "NextToken": next_token}

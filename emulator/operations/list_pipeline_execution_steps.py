@@ -18,7 +18,7 @@ def list_pipeline_execution_steps(request: Request, context: Context) -> Respons
         ResourceNotFound: there is no such execution.
         ValidationException: a NextToken that is none.
     """
-    execution = context.jobs.get_pipeline_execution(context.region, request.get("PipelineExecutionArn", ""))
+    execution = context.jobs.pipelines.get(context.region, request.get("PipelineExecutionArn", ""))
     steps = describe_steps(execution)
     if request.get("SortOrder") != "Ascending":
         steps.reverse()

@@ -19,6 +19,6 @@ def list_pipeline_executions(request: Request, context: Context) -> Response:
     Raises:
         ValidationException: a NextToken that is none.
     """
-    executions, next_token = context.jobs.list_pipeline_executions(context.region, request)
+    executions, next_token = context.jobs.pipelines.list_page(context.region, request)
     summaries = [describe_pipeline_execution(execution) for execution in executions]
     return {"PipelineExecutionSummaries": summaries, "NextToken": next_token}

@@ -16,6 +16,6 @@ def list_pipeline_parameters_for_execution(request: Request, context: Context) -
     Raises:
         ResourceNotFound: there is no such execution.
     """
-    execution = context.jobs.get_pipeline_execution(context.region, request["PipelineExecutionArn"])
+    execution = context.jobs.pipelines.get(context.region, request["PipelineExecutionArn"])
     page, next_token = cut_page(execution.request.get("PipelineParameters", []), request)
     return {"PipelineParameters": page, "NextToken": next_token}

@@ -14,6 +14,6 @@ def list_processing_jobs(request: Request, context: Context) -> Response:
     Raises:
         ValidationException: a filter that this service does not have, or a NextToken that is none.
     """
-    jobs, next_token = context.jobs.list_processing_jobs(context.region, request)
-    summaries = [context.jobs.describe_processing_job(job) for job in jobs]
+    jobs, next_token = context.jobs.processing.list_page(context.region, request)
+    summaries = [context.jobs.processing.describe(job) for job in jobs]
     return {"ProcessingJobSummaries": summaries, "NextToken": next_token}

@@ -20,4 +20,4 @@ def list_tags(request: Request, context: Context) -> Response | None:
     """
     if context.has_moto_resource(request["ResourceArn"]):
         return None
-    return {"Tags": context.jobs.list_tags(request["ResourceArn"])}
+    return {"Tags": context.jobs.tags.list_all(request["ResourceArn"])}

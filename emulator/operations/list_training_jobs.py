@@ -18,5 +18,5 @@ def list_training_jobs(request: Request, context: Context) -> Response:
     Raises:
         ValidationException: a filter that this service does not have, or a NextToken that is none.
     """
-    jobs, next_token = context.jobs.list_training_jobs(context.region, request)
-    return {"TrainingJobSummaries": context.jobs.summarize_training_jobs(jobs), "NextToken": next_token}
+    jobs, next_token = context.jobs.training.list_page(context.region, request)
+    return {"TrainingJobSummaries": context.jobs.training.summarize(jobs), "NextToken": next_token}

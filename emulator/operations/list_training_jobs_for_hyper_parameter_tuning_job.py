@@ -16,5 +16,5 @@ def list_training_jobs_for_hyper_parameter_tuning_job(request: Request, context:
         ValidationException: a NextToken that is none.
     """
     name = request["HyperParameterTuningJobName"]
-    summaries, next_token = context.jobs.list_tuned_jobs(context.region, name, request)
+    summaries, next_token = context.jobs.tuning.list_training_jobs(context.region, name, request)
     return {"TrainingJobSummaries": summaries, "NextToken": next_token}

@@ -22,7 +22,7 @@ def search(request: Request, context: Context) -> Response | None:
     """
     if request["Resource"] != "TrainingJob":
         return None
-    jobs, next_token, total = context.jobs.search_training_jobs(context.region, request)
+    jobs, next_token, total = context.jobs.training.search(context.region, request)
     return {
         "Results": [{"TrainingJob": job} for job in jobs],
         "NextToken": next_token,

@@ -39,4 +39,4 @@ def start_pipeline_execution(request: Request, context: Context) -> Response:
     if definition is None:
         raise ResourceNotFound(f"Pipeline '{name}' does not exist.")
     started = {**request, "PipelineName": name, "PipelineDefinition": definition}
-    return {"PipelineExecutionArn": context.jobs.start_pipeline_execution(context.region, started).arn}
+    return {"PipelineExecutionArn": context.jobs.pipelines.start(context.region, started).arn}

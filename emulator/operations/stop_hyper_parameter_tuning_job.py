@@ -14,5 +14,5 @@ def stop_hyper_parameter_tuning_job(request: Request, context: Context) -> Respo
     Raises:
         ResourceNotFound: there is no such job.
     """
-    context.jobs.stop_tuning_job(context.region, request["HyperParameterTuningJobName"])
+    context.jobs.tuning.stop(context.region, request["HyperParameterTuningJobName"])
     return {}

@@ -17,5 +17,5 @@ def stop_pipeline_execution(request: Request, context: Context) -> Response:
     Raises:
         ResourceNotFound: there is no such execution.
     """
-    context.jobs.stop_pipeline_execution(context.region, request["PipelineExecutionArn"])
+    context.jobs.pipelines.stop(context.region, request["PipelineExecutionArn"])
     return {"PipelineExecutionArn": request["PipelineExecutionArn"]}

@@ -14,5 +14,5 @@ def stop_processing_job(request: Request, context: Context) -> Response:
     Raises:
         ValidationException: there is no such job, or it has ended.
     """
-    context.jobs.stop_processing_job(context.region, request["ProcessingJobName"])
+    context.jobs.processing.stop(context.region, request["ProcessingJobName"])
     return {}

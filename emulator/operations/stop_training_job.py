@@ -14,5 +14,5 @@ def stop_training_job(request: Request, context: Context) -> Response:
     Raises:
         ValidationException: there is no such job, or it has ended.
     """
-    context.jobs.stop_training_job(context.region, request["TrainingJobName"])
+    context.jobs.training.stop(context.region, request["TrainingJobName"])
     return {}

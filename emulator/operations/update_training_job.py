@@ -30,5 +30,5 @@ def update_training_job(request: Request, context: Context) -> Response:
     changes: dict[str, Any] = {
         name: request[name] for name in ("ResourceConfig", "RemoteDebugConfig") if name in request
     }
-    job = context.jobs.update_training_job(context.region, request["TrainingJobName"], changes)
-    return {"TrainingJobArn": context.jobs.describe_training_job(job)["TrainingJobArn"]}
+    job = context.jobs.training.update(context.region, request["TrainingJobName"], changes)
+    return {"TrainingJobArn": context.jobs.training.describe(job)["TrainingJobArn"]}

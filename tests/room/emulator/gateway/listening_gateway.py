@@ -13,16 +13,16 @@ ACCOUNT = "123456789012"
 NOT_FOUND = "Requested resource not found."
 
 
-class MemoryJobs:
-    """Jobs that never run."""
+class MemoryTrainingJobs:
+    """Training jobs that never run."""
 
-    def __init__(self) -> None:
+    def __init__(self, tags: dict[str, list[dict[str, str]]]) -> None:
         self.jobs: dict[tuple[str, str], dict[str, Any]] = {}
         self.listed: dict[str, Any] = {}
-        self.tags: dict[str, list[dict[str, str]]] = {}
         self.stopped: list[str] = []
+        self._tags = tags
 
-    def create_training_job(self, region: str, request: dict[str, Any]) -> dict[str, Any]:
+    def create(self, region: str, request: dict[str, Any]) -> dict[str, Any]:
         name = request["TrainingJobName"]
         if name == "job-that-breaks":
             raise RuntimeError("the store is on fire")
@@ -31,64 +31,83 @@ class MemoryJobs:
             raise ResourceInUse(f"Training job names must be unique ({arn})")
         job = {**request, "TrainingJobArn": arn, "TrainingJobStatus": "InProgress", "CreationTime": 1700000000.5}
         self.jobs[region, name] = job
-        self.tags[arn] = list(request.get("Tags", []))
+        self._tags[arn] = list(request.get("Tags", []))
         return job
 
-    def get_training_job(self, region: str, name: str) -> dict[str, Any]:
+    def get(self, region: str, name: str) -> dict[str, Any]:
         if (region, name) not in self.jobs:
             raise ValidationException(NOT_FOUND)
         return self.jobs[region, name]
 
-    def list_training_jobs(self, region: str, request: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
+    def list_page(self, region: str, request: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
         self.listed = request
         return [job for (where, _), job in self.jobs.items() if where == region], "more"
 
-    def search_training_jobs(
-        self, region: str, request: dict[str, Any]
-    ) -> tuple[list[dict[str, Any]], str | None, int]:
-        return *self.list_training_jobs(region, request), 7
+    def search(self, region: str, request: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None, int]:
+        return *self.list_page(region, request), 7
 
     def suggest_property_names(self, region: str, hint: str) -> list[str]:
         return [f"{hint}.epochs"]
 
-    def stop_training_job(self, region: str, name: str) -> dict[str, Any]:
+    def stop(self, region: str, name: str) -> dict[str, Any]:
         self.stopped.append(name)
-        return self.get_training_job(region, name)
+        return self.get(region, name)
 
-    def describe_training_job(self, job: dict[str, Any]) -> dict[str, Any]:
+    def describe(self, job: dict[str, Any]) -> dict[str, Any]:
         return {**job, "Internal": "never sent", "FailureReason": None}
 
-    def summarize_training_jobs(self, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [self.describe_training_job(job) for job in jobs]
+    def summarize(self, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [self.describe(job) for job in jobs]
 
-    def delete_training_job(self, region: str, name: str) -> None:
+    def delete(self, region: str, name: str) -> None:
         if self.jobs.pop((region, name), None) is None:
             raise ResourceNotFound(NOT_FOUND)
 
-    def update_training_job(self, region: str, name: str, changes: dict[str, Any]) -> dict[str, Any]:
-        return self.get_training_job(region, name) | changes
+    def update(self, region: str, name: str, changes: dict[str, Any]) -> dict[str, Any]:
+        return self.get(region, name) | changes
 
-    get_processing_job = get_training_job
-    stop_processing_job = stop_training_job
 
-    def list_processing_jobs(self, region: str, request: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
+class MemoryProcessingJobs:
+    """One processing job in every list; those that are asked for by name are the training jobs."""
+
+    def __init__(self, training: MemoryTrainingJobs) -> None:
+        self.listed: dict[str, Any] = {}
+        self.get, self.stop = training.get, training.stop
+
+    def list_page(self, region: str, request: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
         self.listed = request
         return [{"ProcessingJobName": "p", "ProcessingJobArn": "arn", "ProcessingJobStatus": "InProgress"}], None
 
-    def describe_processing_job(self, job: dict[str, Any]) -> dict[str, Any]:
+    def describe(self, job: dict[str, Any]) -> dict[str, Any]:
         return {"CreationTime": 1.0, **job}
 
-    def add_tags(self, arn: str, tags: list[dict[str, str]]) -> list[dict[str, str]]:
-        self.list_tags(arn).extend(tags)
-        return self.tags[arn]
 
-    def delete_tags(self, arn: str, keys: list[str]) -> None:
-        self.tags[arn] = [tag for tag in self.list_tags(arn) if tag["Key"] not in keys]
+class MemoryTags:
+    """Tags by ARN."""
 
-    def list_tags(self, arn: str) -> list[dict[str, str]]:
-        if arn not in self.tags:
+    def __init__(self) -> None:
+        self.by_arn: dict[str, list[dict[str, str]]] = {}
+
+    def add(self, arn: str, tags: list[dict[str, str]]) -> list[dict[str, str]]:
+        self.list_all(arn).extend(tags)
+        return self.by_arn[arn]
+
+    def delete(self, arn: str, keys: list[str]) -> None:
+        self.by_arn[arn] = [tag for tag in self.list_all(arn) if tag["Key"] not in keys]
+
+    def list_all(self, arn: str) -> list[dict[str, str]]:
+        if arn not in self.by_arn:
             raise ResourceNotFound(NOT_FOUND)
-        return self.tags[arn]
+        return self.by_arn[arn]
+
+
+class MemoryJobs:
+    """Jobs that remember what they were asked."""
+
+    def __init__(self) -> None:
+        self.tags = MemoryTags()
+        self.training = MemoryTrainingJobs(self.tags.by_arn)
+        self.processing = MemoryProcessingJobs(self.training)
 
 
 @dataclass

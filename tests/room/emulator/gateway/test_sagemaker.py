@@ -70,7 +70,7 @@ def test_lists_pass_their_filters_on(gateway: Gateway, sagemaker: Any) -> None:
     answer = sagemaker.list_training_jobs(
         NameContains="job", StatusEquals="InProgress", CreationTimeAfter=after, SortBy="Name", NextToken="t"
     )
-    assert gateway.jobs.listed == {
+    assert gateway.jobs.training.listed == {
         "NameContains": "job",
         "StatusEquals": "InProgress",
         "CreationTimeAfter": after,
@@ -85,7 +85,7 @@ def test_lists_pass_their_filters_on(gateway: Gateway, sagemaker: Any) -> None:
 @pytest.mark.parametrize(("given", "seen"), [({}, 10), ({"MaxResults": 100}, 100), ({"MaxResults": 1}, 1)])
 def test_page_sizes(gateway: Gateway, sagemaker: Any, given: dict[str, int], seen: int) -> None:
     assert "NextToken" not in sagemaker.list_processing_jobs(**given)
-    assert parse_list_query(gateway.jobs.listed).max_results == seen
+    assert parse_list_query(gateway.jobs.processing.listed).max_results == seen
 
 
 def test_a_page_of_more_than_100_is_refused(sagemaker: Any) -> None:
@@ -100,7 +100,7 @@ def test_a_page_of_more_than_100_is_refused(sagemaker: Any) -> None:
 def test_search_finds_training_jobs_here_and_experiments_in_moto(gateway: Gateway, sagemaker: Any) -> None:
     sagemaker.create_training_job(**REQUEST)
     answer = sagemaker.search(Resource="TrainingJob", SearchExpression={"Filters": [{"Name": "x", "Value": "y"}]})
-    assert gateway.jobs.listed["SearchExpression"] == {"Filters": [{"Name": "x", "Value": "y"}]}
+    assert gateway.jobs.training.listed["SearchExpression"] == {"Filters": [{"Name": "x", "Value": "y"}]}
     assert answer["Results"][0]["TrainingJob"]["TrainingJobName"] == "job-1"
     assert (answer["NextToken"], answer["TotalHits"]) == ("more", {"Value": 7, "Relation": "EqualTo"})
     sagemaker.create_experiment(ExperimentName="searched")
@@ -116,7 +116,7 @@ def test_stop(gateway: Gateway, sagemaker: Any) -> None:
     sagemaker.create_training_job(**REQUEST)
     sagemaker.stop_training_job(TrainingJobName="job-1")
     sagemaker.stop_processing_job(ProcessingJobName="job-1")
-    assert gateway.jobs.stopped == ["job-1", "job-1"]
+    assert gateway.jobs.training.stopped == ["job-1", "job-1"]
 
 
 def test_delete(sagemaker: Any) -> None:
@@ -365,7 +365,7 @@ def test_a_number_beyond_its_type_is_refused(gateway: Gateway, operation: str, n
 
 def test_a_whole_number_may_have_a_point(gateway: Gateway) -> None:
     assert gateway.send_operation("ListTrainingJobs", b'{"MaxResults": 5.0}').status == 200
-    assert repr(gateway.jobs.listed["MaxResults"]) == "5"
+    assert repr(gateway.jobs.training.listed["MaxResults"]) == "5"
 
 
 def test_a_fault_of_ours_is_an_internal_failure_with_its_traceback_in_the_log(

@@ -102,10 +102,10 @@ class Room:
         } | members
 
     def describe(self, name: str = "job") -> dict[str, Any]:
-        return self.jobs.describe_training_job(self.jobs.get_training_job(REGION, name))
+        return self.jobs.training.describe(self.jobs.training.get(REGION, name))
 
     def run(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.jobs.create_training_job(REGION, request)
+        self.jobs.training.create(REGION, request)
         return self.wait(request["TrainingJobName"])
 
     def wait(self, name: str = "job") -> dict[str, Any]:

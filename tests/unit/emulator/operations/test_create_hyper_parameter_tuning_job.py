@@ -19,7 +19,11 @@ class NoJobs:
 
     arn = "arn:tuning"
 
-    def create_tuning_job(self, region: str, request: dict[str, Any]) -> NoJobs:
+    @property
+    def tuning(self) -> NoJobs:
+        return self
+
+    def create(self, region: str, request: dict[str, Any]) -> NoJobs:
         return self
 
 

@@ -130,7 +130,7 @@ save(f"collections/000000000/worker_{rank}_collections.json", "{}")
 while rank == 1 and not (ml / 'go').exists(): time.sleep(0.01)
 save(f"index/000000000/000000000000_worker_{rank}.json", "index")
 """
-    room.jobs.create_training_job(REGION, request_two(room, script, DebugHookConfig=room.hook()))
+    room.jobs.training.create(REGION, request_two(room, script, DebugHookConfig=room.hook()))
     prefix = "tensors/job/debug-output/"
     wait_until(lambda: f"{prefix}index/000000000/000000000000_worker_0.json" in room.stored(), room.describe)
     wait_until(lambda: len([each for each in room.runtime.find({}) if each.running]) == 1)
@@ -182,10 +182,10 @@ signal.signal(signal.SIGTERM, stop)
 (ml / "ready").touch()
 time.sleep(600)
 """
-    room.jobs.create_training_job(REGION, request_two(room, script))
+    room.jobs.training.create(REGION, request_two(room, script))
     wait_until(lambda: len(list((room.settings.state_dir / "jobs").glob("*/*/ready"))) == 2, room.describe)
     room.wait_for_stage("Training")
-    room.jobs.stop_training_job(REGION, "job")
+    room.jobs.training.stop(REGION, "job")
     done = room.wait()
     assert (done["TrainingJobStatus"], done["SecondaryStatus"]) == ("Stopped", "Stopped")
     with tarfile.open(fileobj=io.BytesIO(room.s3.get(room.bucket, "out/job/output/model.tar.gz"))) as tar:
@@ -215,7 +215,7 @@ def test_two_jobs_at_once_meet_their_own(room: Room) -> None:
     script = MEET + "print(os.environ['TRAINING_JOB_NAME'], address, port)"
     names = ["first", "second"]
     for name in names:
-        room.jobs.create_training_job(REGION, request_two(room, script, name))
+        room.jobs.training.create(REGION, request_two(room, script, name))
     for name in names:
         assert room.wait(name)["TrainingJobStatus"] == "Completed"
     said = {line for name in names for lines in read_streams(name).values() for line in lines}

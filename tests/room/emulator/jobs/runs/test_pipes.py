@@ -77,12 +77,10 @@ def test_every_kind_of_pipe(room: Room) -> None:
 def test_a_pipe_that_is_not_read_ends_with_its_job(room: Room) -> None:
     room.s3.put(room.bucket, "plain/a", LARGE * 8)
     script = "pipe = open(ml / 'input/data/plain_0', 'rb'); pipe.read(10); print('ready', flush=True); time.sleep(600)"
-    room.jobs.create_training_job(
-        REGION, room.request(script=script, InputDataConfig=[channel(room, "plain", "plain/")])
-    )
+    room.jobs.training.create(REGION, room.request(script=script, InputDataConfig=[channel(room, "plain", "plain/")]))
     room.wait_for_stage("Training")
     wait_until(lambda: "ready" in room.log(LOG, "job/"), room.describe)
-    room.jobs.stop_training_job(REGION, "job")
+    room.jobs.training.stop(REGION, "job")
     assert room.wait()["TrainingJobStatus"] == "Stopped"
 
 

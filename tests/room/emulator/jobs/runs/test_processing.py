@@ -58,7 +58,7 @@ def build_outputs(room: Room, **modes: str) -> dict[str, Any]:
 
 
 def describe(room: Room, name: str = "work") -> dict[str, Any]:
-    return room.jobs.describe_processing_job(room.jobs.get_processing_job(REGION, name))
+    return room.jobs.processing.describe(room.jobs.processing.get(REGION, name))
 
 
 def wait(room: Room, name: str = "work") -> dict[str, Any]:
@@ -67,7 +67,7 @@ def wait(room: Room, name: str = "work") -> dict[str, Any]:
 
 
 def run(room: Room, request: dict[str, Any]) -> dict[str, Any]:
-    room.jobs.create_processing_job(REGION, request)
+    room.jobs.processing.create(REGION, request)
     return wait(room, request["ProcessingJobName"])
 
 
@@ -125,7 +125,7 @@ print("done", flush=True)
     assert "Tags" not in done
     arn = done["ProcessingJobArn"]
     assert arn == "arn:aws:sagemaker:us-east-1:123456789012:processing-job/work"
-    assert room.jobs.list_tags(arn) == [{"Key": "team", "Value": "a"}]
+    assert room.jobs.tags.list_all(arn) == [{"Key": "team", "Value": "a"}]
 
     found = json.loads(room.s3.get(room.bucket, "out/report/sub/found.json"))
     data = "processing/input/data"
@@ -143,14 +143,14 @@ print("done", flush=True)
     assert log[-1] == "done"
     assert len([line for line in log if "SAGEMAKER_BASE_DIR" in line]) == int(opt_ml != "/opt/ml"), "it is said once"
 
-    assert room.jobs.list_processing_jobs(REGION, {"NameContains": "wor"})[0][0].name == "work"
+    assert room.jobs.processing.list_page(REGION, {"NameContains": "wor"})[0][0].name == "work"
     with pytest.raises(ResourceInUse, match="a job with this name already exists"):
-        room.jobs.create_processing_job(REGION, request)
-    room.jobs.delete_processing_job(REGION, "work")
+        room.jobs.processing.create(REGION, request)
+    room.jobs.processing.delete(REGION, "work")
     with pytest.raises(ValidationException, match="not found"):
         describe(room)
     with pytest.raises(ResourceNotFound):
-        room.jobs.list_tags(arn)
+        room.jobs.tags.list_all(arn)
     assert statuses(room) == ["InProgress", "Completed"]
     assert list((room.settings.state_dir / "jobs").iterdir()) == []
 
@@ -221,16 +221,16 @@ def test_what_cannot_run_fails_and_says_why(room: Room, members: dict[str, Any],
 def test_continuous_output_is_there_while_the_job_runs_and_stop_ends_it(room: Room) -> None:
     script = "(ml / 'processing/live/a').write_text('a')\n(ml / 'processing/last/b').write_text('b')\ntime.sleep(600)"
     outputs = build_outputs(room, live="Continuous", last="EndOfJob")
-    room.jobs.create_processing_job(REGION, build_request(room, script, ProcessingOutputConfig=outputs))
+    room.jobs.processing.create(REGION, build_request(room, script, ProcessingOutputConfig=outputs))
     wait_until(lambda: room.stored("out/") == ["out/live/a"], lambda: describe(room))
     assert describe(room)["ProcessingJobStatus"] == "InProgress"
     with pytest.raises(ResourceInUse, match="is in status InProgress"):
-        room.jobs.delete_processing_job(REGION, "work")
-    assert room.jobs.stop_processing_job(REGION, "work").processing_job_status == "Stopping"
+        room.jobs.processing.delete(REGION, "work")
+    assert room.jobs.processing.stop(REGION, "work").processing_job_status == "Stopping"
     assert wait(room)["ProcessingJobStatus"] == "Stopped"
     assert room.stored("out/") == ["out/last/b", "out/live/a"]
     with pytest.raises(ValidationException, match="the processing job is in status Stopped"):
-        room.jobs.stop_processing_job(REGION, "work")
+        room.jobs.processing.stop(REGION, "work")
     assert statuses(room) == ["InProgress", "Stopping", "Stopped"]
 
 
@@ -246,7 +246,7 @@ def test_rules_and_jobs_are_listed_together_and_share_names(room: Room) -> None:
     run(room, build_request(room, ""))
     pages, token = [], None
     while True:
-        page, token = room.jobs.list_processing_jobs(
+        page, token = room.jobs.processing.list_page(
             REGION, {"MaxResults": 1, "SortBy": "Name"} | ({"NextToken": token} if token else {})
         )
         pages.append([job.name for job in page])
@@ -255,6 +255,6 @@ def test_rules_and_jobs_are_listed_together_and_share_names(room: Room) -> None:
     assert [name[:6] for page in pages for name in page] == ["job-R-", "work"]
     taken = pages[0][0]
     with pytest.raises(ResourceInUse):
-        room.jobs.create_processing_job(REGION, build_request(room, "", name=taken))
+        room.jobs.processing.create(REGION, build_request(room, "", name=taken))
     with pytest.raises(ResourceInUse, match="evaluates a rule of the training job job"):
-        room.jobs.delete_processing_job(REGION, taken)
+        room.jobs.processing.delete(REGION, taken)

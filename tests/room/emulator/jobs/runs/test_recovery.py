@@ -35,7 +35,7 @@ with open_room(pathlib.Path({tmp!r}), RecordingPublisher(deliver=False)) as room
     {before}
     request = room.request(script={script!r}, DebugHookConfig=room.hook(), **{members})
     request["DebugRuleConfigurations"] = [room.rule(n, b) for n, b in {rules}]
-    room.jobs.create_training_job(REGION, request)
+    room.jobs.training.create(REGION, request)
     wait_until(lambda: {condition})
     print(room.bucket, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -137,7 +137,7 @@ def test_job_that_was_stopping_is_stopped(tmp_path: Path) -> None:
     script = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n(ml / 'ready').touch()\ntime.sleep(600)"
     condition = (
         "list((room.settings.state_dir / 'jobs').glob('*/algo-1/ready')) and "
-        "room.describe()['SecondaryStatus'] in ('Training', 'Stopping') and room.jobs.stop_training_job(REGION, 'job')"
+        "room.describe()['SecondaryStatus'] in ('Training', 'Stopping') and room.jobs.training.stop(REGION, 'job')"
     )
     bucket = run_and_kill(tmp_path, script, condition=condition)
     with recover(tmp_path, bucket) as room:
@@ -215,7 +215,7 @@ def test_processing_job_is_taken_up_again_or_fails(tmp_path: Path, *, gone: bool
     script = WAIT_FOR_GO + "(ml / 'processing/live/late').touch()"
     before = (
         "from tests.room.emulator.jobs.runs.test_processing import build_outputs, build_request, describe; "
-        "room.jobs.create_processing_job(REGION, build_request(room, " + repr(script) + ", "
+        "room.jobs.processing.create(REGION, build_request(room, " + repr(script) + ", "
         "ProcessingOutputConfig=build_outputs(room, live='Continuous')))"
     )
     condition = "'ProcessingStartTime' in describe(room)"
@@ -246,7 +246,7 @@ def test_tuning_job_goes_on_where_it_was(tmp_path: Path) -> None:
     before = (
         "from tests.room.emulator.jobs.runs import test_tuning as tuning; "
         "tuning.SCRIPT = " + repr(script + "print('loss=' + p['x'] + ';')") + "; "
-        "room.jobs.create_tuning_job(REGION, tuning.build_request(room, ['2', '1'], 'tune'))"
+        "room.jobs.tuning.create(REGION, tuning.build_request(room, ['2', '1'], 'tune'))"
     )
     condition = "any(each['TrainingJobStatus'] == 'InProgress' for each in tuning.list_trainings(room)) and ("
     condition += "room.describe(tuning.list_trainings(room)[0]['TrainingJobName'])['SecondaryStatus'] == 'Training')"

@@ -82,11 +82,11 @@ def test_each_rule_ends_with_its_verdict(room: Room) -> None:
         "VerdictPath",
     }
 
-    jobs, _ = room.jobs.list_processing_jobs(REGION, {"SortBy": "Name", "StatusEquals": "Completed"})
+    jobs, _ = room.jobs.processing.list_page(REGION, {"SortBy": "Name", "StatusEquals": "Completed"})
     judged = {job.rule_configuration_name: job for job in jobs if isinstance(job, RuleEvaluation)}
     assert len(judged) == len(jobs)
     assert sorted(judged) == ["Fires", "Passes"]
-    described = room.jobs.describe_processing_job(judged["Fires"])
+    described = room.jobs.processing.describe(judged["Fires"])
     assert described["ProcessingJobStatus"] == "Completed"
     assert described["ExitMessage"].startswith("RuleEvaluationConditionMet: ")
     assert described["TrainingJobArn"] == done["TrainingJobArn"]
@@ -141,7 +141,7 @@ def test_rule_that_fires_is_announced_while_training_runs(room: Room) -> None:
         DebugHookConfig=room.hook(),
         DebugRuleConfigurations=[room.rule("Fires", "fire"), room.rule("Waits", "wait")],
     )
-    room.jobs.create_training_job(REGION, request)
+    room.jobs.training.create(REGION, request)
     wait_until(lambda: rule_statuses(room.describe())["Fires"] == "IssuesFound", room.describe)
     assert room.describe()["SecondaryStatus"] == "Training"
 
@@ -157,7 +157,7 @@ def test_rule_that_fires_is_announced_while_training_runs(room: Room) -> None:
     wait_until(lambda: len(announcements()) == 2)
     assert announcements() == ["SageMaker Training Job State Change", "SageMaker Processing Job State Change"]
 
-    room.jobs.stop_training_job(REGION, "job")
+    room.jobs.training.stop(REGION, "job")
     done = room.wait()
     assert done["TrainingJobStatus"] == "Stopped"
     assert rule_statuses(done) == {"Fires": "IssuesFound", "Waits": "Stopped"}
@@ -230,7 +230,7 @@ def test_where_a_rule_leaves_its_files_in_a_container(tmp_path: Path) -> None:
 def test_what_of_a_rules_instance_is_not_as_asked_is_in_its_log(room: Room) -> None:
     rule = room.rule("R", "pass", InstanceType="ml.x9.large", VolumeSizeInGB=7)
     room.run(room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[rule]))
-    (job,), _ = room.jobs.list_processing_jobs(REGION, {})
+    (job,), _ = room.jobs.processing.list_page(REGION, {})
 
     def log() -> list[str]:
         return room.log("/aws/sagemaker/ProcessingJobs", job.name)
@@ -261,15 +261,15 @@ def test_a_rule_that_never_ends_is_stopped_and_holds_up_no_training(room: Room) 
 def test_stopping_a_processing_job_leaves_the_training_alone(room: Room) -> None:
     script = "\nwhile not (ml / 'go').exists(): time.sleep(0.01)"
     request = room.request(script=script, DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("R", "wait")])
-    room.jobs.create_training_job(REGION, request)
-    (job,), _ = room.jobs.list_processing_jobs(REGION, {})
+    room.jobs.training.create(REGION, request)
+    (job,), _ = room.jobs.processing.list_page(REGION, {})
     host = {"Host": f"{job.name}/algo-1"}
     wait_until(lambda: room.metric("MemoryUtilization", host, "/aws/sagemaker/ProcessingJobs"))
-    assert room.jobs.stop_processing_job(REGION, job.name).status == "Stopping"
-    wait_until(lambda: room.jobs.get_processing_job(REGION, job.name).ended)
+    assert room.jobs.processing.stop(REGION, job.name).status == "Stopping"
+    wait_until(lambda: room.jobs.processing.get(REGION, job.name).ended)
     assert room.describe()["SecondaryStatus"] == "Training"
     with pytest.raises(ValidationException, match="the processing job is in status Stopped"):
-        room.jobs.stop_processing_job(REGION, job.name)
+        room.jobs.processing.stop(REGION, job.name)
     folder = next(
         f for f in (room.settings.state_dir / "jobs").iterdir() if f.name.startswith("job-") and "-R-" not in f.name
     )

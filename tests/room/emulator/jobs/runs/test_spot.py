@@ -44,7 +44,7 @@ def spot_request(room: Room, **members: Any) -> dict[str, Any]:
 
 
 def start(room: Room, request: dict[str, Any]) -> None:
-    room.jobs.create_training_job(REGION, request)
+    room.jobs.training.create(REGION, request)
     room.wait_for_stage("Training")
     wait_until(lambda: "ready" in room.log(LOG, "job/"), room.describe)
 
@@ -56,7 +56,7 @@ def stages(description: dict[str, Any]) -> list[str]:
 def test_an_interrupted_job_goes_on_from_its_checkpoint(room: Room) -> None:
     request = spot_request(room, DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("Passes", "pass")])
     start(room, request)
-    room.jobs.interrupt_training_job(REGION, "job", 1.5)
+    room.jobs.training.interrupt(REGION, "job", 1.5)
     done = room.wait()
     assert done["TrainingJobStatus"] == "Completed", done
     assert stages(done) == [*ATTEMPT, "Interrupted", *ATTEMPT, "Uploading", "Completed"]
@@ -77,18 +77,18 @@ def test_an_interrupted_job_goes_on_from_its_checkpoint(room: Room) -> None:
 
 def test_an_interrupted_job_may_be_stopped_or_wait_in_vain(room: Room) -> None:
     start(room, spot_request(room))
-    room.jobs.interrupt_training_job(REGION, "job", 600)
+    room.jobs.training.interrupt(REGION, "job", 600)
     room.wait_for_stage("Interrupted")
     with pytest.raises(ValidationException, match="Interrupted: it has no instances"):
-        room.jobs.interrupt_training_job(REGION, "job", 0)
-    room.jobs.stop_training_job(REGION, "job")
+        room.jobs.training.interrupt(REGION, "job", 0)
+    room.jobs.training.stop(REGION, "job")
     assert stages(room.wait())[-3:] == ["Interrupted", "Stopping", "Stopped"]
 
     other = spot_request(room) | {"TrainingJobName": "other"}
     other["CheckpointConfig"] = {"S3Uri": f"s3://{room.bucket}/others"}
     other["StoppingCondition"] = {"MaxRuntimeInSeconds": 5, "MaxWaitTimeInSeconds": 5}
-    room.jobs.create_training_job(REGION, other)
-    room.jobs.interrupt_training_job(REGION, "other", 600)
+    room.jobs.training.create(REGION, other)
+    room.jobs.training.interrupt(REGION, "other", 600)
     done = room.wait("other")
     assert done["TrainingJobStatus"] == "Stopped"
     assert stages(done)[-3:] == ["Interrupted", "Stopping", "MaxWaitTimeExceeded"]
@@ -97,8 +97,8 @@ def test_an_interrupted_job_may_be_stopped_or_wait_in_vain(room: Room) -> None:
 def test_only_spot_instances_are_taken(room: Room) -> None:
     start(room, room.request(script="print('ready', flush=True); time.sleep(600)"))
     with pytest.raises(ValidationException, match="EnableManagedSpotTraining"):
-        room.jobs.interrupt_training_job(REGION, "job", 0)
-    room.jobs.stop_training_job(REGION, "job")
+        room.jobs.training.interrupt(REGION, "job", 0)
+    room.jobs.training.stop(REGION, "job")
     room.wait()
 
 

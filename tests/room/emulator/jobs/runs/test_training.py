@@ -92,7 +92,7 @@ assert not (ml / "input/config/debughookconfig.json").exists()
     statuses = [(e["detail"]["TrainingJobStatus"], e["detail"]["SecondaryStatus"]) for e in room.publisher.events]
     assert statuses == [("InProgress", stage) for stage in stages(done)[:-1]] + [("Completed", "Completed")]
     assert room.publisher.events[0]["detail"]["Tags"] == {"team": "a"}
-    assert room.jobs.list_tags(done["TrainingJobArn"]) == [{"Key": "team", "Value": "a"}]
+    assert room.jobs.tags.list_all(done["TrainingJobArn"]) == [{"Key": "team", "Value": "a"}]
     assert room.store.list_outbox() == []
     assert list((room.settings.state_dir / "jobs").iterdir()) == []
 
@@ -115,7 +115,7 @@ while not (ml / "go").exists():
 save("events/000000000010/000000000010_worker_0.tfevents", "event")
 save("index/000000000/000000000010_worker_0.json", "index")
 """
-    room.jobs.create_training_job(REGION, room.request(script=script, DebugHookConfig=room.hook()))
+    room.jobs.training.create(REGION, room.request(script=script, DebugHookConfig=room.hook()))
     prefix = "tensors/job/debug-output/"
     wait_until(lambda: f"{prefix}index/000000000/000000000000_worker_0.json" in room.stored(), room.describe)
     assert room.describe()["SecondaryStatus"] == "Training"
@@ -172,10 +172,10 @@ def test_an_isolated_job_reaches_nothing_and_its_tensors_and_model_reach_s3(room
         script += "time.sleep(600)"
         request = room.request(script=script, EnableNetworkIsolation=True, DebugHookConfig=room.hook())
         request["DebugRuleConfigurations"] = [room.rule("Passes", "pass")]
-        room.jobs.create_training_job(REGION, request)
+        room.jobs.training.create(REGION, request)
         room.wait_for_stage("Training")
         wait_until(lambda: "not reached" in room.log(TRAINING_LOG, "job/"), room.describe)
-        room.jobs.stop_training_job(REGION, "job")
+        room.jobs.training.stop(REGION, "job")
         done = room.wait()
     assert (done["TrainingJobStatus"], done["EnableNetworkIsolation"]) == ("Stopped", True)
     assert "tensors/job/debug-output/training_job_end.ts" in room.stored()
@@ -204,16 +204,16 @@ signal.signal(signal.SIGTERM, stop)
 print("ready", flush=True)
 time.sleep(600)
 """
-    room.jobs.create_training_job(REGION, room.request(script=script))
+    room.jobs.training.create(REGION, room.request(script=script))
     wait_until_ready(room)
-    assert room.jobs.stop_training_job(REGION, "job").status == "Stopping"
-    room.jobs.stop_training_job(REGION, "job")
+    assert room.jobs.training.stop(REGION, "job").status == "Stopping"
+    room.jobs.training.stop(REGION, "job")
     done = room.wait()
     assert (done["TrainingJobStatus"], done["SecondaryStatus"]) == ("Stopped", "Stopped")
     assert stages(done) == ["Starting", "Downloading", "Training", "Stopping", "Stopped"]
     assert unpack(room, "out/job/output/model.tar.gz") == {"last.txt": b"saved in time"}
     with pytest.raises(ValidationException) as refused:
-        room.jobs.stop_training_job(REGION, "job")
+        room.jobs.training.stop(REGION, "job")
     assert refused.value.message == "The request was rejected because the training job is in status Stopped."
 
 
@@ -225,9 +225,9 @@ for place in ("model", "output/data"):
 print("ready", flush=True)
 time.sleep(600)
 """
-    room.jobs.create_training_job(REGION, room.request(script=script))
+    room.jobs.training.create(REGION, room.request(script=script))
     wait_until_ready(room)
-    room.jobs.stop_training_job(REGION, "job")
+    room.jobs.training.stop(REGION, "job")
     done = room.wait()
     assert done["TrainingJobStatus"] == "Stopped"
     assert "ModelArtifacts" not in done
@@ -255,10 +255,10 @@ def test_a_model_with_a_file_that_has_another_name_is_refused(room: Room, compre
 
 def test_script_that_ignores_sigterm_is_killed_after_the_grace(room: Room) -> None:
     script = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(600)"
-    room.jobs.create_training_job(REGION, room.request(script=script))
+    room.jobs.training.create(REGION, room.request(script=script))
     wait_until_ready(room)
     start = time.monotonic()
-    room.jobs.stop_training_job(REGION, "job")
+    room.jobs.training.stop(REGION, "job")
     assert room.wait()["TrainingJobStatus"] == "Stopped"
     assert time.monotonic() - start >= 1.9
 
@@ -309,9 +309,7 @@ def test_bucket_that_goes_away_fails_the_job_and_keeps_its_files(room: Room) -> 
     script = "(ml / 'output/tensors/x').write_text('x')\nwhile not (ml / 'go').exists(): time.sleep(0.01)"
     other = room.bucket + "-t"
     room.s3.create_bucket(other)
-    room.jobs.create_training_job(
-        REGION, room.request(script=script, DebugHookConfig={"S3OutputPath": f"s3://{other}"})
-    )
+    room.jobs.training.create(REGION, room.request(script=script, DebugHookConfig={"S3OutputPath": f"s3://{other}"}))
     wait_until(lambda: [each.key for each in room.s3.list(other, "")] == ["job/debug-output/x"])
     room.s3.delete(other, "job/debug-output/x")
     room.s3._backend().delete_bucket(other)
@@ -336,7 +334,7 @@ while not (ml / "go").exists(): time.sleep(0.01)
 (c / "last.bin").write_bytes(b"last")
 """
     request = room.request(script=script, CheckpointConfig={"S3Uri": f"s3://{room.bucket}/ckpt"})
-    room.jobs.create_training_job(REGION, request)
+    room.jobs.training.create(REGION, request)
     wait_until(lambda: "ckpt/epoch-2/w.bin" in room.stored(), room.describe)
     (folder,) = (room.settings.state_dir / "jobs").iterdir()
     (folder / "algo-1" / "go").touch()
@@ -366,28 +364,28 @@ def test_profiler_rules_are_said_not_to_be_evaluated(room: Room) -> None:
 
 
 def test_name_taken_unknown_job_bad_name_and_no_data(room: Room) -> None:
-    job = room.jobs.create_training_job(REGION, room.request())
+    job = room.jobs.training.create(REGION, room.request())
     with pytest.raises(ResourceInUse, match=rf"already exists \({job.arn}\)"):
-        room.jobs.create_training_job(REGION, room.request())
+        room.jobs.training.create(REGION, room.request())
     for call in (
-        room.jobs.get_training_job,
-        room.jobs.stop_training_job,
-        room.jobs.get_processing_job,
-        room.jobs.stop_processing_job,
+        room.jobs.training.get,
+        room.jobs.training.stop,
+        room.jobs.processing.get,
+        room.jobs.processing.stop,
     ):
         with pytest.raises(ValidationException, match=r"^Requested resource not found\.$"):
             call(REGION, "nobody")
     with pytest.raises(ValidationException, match="trainingJobName"):
-        room.jobs.create_training_job(REGION, room.request("../x"))
+        room.jobs.training.create(REGION, room.request("../x"))
     source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{room.bucket}/nowhere"}}
     with pytest.raises(ValidationException, match="No S3 objects found under S3 URL"):
-        room.jobs.create_training_job(
+        room.jobs.training.create(
             REGION, room.request("empty", InputDataConfig=[{"ChannelName": "train", "DataSource": source}])
         )
     with pytest.raises(ValidationException, match="not found"):
-        room.jobs.get_training_job(REGION, "empty")
+        room.jobs.training.get(REGION, "empty")
     with pytest.raises(ResourceNotFound, match="arn:x"):
-        room.jobs.add_tags("arn:x", [])
+        room.jobs.tags.add("arn:x", [])
 
 
 def test_a_deleted_job_is_gone_and_its_name_is_free(room: Room) -> None:
@@ -402,42 +400,42 @@ def test_a_deleted_job_is_gone_and_its_name_is_free(room: Room) -> None:
         assert done["TrainingJobStatus"] == "Completed"
         assert done["WarmPoolStatus"]["Status"] == "Available"
         rule = done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationJobArn"]
-        room.jobs.delete_training_job(REGION, "job")
-        for call in (room.jobs.get_training_job, room.jobs.stop_training_job):
+        room.jobs.training.delete(REGION, "job")
+        for call in (room.jobs.training.get, room.jobs.training.stop):
             with pytest.raises(ValidationException, match="not found"):
                 call(REGION, "job")
         for arn in (done["TrainingJobArn"], rule):
             with pytest.raises(ResourceNotFound):
-                room.jobs.list_tags(arn)
+                room.jobs.tags.list_all(arn)
     with pytest.raises(ResourceNotFound):
-        room.jobs.delete_training_job(REGION, "job")
-    assert room.jobs.list_processing_jobs(REGION, {})[0] == []
+        room.jobs.training.delete(REGION, "job")
+    assert room.jobs.processing.list_page(REGION, {})[0] == []
 
 
 def test_what_has_not_ended_is_not_deleted(room: Room) -> None:
     rules = [room.rule("R", "wait")]
     script = "time.sleep(600)"
-    room.jobs.create_training_job(
+    room.jobs.training.create(
         REGION, room.request(script=script, DebugHookConfig=room.hook(), DebugRuleConfigurations=rules)
     )
     room.wait_for_stage("Training")
     with pytest.raises(ResourceInUse, match=r"^The request was rejected because the training job is in status InProg"):
-        room.jobs.delete_training_job(REGION, "job")
-    room.jobs.stop_training_job(REGION, "job")
+        room.jobs.training.delete(REGION, "job")
+    room.jobs.training.stop(REGION, "job")
     room.wait()
-    room.jobs.delete_training_job(REGION, "job")
+    room.jobs.training.delete(REGION, "job")
 
 
 def test_a_rule_that_still_judges_keeps_its_job(room: Room) -> None:
     rules = [room.rule("R", "wait")]
-    room.jobs.create_training_job(REGION, room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=rules))
+    room.jobs.training.create(REGION, room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=rules))
     room.wait_for_stage("Completed")
     with pytest.raises(ResourceInUse, match="rule R is in status InProgress"):
-        room.jobs.delete_training_job(REGION, "job")
-    name = room.jobs.list_processing_jobs(REGION, {})[0][0].name
-    room.jobs.stop_processing_job(REGION, name)
+        room.jobs.training.delete(REGION, "job")
+    name = room.jobs.processing.list_page(REGION, {})[0][0].name
+    room.jobs.processing.stop(REGION, name)
     room.wait()
-    room.jobs.delete_training_job(REGION, "job")
+    room.jobs.training.delete(REGION, "job")
 
 
 def test_an_update_is_described_until_the_job_ends(room: Room) -> None:
@@ -446,26 +444,26 @@ def test_an_update_is_described_until_the_job_ends(room: Room) -> None:
         "RemoteDebugConfig": {"EnableRemoteDebug": True},
     }
     with pytest.raises(ResourceNotFound):
-        room.jobs.update_training_job(REGION, "job", changes)
-    room.jobs.create_training_job(REGION, room.request(script="time.sleep(600)"))
+        room.jobs.training.update(REGION, "job", changes)
+    room.jobs.training.create(REGION, room.request(script="time.sleep(600)"))
     room.wait_for_stage("Training")
-    room.jobs.update_training_job(REGION, "job", changes)
-    room.jobs.stop_training_job(REGION, "job")
+    room.jobs.training.update(REGION, "job", changes)
+    room.jobs.training.stop(REGION, "job")
     done = room.wait()
     assert done["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
     assert done["ResourceConfig"]["InstanceType"] == "ml.m5.large"
     assert done["ResourceConfig"]["KeepAlivePeriodInSeconds"] == 60
     with pytest.raises(ValidationException, match="in status Stopped"):
-        room.jobs.update_training_job(REGION, "job", changes)
+        room.jobs.training.update(REGION, "job", changes)
 
 
 def test_listing_goes_through_pages(room: Room) -> None:
     for name in ("a1", "a2", "b1"):
         room.run(room.request(name, script=""))
     first = {"NameContains": "a", "MaxResults": 1, "SortBy": "Name"}
-    jobs, token = room.jobs.list_training_jobs(REGION, first)
+    jobs, token = room.jobs.training.list_page(REGION, first)
     assert [job.name for job in jobs] == ["a1"]
-    jobs, token = room.jobs.list_training_jobs(REGION, first | {"NextToken": token})
+    jobs, token = room.jobs.training.list_page(REGION, first | {"NextToken": token})
     assert ([job.name for job in jobs], token) == (["a2"], None)
 
 
@@ -479,7 +477,7 @@ def test_defect_in_one_job_fails_it_and_no_other(room: Room, monkeypatch: pytest
         download_channels(request, *arguments)
 
     monkeypatch.setattr(training, "download_channels", break_one)
-    room.jobs.create_training_job(REGION, room.request("sick"))
+    room.jobs.training.create(REGION, room.request("sick"))
     assert room.run(room.request("healthy"))["TrainingJobStatus"] == "Completed"
     assert room.wait("sick")["FailureReason"] == (
         "InternalServerError: ZeroDivisionError: a defect. The emulator's log has the traceback."
@@ -490,7 +488,7 @@ def test_close_stops_running_jobs_and_their_rules(room: Room) -> None:
     request = room.request(
         script="time.sleep(600)", DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("R", "wait")]
     )
-    room.jobs.create_training_job(REGION, request)
+    room.jobs.training.create(REGION, request)
     wait_until(lambda: len(room.runtime.find({})) == 2)
     room.jobs.close()
     done = room.describe()
@@ -516,7 +514,7 @@ with metrics.open("a") as file:
 """
     request = room.request(script=script)
     request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=(.*?);"}]
-    room.jobs.create_training_job(REGION, request)
+    room.jobs.training.create(REGION, request)
     host, job = {"Host": "job/algo-1"}, {"TrainingJobName": "job"}
     wait_until(lambda: len(room.metric("DiskUtilization", host)) >= 2 and len(room.metric("accuracy", job)) == 2)
     next((room.settings.state_dir / "jobs").glob("job-*/algo-1/model")).joinpath("measured").touch()

@@ -44,7 +44,7 @@ def build_request(room: Room, values: list[str], name: str = "tune", **members: 
 
 
 def describe(room: Room, name: str = "tune") -> dict[str, Any]:
-    return room.jobs.describe_tuning_job(room.jobs.get_tuning_job(REGION, name))
+    return room.jobs.tuning.describe(room.jobs.tuning.get(REGION, name))
 
 
 def wait(room: Room, name: str = "tune") -> dict[str, Any]:
@@ -53,13 +53,13 @@ def wait(room: Room, name: str = "tune") -> dict[str, Any]:
 
 
 def list_trainings(room: Room, **members: Any) -> list[dict[str, Any]]:
-    return list(room.jobs.list_tuned_jobs(REGION, "tune", members)[0])
+    return list(room.jobs.tuning.list_training_jobs(REGION, "tune", members)[0])
 
 
 def test_a_grid_is_trained_one_after_the_other(room: Room) -> None:
     request = build_request(room, ["3", "1", "2"], Tags=[{"Key": "team", "Value": "a"}])
     request["TrainingJobDefinition"]["DebugHookConfig"] = room.hook()
-    room.jobs.create_tuning_job(REGION, request)
+    room.jobs.tuning.create(REGION, request)
     done = wait(room)
     assert done["HyperParameterTuningJobStatus"] == "Completed", done
     assert done["TrainingJobStatusCounters"]["Completed"] == 3
@@ -76,8 +76,8 @@ def test_a_grid_is_trained_one_after_the_other(room: Room) -> None:
     assert [each["TrainingJobName"][:9] for each in by_time] == ["tune-001-", "tune-002-", "tune-003-"]
     for before, after in itertools.pairwise(by_time):
         assert after["CreationTime"] >= before["TrainingEndTime"]
-    page, token = room.jobs.list_tuned_jobs(REGION, "tune", {"MaxResults": 2})
-    rest, end = room.jobs.list_tuned_jobs(REGION, "tune", {"MaxResults": 2, "NextToken": token})
+    page, token = room.jobs.tuning.list_training_jobs(REGION, "tune", {"MaxResults": 2})
+    rest, end = room.jobs.tuning.list_training_jobs(REGION, "tune", {"MaxResults": 2, "NextToken": token})
     assert ([each["TrainingJobName"] for each in [*page, *rest]], end) == (
         [each["TrainingJobName"] for each in by_time],
         None,
@@ -88,8 +88,8 @@ def test_a_grid_is_trained_one_after_the_other(room: Room) -> None:
     assert training["TuningJobArn"] == done["HyperParameterTuningJobArn"]
     assert training["HyperParameters"] == {"fixed": "1", "x": "1", "_tuning_objective_metric": "loss"}
     assert training["DebugHookConfig"] == room.hook()
-    assert room.jobs.list_tags(training["TrainingJobArn"]) == [{"Key": "team", "Value": "a"}]
-    found, _, _ = room.jobs.search_training_jobs(
+    assert room.jobs.tags.list_all(training["TrainingJobArn"]) == [{"Key": "team", "Value": "a"}]
+    found, _, _ = room.jobs.training.search(
         REGION, {"SearchExpression": {"Filters": [{"Name": "TuningJobArn", "Value": training["TuningJobArn"]}]}}
     )
     assert len(found) == 3
@@ -108,14 +108,14 @@ def test_a_grid_is_trained_one_after_the_other(room: Room) -> None:
             "WarmStartType": "IdenticalDataAndAlgorithm",
         },
     )
-    room.jobs.create_tuning_job(REGION, child)
+    room.jobs.tuning.create(REGION, child)
     assert wait(room, "child")["OverallBestTrainingJob"]["TuningJobName"] == "child"
     child["WarmStartConfig"]["ParentHyperParameterTuningJobs"][0]["HyperParameterTuningJobName"] = "nobody"
     with pytest.raises(ValidationException, match="The parent 'nobody'"):
-        room.jobs.create_tuning_job(REGION, child)
+        room.jobs.tuning.create(REGION, child)
 
-    assert [job.name for job in room.jobs.list_tuning_jobs(REGION, {"NameContains": "un"})[0]] == ["tune"]
-    room.jobs.delete_tuning_job(REGION, "tune")
+    assert [job.name for job in room.jobs.tuning.list_page(REGION, {"NameContains": "un"})[0]] == ["tune"]
+    room.jobs.tuning.delete(REGION, "tune")
     with pytest.raises(ResourceNotFound):
         describe(room)
     room.jobs.close()
@@ -128,19 +128,19 @@ def test_a_grid_is_trained_one_after_the_other(room: Room) -> None:
 def test_stopping_stops_the_trainings(room: Room) -> None:
     limits = {"ResourceLimits": {"MaxParallelTrainingJobs": 2}}
     request = build_request(room, ["1", "2", "3"], config=limits, static={"then": "wait"})
-    room.jobs.create_tuning_job(REGION, request)
+    room.jobs.tuning.create(REGION, request)
     wait_until(lambda: len(list_trainings(room)) == 2, lambda: describe(room))
     with pytest.raises(ResourceInUse, match="is in status InProgress"):
-        room.jobs.delete_tuning_job(REGION, "tune")
-    room.jobs.stop_tuning_job(REGION, "tune")
+        room.jobs.tuning.delete(REGION, "tune")
+    room.jobs.tuning.stop(REGION, "tune")
     assert wait(room)["HyperParameterTuningJobStatus"] == "Stopped"
     assert [each["TrainingJobStatus"] for each in list_trainings(room)] == ["Stopped"] * 2
-    room.jobs.stop_tuning_job(REGION, "tune")
+    room.jobs.tuning.stop(REGION, "tune")
 
 
 def test_a_tuning_job_without_any_success_fails(room: Room) -> None:
     values = [str(at) for at in range(9)]
-    room.jobs.create_tuning_job(REGION, build_request(room, values, static={"then": "fail"}))
+    room.jobs.tuning.create(REGION, build_request(room, values, static={"then": "fail"}))
     done = wait(room)
     assert done["HyperParameterTuningJobStatus"] == "Failed"
     assert done["FailureReason"].startswith("No training job succeeded after 5 attempts.")
@@ -149,7 +149,7 @@ def test_a_tuning_job_without_any_success_fails(room: Room) -> None:
 
 def test_a_target_that_is_reached_ends_it(room: Room) -> None:
     criteria = {"TuningJobCompletionCriteria": {"TargetObjectiveMetricValue": 4}}
-    room.jobs.create_tuning_job(REGION, build_request(room, ["3", "2", "1"], config=criteria))
+    room.jobs.tuning.create(REGION, build_request(room, ["3", "2", "1"], config=criteria))
     done = wait(room)
     assert done["HyperParameterTuningJobStatus"] == "Completed"
     assert done["TrainingJobStatusCounters"]["Completed"] == 2
@@ -160,7 +160,7 @@ def test_a_training_that_is_worse_than_the_others_is_stopped_early(room: Room) -
     script = SCRIPT.replace('p.get("then") == "wait"', 'p["x"] == "90"')
     algorithm = request["TrainingJobDefinition"]["AlgorithmSpecification"]
     algorithm["ContainerEntrypoint"] = [part.replace(SCRIPT, script) for part in algorithm["ContainerEntrypoint"]]
-    room.jobs.create_tuning_job(REGION, request)
+    room.jobs.tuning.create(REGION, request)
     done = wait(room)
     assert done["HyperParameterTuningJobStatus"] == "Completed"
     counters = done["TrainingJobStatusCounters"]

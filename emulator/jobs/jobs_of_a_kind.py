@@ -1,0 +1,86 @@
+"""What the jobs of every kind are started and stopped with."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import InternalFailure, ValidationException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from emulator.jobs.records.database.rows import R
+    from emulator.jobs.records.database.store import JobStore
+    from emulator.jobs.runs.collaborators import Collaborators
+    from emulator.jobs.runs.threads import Run
+
+_JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
+
+
+class JobsOfAKind:
+    """Stores the jobs of one kind and has them driven. Thread safe."""
+
+    def __init__(self, store: JobStore, collaborators: Collaborators) -> None:
+        """Take what all kinds share.
+
+        Args:
+            store: open.
+            collaborators: what the runs work with.
+        """
+        self._store = store
+        self._with = collaborators
+        self._settings = collaborators.settings
+        self._ledger = collaborators.ledger
+        self._threads = collaborators.threads
+
+    def _start(self, keep: Callable[[], object], run: Run) -> None:
+        """Store a job by ``keep`` and start its run.
+
+        Raises:
+            InternalFailure: the emulator is closing.
+        """
+        with self._threads.lock:
+            if self._threads.closing:
+                raise InternalFailure("The emulator is shutting down and starts no more jobs.")
+            keep()
+            self._threads.start(run)
+
+    def _create(
+        self, kind: type[R], name: str, region: str, request: Mapping[str, Any], build_run: Callable[[R], Run]
+    ) -> R:
+        """Store a job of a kind whose record is made of its request, and start it; errors as ``_start`` raises them."""
+        now_ms = self._ledger.now_ms()
+        job = kind(
+            account_id=self._settings.account_id,
+            region=region,
+            name=name,
+            id=uuid.uuid4().hex[:12],
+            request=request,
+            creation_ms=now_ms,
+            last_modified_ms=now_ms,
+        )
+        self._start(lambda: self._ledger.create_job(job, request.get("Tags") or ()), build_run(job))
+        return job
+
+    def _ask_stop(self, arn: str) -> bool:
+        """Ask the job's run, if one goes on, to stop; tell whether one does."""
+        with self._threads.lock:
+            run = self._threads.find(arn)
+            if run is not None:
+                run.ask_stop(self._settings.stop_grace_seconds)
+            return run is not None
+
+
+def check_name(member: str, name: str) -> None:
+    """Check the name here too, whoever calls: it becomes part of a folder's and a container's.
+
+    Raises:
+        ValidationException: it is none of a job.
+    """
+    if not _JOB_NAME.fullmatch(name):
+        raise ValidationException(
+            f"1 validation error detected: Value '{name}' at '{member}' failed to satisfy constraint: Member "
+            f"must satisfy regular expression pattern: {_JOB_NAME.pattern}"
+        )

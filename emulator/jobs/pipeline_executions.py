@@ -1,0 +1,87 @@
+"""Executions of pipelines: started, found, listed, stopped."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import (
+    ResourceNotFound,
+)
+from emulator.jobs.jobs_of_a_kind import JobsOfAKind
+from emulator.jobs.records.database.listing import cut_page
+from emulator.jobs.records.pipeline_execution import PipelineExecution, bind_parameters, read_definition
+from emulator.jobs.runs.pipeline import PipelineRun
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class PipelineExecutions(JobsOfAKind):
+    """The executions of the pipelines of one account."""
+
+    def start(self, region: str, request: Mapping[str, Any]) -> PipelineExecution:
+        """Store an execution of a pipeline and start it; one that has the same ClientRequestToken is returned as it is.
+
+        Args:
+            region: of the request.
+            request: StartPipelineExecution's members, with the pipeline's definition as ``PipelineDefinition``.
+
+        Raises:
+            ValidationException: a step that is not run here, or a parameter that does not fit; InternalFailure.
+        """
+        bind_parameters(read_definition(request["PipelineDefinition"]), request.get("PipelineParameters", ()))
+        for execution in self._store.list_pipeline_executions(region, request["PipelineName"]):
+            if execution.request["ClientRequestToken"] == request["ClientRequestToken"]:
+                return execution
+        name = uuid.uuid4().hex[:12]
+        return self._create(PipelineExecution, name, region, request, self._build_run)
+
+    def get(self, region: str, arn: str) -> PipelineExecution:
+        """Find the execution.
+
+        Raises:
+            ResourceNotFound: unknown.
+        """
+        execution = self._store.find_job(PipelineExecution, region, arn.rpartition("/")[2])
+        if execution is None or execution.arn != arn:
+            raise ResourceNotFound(f"Pipeline execution with ARN {arn} does not exist.")
+        return execution
+
+    def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[PipelineExecution], str | None]:
+        """One page of a pipeline's executions, the newest first unless asked otherwise; and the next token.
+
+        Raises:
+            ValidationException: a token that was not given.
+        """
+        executions = self._store.list_pipeline_executions(region, request["PipelineName"])
+        after, before = (request.get(name) for name in ("CreatedAfter", "CreatedBefore"))
+        executions = [
+            each
+            for each in executions
+            if (after is None or each.creation_ms > after.timestamp() * 1000)
+            and (before is None or each.creation_ms < before.timestamp() * 1000)
+        ]
+        if request.get("SortBy") == "PipelineExecutionArn":
+            executions.sort(key=lambda each: each.arn)
+        if request.get("SortOrder") != "Ascending":
+            executions.reverse()
+        return cut_page(executions, request)
+
+    def stop(self, region: str, arn: str) -> None:
+        """Ask an execution, and with it the jobs of its steps, to stop; nothing happens to one that has ended.
+
+        Raises:
+            ResourceNotFound: unknown.
+        """
+        name = self.get(region, arn).name
+        self._ledger.change_job(PipelineExecution, region, name, PipelineExecution.begin_stop)
+        self._ask_stop(arn)
+
+    def recover(self) -> None:
+        """Take up the executions that the last process left."""
+        for execution in self._store.list_running_jobs(PipelineExecution):
+            self._threads.start(self._build_run(execution))
+
+    def _build_run(self, execution: PipelineExecution) -> PipelineRun:
+        return PipelineRun(execution, self._with)

@@ -1,0 +1,125 @@
+"""Processing jobs, which the evaluations of rules are, too: created, found, listed, described, stopped, forgotten."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from emulator.exceptions import (
+    ResourceInUse,
+    ResourceNotFound,
+    ValidationException,
+)
+from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
+from emulator.jobs.records.database.ledger import NOT_FOUND
+from emulator.jobs.records.database.listing import parse_list_query
+from emulator.jobs.records.descriptions import (
+    describe_processing_job,
+)
+from emulator.jobs.records.processing_job import ProcessingJob
+from emulator.jobs.records.rule_evaluation import RuleEvaluation
+from emulator.jobs.runs.processing import ProcessingRun
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from emulator.jobs.records.database.store import JobStore
+    from emulator.jobs.runs.collaborators import Collaborators
+    from emulator.jobs.training_jobs import TrainingJobs
+
+
+J = TypeVar("J", ProcessingJob, RuleEvaluation)
+
+
+class ProcessingJobs(JobsOfAKind):
+    """The processing jobs of one account."""
+
+    def __init__(self, store: JobStore, collaborators: Collaborators, training: TrainingJobs) -> None:
+        """Take what all kinds share, and the training jobs that rules are of."""
+        super().__init__(store, collaborators)
+        self._training = training
+
+    def create(self, region: str, request: Mapping[str, Any]) -> ProcessingJob:
+        """Store a processing job and start it.
+
+        Args:
+            region: of the request.
+            request: CreateProcessingJob's members, validated.
+
+        Raises:
+            ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
+        """
+        check_name("processingJobName", request["ProcessingJobName"])
+        return self._create(
+            ProcessingJob, request["ProcessingJobName"], region, request, lambda job: ProcessingRun(job, self._with)
+        )
+
+    def get(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:
+        """Find the processing job ``name``, which may be the evaluation of a rule.
+
+        Raises:
+            ValidationException: unknown.
+        """
+        found = self._store.find_job(ProcessingJob, region, name) or self._store.find_rule_evaluation(region, name)
+        if found is None:
+            raise ValidationException(NOT_FOUND)
+        return found
+
+    def list_page(
+        self, region: str, request: Mapping[str, Any]
+    ) -> tuple[Sequence[ProcessingJob | RuleEvaluation], str | None]:
+        """One page of processing jobs and the token of the next; see ``TrainingJobs.list_page``."""
+        return self._store.list_processing_jobs(region, parse_list_query(request))
+
+    def describe(self, job: ProcessingJob | RuleEvaluation) -> dict[str, Any]:
+        """DescribeProcessingJob's answer, times in epoch seconds."""
+        if isinstance(job, ProcessingJob):
+            return describe_processing_job(job)
+        return describe_processing_job(job, self._training.get(job.region, job.training_job_name))
+
+    def stop(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:
+        """Ask a processing job to stop; a rule's that waits for its training has stopped when this returns.
+
+        Raises:
+            ValidationException: unknown or ended.
+        """
+
+        def begin_stop(job: J, now_ms: int) -> J:
+            if job.ended:
+                raise ValidationException(_describe_refusal(job))
+            return job.begin_stop(now_ms)
+
+        job: ProcessingJob | RuleEvaluation
+        if isinstance(self.get(region, name), ProcessingJob):
+            job = self._ledger.change_job(ProcessingJob, region, name, begin_stop)
+        else:
+            job = self._ledger.change_rule_evaluation(region, name, begin_stop)
+        with self._threads.lock:
+            if not self._ask_stop(job.arn) and isinstance(job, RuleEvaluation):
+                return self._ledger.change_rule_evaluation(region, name, RuleEvaluation.end_unstarted)
+        return job
+
+    def delete(self, region: str, name: str) -> None:
+        """Forget a processing job that has ended, with its tags; the name is free again.
+
+        Raises:
+            ResourceNotFound: unknown.
+            ResourceInUse: it has not ended, or evaluates a rule: it is deleted with its training job.
+        """
+        job = self._store.find_job(ProcessingJob, region, name)
+        if job is None:
+            evaluation = self._store.find_rule_evaluation(region, name)
+            if evaluation is None:
+                raise ResourceNotFound(NOT_FOUND)
+            raise ResourceInUse(
+                f"The processing job {name} evaluates a rule of the training job {evaluation.training_job_name}: "
+                "delete that."
+            )
+        if not job.ended:
+            raise ResourceInUse(_describe_refusal(job))
+        self._threads.wait_for_end(job.arn)
+        if not self._store.delete_job(job):
+            raise ResourceNotFound(NOT_FOUND)
+
+
+def _describe_refusal(job: ProcessingJob | RuleEvaluation) -> str:
+    return f"The request was rejected because the processing job is in status {job.processing_job_status}."

@@ -1,0 +1,63 @@
+"""Tags of what the store holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.exceptions import (
+    ResourceLimitExceeded,
+    ResourceNotFound,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from emulator.jobs.records.database.store import JobStore
+
+
+MAX_TAGS = 50
+
+
+class Tags:
+    """The tags of one account's jobs."""
+
+    def __init__(self, store: JobStore) -> None:
+        """Take an open store."""
+        self._store = store
+
+    def add(self, arn: str, tags: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
+        """Set tags and return all of the resource's.
+
+        Raises:
+            ResourceNotFound, ResourceLimitExceeded.
+        """
+        self._check_arn(arn)
+        with self._store.transaction() as transaction:
+            transaction.set_tags(arn, tags)
+            every = transaction.list_tags(arn)
+            if len(every) > MAX_TAGS:
+                raise ResourceLimitExceeded(f"A resource can have {MAX_TAGS} tags, and {arn} would have {len(every)}.")
+        return every
+
+    def delete(self, arn: str, keys: Sequence[str]) -> None:
+        """Take the tags with these keys from a resource; a key that it does not have is no error.
+
+        Raises:
+            ResourceNotFound.
+        """
+        self._check_arn(arn)
+        with self._store.transaction() as transaction:
+            transaction.delete_tags(arn, keys)
+
+    def list_all(self, arn: str) -> Sequence[Mapping[str, str]]:
+        """All tags of a resource.
+
+        Raises:
+            ResourceNotFound.
+        """
+        self._check_arn(arn)
+        return self._store.list_tags(arn)
+
+    def _check_arn(self, arn: str) -> None:
+        if not self._store.has_arn(arn):
+            raise ResourceNotFound(f"Could not find a resource with the ARN {arn}.")

@@ -1,0 +1,195 @@
+"""Training jobs: created, found, listed, described, stopped, changed, forgotten."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import (
+    ResourceInUse,
+    ResourceNotFound,
+    ValidationException,
+)
+from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
+from emulator.jobs.records.database.ledger import NOT_FOUND
+from emulator.jobs.records.database.listing import parse_list_query
+from emulator.jobs.records.descriptions import (
+    describe_training_job,
+)
+from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
+from emulator.jobs.records.training_job import TrainingJob, new_training_job
+from emulator.jobs.records.warm_pool import describe_warm_pool
+from emulator.jobs.runs.training import TrainingRun
+from emulator.jobs.staging.channels import check_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class TrainingJobs(JobsOfAKind):
+    """The training jobs of one account."""
+
+    def create(self, region: str, request: Mapping[str, Any]) -> TrainingJob:
+        """Store a job and start it.
+
+        Args:
+            region: of the request.
+            request: CreateTrainingJob's members, validated against the model.
+
+        Raises:
+            ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
+        """
+        check_name("trainingJobName", request["TrainingJobName"])
+        check_objects(request, region, self._with.object_store_for(region))
+        job = new_training_job(self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._ledger.now_ms())
+        evaluations = [
+            new_rule_evaluation(
+                job.account_id, region, job.name, position, configuration, uuid.uuid4().hex[:8], job.creation_ms
+            )
+            for position, configuration in enumerate(request.get("DebugRuleConfigurations") or ())
+        ]
+        self._start(
+            lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or ()),
+            TrainingRun(job, self._with),
+        )
+        return job
+
+    def get(self, region: str, name: str) -> TrainingJob:
+        """Find the job.
+
+        Raises:
+            ValidationException: unknown.
+        """
+        job = self._store.find_training_job(region, name)
+        if job is None:
+            raise ValidationException(NOT_FOUND)
+        return job
+
+    def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TrainingJob], str | None]:
+        """One page of jobs and the token of the next; ``request`` holds ListTrainingJobs' members, times aware.
+
+        Raises:
+            ValidationException: a filter this service does not have, or a token that it did not give.
+        """
+        return self._store.list_training_jobs(region, parse_list_query(request), self._ledger.now_ms())
+
+    def search(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[dict[str, Any]], str | None, int]:
+        """Descriptions of one page of the jobs that Search's request describes, with tags; the next token; the total.
+
+        Raises:
+            ValidationException: a property, operator or value that there is not, or a token that was not given.
+        """
+        jobs, next_token, total = self._store.search_training_jobs(region, request)
+        described = [{**self.describe(job), "Tags": self._store.list_tags(job.arn)} for job in jobs]
+        return described, next_token, total
+
+    def suggest_property_names(self, region: str, hint: str) -> Sequence[str]:
+        """Names of hyperparameters, tags and metrics of training jobs that begin with ``hint``."""
+        return self._store.suggest_property_names(region, hint)
+
+    def describe(self, job: TrainingJob) -> dict[str, Any]:
+        """DescribeTrainingJob's answer, times in epoch seconds."""
+        return self._describe(job, self._store.list_rule_evaluations_of(job))
+
+    def summarize(self, jobs: Sequence[TrainingJob]) -> list[dict[str, Any]]:
+        """Descriptions without the rules' verdicts, which no summary has and each job's would be a query for."""
+        return [self._describe(job, ()) for job in jobs]
+
+    def stop(self, region: str, name: str) -> TrainingJob:
+        """Ask a job to stop; one that is stopping already stays so.
+
+        Raises:
+            ValidationException: unknown or ended.
+        """
+
+        def begin_stop(job: TrainingJob, now_ms: int) -> TrainingJob:
+            if job.ended:
+                raise ValidationException(_describe_refusal(job))
+            return job.begin_stop(now_ms)
+
+        job = self._ledger.change_training_job(region, name, begin_stop)
+        self._ask_stop(job.arn)
+        return job
+
+    def interrupt(self, region: str, name: str, capacity_seconds: float) -> None:
+        """Take the Spot instances from a job that runs; it begins again, with its checkpoints, on others.
+
+        Args:
+            region: of the job.
+            name: the job's.
+            capacity_seconds: how long there are no others.
+
+        Raises:
+            ValidationException: unknown, not on Spot instances, or not running.
+        """
+        job = self.get(region, name)
+        if not job.request.get("EnableManagedSpotTraining"):
+            raise ValidationException(f"The training job {name} has no Spot instances: set EnableManagedSpotTraining.")
+        with self._threads.lock:
+            run = self._threads.find(job.arn)
+            has_instances = job.secondary_status in ("Starting", "Downloading", "Training")
+            if not has_instances or not isinstance(run, TrainingRun):
+                raise ValidationException(
+                    f"The training job {name} is in status {job.secondary_status}: it has no instances to be taken."
+                )
+            run.interrupt(capacity_seconds)
+
+    def update(self, region: str, name: str, changes: Mapping[str, Mapping[str, Any]]) -> TrainingJob:
+        """Change members of the request of a job that has not ended, as Describe shows them.
+
+        Args:
+            region: of the request.
+            name: the job's.
+            changes: what becomes of members of its request, by their names; members that they do not name stay.
+
+        Raises:
+            ResourceNotFound: unknown.
+            ValidationException: ended.
+        """
+        self._require_training_job(region, name)
+
+        def update(job: TrainingJob, now_ms: int) -> TrainingJob:
+            if job.ended:
+                raise ValidationException(_describe_refusal(job))
+            changed = {member: {**job.request.get(member, {}), **change} for member, change in changes.items()}
+            return replace(job, request={**job.request, **changed}, last_modified_ms=now_ms)
+
+        return self._ledger.change_training_job(region, name, update)
+
+    def delete(self, region: str, name: str) -> None:
+        """Forget a job that has ended, the processing jobs of its rules and their tags; the name is free again.
+
+        Raises:
+            ResourceNotFound: unknown.
+            ResourceInUse: the job, or the evaluation of one of its rules, has not ended.
+        """
+        job = self._require_training_job(region, name)
+        if not job.ended:
+            raise ResourceInUse(_describe_refusal(job))
+        # A run stores its job's end first, and looks at the job again before its thread ends.
+        self._threads.wait_for_end(job.arn)
+        for evaluation in self._store.list_rule_evaluations_of(job):
+            if not evaluation.ended:
+                raise ResourceInUse(
+                    f"The request was rejected because the processing job {evaluation.name} of the training job's rule "
+                    f"{evaluation.rule_configuration_name} is in status {evaluation.processing_job_status}."
+                )
+            self._threads.wait_for_end(evaluation.arn)
+        if not self._store.delete_training_job(job):
+            raise ResourceNotFound(NOT_FOUND)
+
+    def _describe(self, job: TrainingJob, evaluations: Sequence[RuleEvaluation]) -> dict[str, Any]:
+        description = describe_training_job(job, evaluations)
+        pool = describe_warm_pool(job, self._ledger.now_ms())
+        return description if pool is None else description | {"WarmPoolStatus": pool}
+
+    def _require_training_job(self, region: str, name: str) -> TrainingJob:
+        job = self._store.find_training_job(region, name)
+        if job is None:
+            raise ResourceNotFound(NOT_FOUND)
+        return job
+
+
+def _describe_refusal(job: TrainingJob) -> str:
+    return f"The request was rejected because the training job is in status {job.status}."

@@ -1,0 +1,127 @@
+"""Hyperparameter tuning jobs: created, found, listed with their training jobs, described, stopped, forgotten."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import (
+    ResourceInUse,
+    ResourceNotFound,
+    ValidationException,
+)
+from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
+from emulator.jobs.records.database.listing import cut_page, parse_list_query
+from emulator.jobs.records.descriptions import (
+    describe_tuned_job,
+    describe_tuning_job,
+)
+from emulator.jobs.records.tuning_job import TuningJob
+from emulator.jobs.runs.tuning import TuningRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from emulator.jobs.records.database.store import JobStore
+    from emulator.jobs.records.tuning_job import Outcome
+    from emulator.jobs.runs.collaborators import Collaborators
+    from emulator.jobs.training_jobs import TrainingJobs
+
+
+class TuningJobs(JobsOfAKind):
+    """The hyperparameter tuning jobs of one account."""
+
+    def __init__(self, store: JobStore, collaborators: Collaborators, training: TrainingJobs) -> None:
+        """Take what all kinds share, and the training jobs that they create."""
+        super().__init__(store, collaborators)
+        self._training = training
+
+    def create(self, region: str, request: Mapping[str, Any]) -> TuningJob:
+        """Store a hyperparameter tuning job and start it.
+
+        Raises:
+            ValidationException: a parent is not there, or has not ended; ResourceInUse, InternalFailure.
+        """
+        for each in request.get("WarmStartConfig", {}).get("ParentHyperParameterTuningJobs", ()):
+            parent = self._store.find_job(TuningJob, region, each.get("HyperParameterTuningJobName", ""))
+            if parent is None or not parent.ended:
+                raise ValidationException(
+                    f"The parent {each.get('HyperParameterTuningJobName')!r} in WarmStartConfig is no hyperparameter "
+                    "tuning job that has ended."
+                )
+        check_name("hyperParameterTuningJobName", request["HyperParameterTuningJobName"])
+        return self._create(TuningJob, request["HyperParameterTuningJobName"], region, request, self._build_run)
+
+    def get(self, region: str, name: str) -> TuningJob:
+        """Find the hyperparameter tuning job.
+
+        Raises:
+            ResourceNotFound: unknown.
+        """
+        job = self._store.find_job(TuningJob, region, name)
+        if job is None:
+            raise ResourceNotFound(f"Amazon SageMaker can't find a tuning job with name {name}")
+        return job
+
+    def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TuningJob], str | None]:
+        """One page of tuning jobs and the token of the next; see ``TrainingJobs.list_page``."""
+        return self._store.list_jobs(TuningJob, region, parse_list_query(request))
+
+    def describe(self, job: TuningJob) -> dict[str, Any]:
+        """DescribeHyperParameterTuningJob's answer, times in epoch seconds."""
+        return describe_tuning_job(job, self._store.list_training_jobs_of(job))
+
+    def list_training_jobs(
+        self, region: str, name: str, request: Mapping[str, Any]
+    ) -> tuple[Sequence[dict[str, Any]], str | None]:
+        """One page of a tuning job's training jobs, described, and the token of the next.
+
+        Raises:
+            ResourceNotFound: no such tuning job.
+            ValidationException: a token that was not given.
+        """
+        job = self.get(region, name)
+        outcomes = [job.read_outcome(each) for each in self._store.list_training_jobs_of(job)]
+        if status := request.get("StatusEquals"):
+            outcomes = [each for each in outcomes if each.job.status == status]
+        keys: Mapping[str, Callable[[Outcome], Any]] = {
+            "Name": lambda each: each.job.name,
+            "CreationTime": lambda each: (each.job.creation_ms, each.job.name),
+            "Status": lambda each: (each.job.status, each.job.name),
+            # Trainings without a value come last.
+            "FinalObjectiveMetricValue": lambda each: (each.value is None, each.value or 0.0, each.job.name),
+        }
+        descending = request.get("SortOrder") == "Descending"
+        outcomes.sort(key=keys[request.get("SortBy", "Name")], reverse=descending)
+        page, next_token = cut_page(outcomes, request)
+        return [describe_tuned_job(job, each) for each in page], next_token
+
+    def stop(self, region: str, name: str) -> None:
+        """Ask a tuning job, and with it its training jobs, to stop; nothing happens to one that has ended.
+
+        Raises:
+            ResourceNotFound: unknown.
+        """
+        self.get(region, name)
+        job = self._ledger.change_job(TuningJob, region, name, TuningJob.begin_stop)
+        self._ask_stop(job.arn)
+
+    def delete(self, region: str, name: str) -> None:
+        """Forget a tuning job that has ended; its training jobs stay.
+
+        Raises:
+            ResourceNotFound: unknown.
+            ResourceInUse: it has not ended.
+        """
+        job = self.get(region, name)
+        if not job.ended:
+            raise ResourceInUse(f"The request was rejected because the tuning job is in status {job.status}.")
+        self._threads.wait_for_end(job.arn)
+        self._store.delete_job(job)
+
+    def recover(self) -> None:
+        """Take up the jobs that the last process left."""
+        for job in self._store.list_running_jobs(TuningJob):
+            self._threads.start(self._build_run(job))
+
+    def _build_run(self, job: TuningJob) -> TuningRun:
+        return TuningRun(job, self._with, self._training.create, self._training.stop)
