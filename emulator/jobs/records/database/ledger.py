@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from emulator.events.publisher import Publisher
     from emulator.jobs.records.database.rows import R
-    from emulator.jobs.records.database.store import JobStore, StoreTransaction
+    from emulator.jobs.records.database.store import JobStore
+    from emulator.jobs.records.database.transaction import StoreTransaction
     from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob

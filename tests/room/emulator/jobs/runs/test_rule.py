@@ -11,7 +11,7 @@ import pytest
 from container_runtime.runtime import Exit
 from container_runtime.spec import Mount
 from emulator.exceptions import ValidationException
-from emulator.jobs.records.database.store import StoreTransaction
+from emulator.jobs.records.database.transaction import StoreTransaction
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.runs import threads
 from emulator.jobs.runs.rule import describe_exit_without_verdict, parse_verdict

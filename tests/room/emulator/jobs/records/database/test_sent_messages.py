@@ -13,7 +13,7 @@ from moto import mock_aws
 from emulator.cli.commands import main
 from emulator.exceptions import StartupError
 from emulator.jobs.accounts import name_store
-from emulator.jobs.records.database import store as store_module
+from emulator.jobs.records.database import transaction as transaction_module
 from emulator.jobs.records.database.sent_messages import SNS, format_sent, read_sent, record_message
 from emulator.jobs.records.database.store import JobStore
 from emulator.moto_services.sns import PublishedMessage, capture_published
@@ -98,8 +98,8 @@ def test_what_sns_accepts_is_kept_with_those_it_is_for(store: JobStore, tmp_path
 
 
 def test_the_oldest_are_forgotten(store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "KEPT_MESSAGES", 5)
-    monkeypatch.setattr(store_module, "_FORGET_EVERY", 4)
+    monkeypatch.setattr(transaction_module, "KEPT_MESSAGES", 5)
+    monkeypatch.setattr(transaction_module, "_FORGET_EVERY", 4)
     for number in range(12):
         store.add_sent(SNS, REGION, {"number": number}, number)
     assert [each.content["number"] for each in read_sent(tmp_path / "jobs.sqlite")] == [7, 8, 9, 10, 11]
