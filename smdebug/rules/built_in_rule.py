@@ -89,6 +89,10 @@ class BuiltInRule(Rule):
     def finish(self) -> None:
         """To be called once after the last step that is evaluated: writes what the rule leaves behind."""
 
+    def remark(self) -> str:
+        """Return what has to be said beside a verdict that found no issue; nothing by default."""
+        return ""
+
     def refuse(self, problem: str) -> SMDebugValueError:
         """Return the error for parameters that do not go together."""
         return SMDebugValueError(f"Rule {self.rule_name}: {problem}")

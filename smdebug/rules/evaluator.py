@@ -30,6 +30,7 @@ from smdebug.rules.container.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND
 from smdebug.rules.report.rule_report import RuleReport
 from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import evaluate_steps
+from smdebug.rules.wording import count_noun
 from smdebug.trials import create_trial
 
 TERMINATED = 128 + signal.SIGTERM
@@ -162,18 +163,28 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
         # What a damaged or missing file says has that file's error as its cause.
         status = NO_ISSUES_FOUND if lacking.__cause__ is None else ERROR
         return Verdict(status, f"Rule {name} could evaluate no step. {type(lacking).__name__}: {lacking}")
-    if isinstance(rule, BuiltInRule) and not rule.inspected:
+    return Verdict(NO_ISSUES_FOUND, describe_no_issue(rule, report))
+
+
+def describe_no_issue(rule: Rule, report: RuleReport) -> str:
+    """Say that nothing was found, and what makes that worth less than it seems, which is logged as well."""
+    details = f"Rule {rule.rule_name} found no issue in {count_noun(report.evaluated, 'step')}, the last of them "
+    details += f"{report.last_step}."
+    if not isinstance(rule, BuiltInRule):
+        return details
+    remarks = [rule.remark()]
+    if not rule.inspected:
         details = (
-            f"Rule {name} found none of what it looks at in the steps up to {last}: {rule.inspects}. "
-            "Add the collection to the job's DebugHookConfig."
+            f"Rule {rule.rule_name} found none of what it looks at in the steps up to {report.last_step}: "
+            f"{rule.inspects}. Add the collection to the job's DebugHookConfig."
         )
+    elif report.with_values < report.evaluated or report.evaluated == 1:
+        remarks.append(describe_silence(rule, report))
+    said = [remark for remark in remarks if remark]
+    if said or not rule.inspected:
+        details = " ".join([details, *said])
         rule.logger.warning("%s", details)
-        return Verdict(NO_ISSUES_FOUND, details)
-    details = f"Rule {name} found no issue in {evaluated} steps, the last of them {last}."
-    if isinstance(rule, BuiltInRule) and (report.with_values < evaluated or evaluated == 1):
-        details = f"{details} {describe_silence(rule, report)}"
-        rule.logger.warning("%s", details)
-    return Verdict(NO_ISSUES_FOUND, details)
+    return details
 
 
 def describe_silence(rule: BuiltInRule, report: RuleReport) -> str:
@@ -187,7 +198,7 @@ def describe_silence(rule: BuiltInRule, report: RuleReport) -> str:
         interval = 1 if config is None else max(mode.save_interval for mode in config.distinct())
         if interval > 1:
             intervals.append(f"collection {name} is saved every {interval} steps")
-    text = "; ".join([f"values in {report.with_values} of {steps} saved steps", *intervals])
+    text = "; ".join([f"values in {report.with_values} of {count_noun(steps, 'saved step')}", *intervals])
     return f"It had little to judge: {text}."
 
 

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, USE_LOSSES, BuiltInRule
-from smdebug.rules.measuring.losses import choose_collected_losses
+from smdebug.rules.measuring.losses import choose_collected_losses, choose_scalars, keep_scalars
 from smdebug.rules.parameters import choice, integer, number
+from smdebug.rules.watched_quantity import Limit
 
 _LOSSES = "losses"
 # Where no mode is given, the first of these in which the loss was saved.
@@ -29,17 +30,21 @@ def compute_fall_percent(before: float, now: float) -> float:
 def describe_problem(before: float, now: float, diff_percent: float, increase_threshold_percent: float) -> str | None:
     """Return what is wrong with how a loss went from `before` to `now`; None if nothing is.
 
-    >>> describe_problem(4.0, 3.0, 10, 5), describe_problem(4.0, 5.0, 10, 5)
-    (None, 'it rose by 25 %, more than increase_threshold_percent 5')
+    >>> describe_problem(4.0, 3.0, 10, 5), describe_problem(4.0, 4.1, 10, 5)
+    (None, None)
+    >>> describe_problem(4.0, 5.0, 10, 5)
+    'it rose by 25 %, more than increase_threshold_percent 5'
     """
     fall = compute_fall_percent(before, now)
     if math.isnan(fall):
         return "which is no decrease that could be measured"
-    if -fall > increase_threshold_percent:
+    if fall < 0:
+        if -fall <= increase_threshold_percent:
+            return None
         return f"it rose by {-fall:.4g} %, more than increase_threshold_percent {increase_threshold_percent:g}"
     if fall < diff_percent:
-        change = f"it fell by {fall:.4g} %" if fall >= 0 else f"it rose by {-fall:.4g} %"
-        return f"{change}, and should have fallen by diff_percent {diff_percent:g} at least"
+        change = f"it fell by {fall:.4g} %" if fall else "it stands still"
+        return f"{change}, and should fall by diff_percent {diff_percent:g} at least"
     return None
 
 
@@ -48,10 +53,13 @@ class LossNotDecreasing(BuiltInRule):
 
     At a step the loss is compared with that of the latest saved step which is at least num_steps back, both counted in
     the mode's own steps: fall = (before - now) / |before| * 100. After a comparison the next one is made num_steps
-    later at the earliest. A loss of several elements, or of several workers, counts as their mean.
+    later at the earliest. A loss that stands still or falls is measured against diff_percent alone, a loss that rises
+    against increase_threshold_percent alone: up to that it may rise. With 0 every rise is found.
 
     Looked at are the tensors of the collection losses (unless use_losses_collection is False, and without XGBoost's
-    metrics that are better when higher), those of collection_names, and those in whose name tensor_regex is found.
+    metrics that are better when higher), those of collection_names, and those in whose name tensor_regex is found; of
+    all these only single numbers, of which workers count as their mean, and outputs of loss modules that are one
+    number a sample, which count as their mean. What a regex finds of weights, biases and gradients is left out.
     Where no mode is given, a loss that was saved in EVAL up to the step is judged by its EVAL steps, else by its TRAIN
     steps, else by all its steps.
 
@@ -71,20 +79,24 @@ class LossNotDecreasing(BuiltInRule):
     frameworks = ALL_FRAMEWORKS
     collections: ClassVar = {_LOSSES: {"save_interval": "500"}}
     example: ClassVar = {"num_steps": "50", "mode": "TRAIN"}
-    inspects = "losses (collection losses, collection_names or tensor_regex)"
+    inspects = "losses that are single numbers (collection losses, collection_names or tensor_regex)"
 
     def _prepare(self) -> None:
         self._collections: list[str] = self.values["collection_names"] or []
         if not (self.values["use_losses_collection"] or self._collections or self.values["tensor_regex"]):
             raise self.refuse("give collection_names or tensor_regex, or leave use_losses_collection True.")
+        # A loss that does not fall and one that rises are measured by different numbers.
+        span = f"in {self.values['num_steps']} steps or more (%)"
+        self._falls = Limit(f"fall of the loss {span}", self.values["diff_percent"], "below")
+        self._rises = Limit(f"rise of the loss {span}", self.values["increase_threshold_percent"])
         self._modes_seen: dict[str, set[ModeKeys]] = {}
         self._last_compared: dict[tuple[str, ModeKeys], int] = {}
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a loss does not decrease as it should, at this global step."""
-        names = set(self.tensors.choose(step, self._collections, self.values["tensor_regex"]))
+        names = set(choose_scalars(self.tensors, step, self._collections, self.values["tensor_regex"]))
         if self.values["use_losses_collection"]:
-            names.update(choose_collected_losses(self.tensors, step))
+            names.update(keep_scalars(self.tensors, step, choose_collected_losses(self.tensors, step)))
         for name in sorted(names):
             self.inspected += 1
             mode = self._choose_mode(name, step)
@@ -115,12 +127,11 @@ class LossNotDecreasing(BuiltInRule):
         before_step = self.base_trial.global_step(mode, earlier[0])
         assert before_step is not None
         before, now = self.tensors.read_mean(name, before_step), self.tensors.read_mean(name, step)
-        diff_percent, rise_percent = self.values["diff_percent"], self.values["increase_threshold_percent"]
         fall = compute_fall_percent(before, now)
-        compared = f"fall of the loss in {num_steps} steps or more (%)"
-        self.watch(compared, step, fall, diff_percent, fires="below", tensor=name)
-        problem = describe_problem(before, now, diff_percent, rise_percent)
+        limit, value = (self._rises, -fall) if fall < 0 else (self._falls, fall)
+        self.watch_limit(limit, step, value, name)
+        problem = describe_problem(before, now, self._falls.threshold, self._rises.threshold)
         if problem is None:
             return False
         text = f"{now:.6g} after {before:.6g} at {mode.name} step {earlier[0]}: {problem}"
-        return self.find(name, step, fall, diff_percent, text)
+        return self.find(name, step, value, limit.threshold, text)

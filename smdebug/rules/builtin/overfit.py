@@ -8,6 +8,7 @@ from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, LOSS_REGEX, BuiltInRule
 from smdebug.rules.measuring.losses import read_phase_losses
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.watched_quantity import Limit
+from smdebug.rules.wording import count_noun
 
 
 def compute_overfit_ratio(training: list[float], validation: list[float]) -> float:
@@ -27,11 +28,15 @@ class Overfit(BuiltInRule):
 
     The ratio must be above the threshold at `patience` steps with a validation loss in a row. At such a step the mean
     validation loss is that over the steps of the current validation phase up to it, and the mean training loss that
-    over the steps of the training phase before; where both losses are saved in one step, as XGBoost does (train-rmse
-    and validation-rmse), each step is a phase. The ratio has no unit.
+    over the steps of the training phase just before; where both losses are saved in one step, as XGBoost does
+    (train-rmse and validation-rmse), each step is a phase. A phase ends where steps of another mode come between, saved
+    or not. A validation phase with no training loss saved in the phase before it is compared with nothing: its verdict
+    says how many there were. The ratio has no unit.
 
-    Losses are the tensors in whose name tensor_regex is found, else the collection losses without XGBoost's metrics
-    that are better when higher. A loss is one of validation if its name begins with val_, validation, eval or test, one
+    Losses are the collection losses without XGBoost's metrics that are better when higher, restricted to those in whose
+    name tensor_regex is found; where it finds none of them, whatever else it finds that is a single number, but for
+    weights, biases and gradients. Arrays are never averaged into a loss, but for the output of a loss module that is
+    one number a sample. A loss is one of validation if its name begins with val_, validation, eval or test, one
     of training if it begins with train or stands beside one of validation, and else what the mode of its step says
     (EVAL or TRAIN). Steps before start_step are left out.
 
@@ -45,7 +50,7 @@ class Overfit(BuiltInRule):
         integer("patience", 1, minimum=1),
         number("ratio_threshold", 0.1, minimum=0.0),
     )
-    inspects = "losses of training and of validation (collection losses, or tensor_regex)"
+    inspects = "losses of training and of validation, single numbers (collection losses, tensor_regex)"
     frameworks = ALL_FRAMEWORKS
     collections: ClassVar = {"losses": {"train.save_interval": "100", "eval.save_interval": "10"}}
     example: ClassVar = {"patience": "3", "ratio_threshold": "0.2"}
@@ -55,9 +60,12 @@ class Overfit(BuiltInRule):
     )
 
     def _prepare(self) -> None:
+        self._limit = Limit("(validation - training) / training loss", self.values["ratio_threshold"])
         self._training: list[float] = []
         self._validation: list[float] = []
+        self._last_of_mode: dict[ModeKeys | None, tuple[int, int]] = {}
         self._exceeded = 0
+        self._incomparable = 0
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether the validation loss has been too high for too long at this global step."""
@@ -65,26 +73,58 @@ class Overfit(BuiltInRule):
         if step < self.values["start_step"] or mode is ModeKeys.PREDICT:
             return False
         training, validation, names = read_phase_losses(self.tensors, step, mode, self.values["tensor_regex"])
+        if not names:
+            return False
+        is_new_phase = self._begins_phase(step, mode)
+        if self._validation and (is_new_phase or training is not None):
+            # What was trained before it is older than the validation before this one.
+            self._training, self._validation = [], []
+        elif is_new_phase and validation is None:
+            self._training = []
         if training is not None:
-            if self._validation:
-                self._training, self._validation = [], []
             self._training.append(training)
         if validation is None:
             return False
-        self._validation.append(validation)
         if not self._training:
+            # Losses of one phase alone are nothing that could be compared.
+            self._incomparable += not self._validation
+            self._validation.append(validation)
             return False
-        # Losses of one phase alone are nothing that could be compared.
+        self._validation.append(validation)
+        return self._compare(step, names[-1])
+
+    def remark(self) -> str:
+        """Say how many validation phases had no training loss to be compared with."""
+        if not self._incomparable:
+            return ""
+        return (
+            f"{count_noun(self._incomparable, 'validation phase')} had no training loss saved in the training just "
+            "before, and could not be compared: save the losses of TRAIN more often than validation comes."
+        )
+
+    def _begins_phase(self, step: int, mode: ModeKeys | None) -> bool:
+        """Whether steps of another mode lie between this step and the one before of its mode; of both nothing is said.
+
+        Global steps count the steps of all modes, so that they run ahead of a mode's own where another mode was on.
+        """
+        mode_step = self.base_trial.mode_step(step)
+        if mode_step is None:
+            return False
+        before = self._last_of_mode.get(mode)
+        self._last_of_mode[mode] = step, mode_step
+        return before is not None and step - before[0] != mode_step - before[1]
+
+    def _compare(self, step: int, name: str) -> bool:
         self.inspected += 1
         ratio = compute_overfit_ratio(self._training, self._validation)
-        limit = Limit("(validation - training) / training loss", self.values["ratio_threshold"])
-        self.watch_limit(limit, step, ratio, names[-1])
-        self._exceeded = self._exceeded + 1 if limit.is_passed_by(ratio) else 0
+        self.watch_limit(self._limit, step, ratio, name)
+        self._exceeded = self._exceeded + 1 if self._limit.is_passed_by(ratio) else 0
         if self._exceeded < self.values["patience"]:
             return False
         train, valid = (math.fsum(losses) / len(losses) for losses in (self._training, self._validation))
+        in_a_row = f" at {self._exceeded} steps in a row" if self._exceeded > 1 else ""
         text = (
-            f"the mean validation loss {valid:.6g} lies {ratio:.4g} times the mean training loss {train:.6g} above it, "
-            f"more than ratio_threshold {limit.threshold:g} at {self._exceeded} steps in a row"
+            f"the mean validation loss {valid:.6g} is {ratio:.4g} times the mean training loss {train:.6g} above it, "
+            f"more than ratio_threshold {self._limit.threshold:g}{in_a_row}"
         )
-        return self.find(names[-1], step, ratio, limit.threshold, text)
+        return self.find(name, step, ratio, self._limit.threshold, text)

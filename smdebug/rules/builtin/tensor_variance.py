@@ -1,5 +1,6 @@
 """TensorVariance: tensors that scatter too much or too little."""
 
+import math
 from typing import ClassVar
 
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
@@ -18,7 +19,8 @@ class TensorVariance(BuiltInRule):
     below.
 
     Looked at are the tensors of collection_names together with those in whose name tensor_regex is found; one of the
-    two is required, and so is one of the thresholds.
+    two is required. With neither threshold nothing can be found: the verdict says so, and the report shows the largest
+    variance of each step, to choose thresholds by.
 
     Source: AWS's documentation of the rule TensorVariance (collection_names None, tensor_regex None, max_threshold
     None, min_threshold None).
@@ -41,13 +43,20 @@ class TensorVariance(BuiltInRule):
 
     def _prepare(self) -> None:
         self.require_choice()
-        if self.values["max_threshold"] is None and self.values["min_threshold"] is None:
-            raise self.refuse("max_threshold or min_threshold is required: without one it could never fire.")
-        limits = (
-            Limit("largest variance", self.values["max_threshold"]),
-            Limit("smallest variance", self.values["min_threshold"], "below"),
-        )
-        self._limits = [limit for limit in limits if limit.threshold is not None]
+        highest, lowest = self.values["max_threshold"], self.values["min_threshold"]
+        self._limits = [] if lowest is None else [Limit("smallest variance", lowest, "below")]
+        if highest is not None or lowest is None:
+            # No variance is above infinity: without a threshold they are shown only.
+            self._limits.insert(0, Limit("largest variance", math.inf if highest is None else highest))
+        self._has_threshold = highest is not None or lowest is not None
+        if not self._has_threshold:
+            self.logger.warning("Rule %s: %s", self.rule_name, self.remark())
+
+    def remark(self) -> str:
+        """Say that nothing can be found where no threshold is given."""
+        if self._has_threshold:
+            return ""
+        return "Neither max_threshold nor min_threshold is given, so that nothing can be found: give one of them."
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a variance is out of bounds at this global step; TensorUnavailableForStep if none is known."""

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from smdebug.config.collection import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
-from smdebug.rules.parameters import integer
+from smdebug.rules.parameters import number
 from smdebug.rules.watched_quantity import Limit
+from smdebug.rules.wording import count_noun
 from smdebug.trials.step_tensors import Place
 
 _NODES, _TREES = "trees/Node", "trees/Tree"
@@ -46,7 +47,7 @@ class TreeDepth(BuiltInRule):
     Source: AWS's documentation of the rule TreeDepth (depth 4).
     """
 
-    parameters = (integer("depth", 4, minimum=0),)
+    parameters = (number("depth", 4.0, minimum=0.0),)
     inspects = "trees (collection trees)"
     frameworks = ("XGBoost",)
     collections: ClassVar = {CollectionKeys.TREES: {"save_interval": "10"}}
@@ -68,5 +69,7 @@ class TreeDepth(BuiltInRule):
             place,
             depths[tree],
             [Limit("levels of the deepest tree", self.values["depth"])],
-            lambda limit: f"tree {tree} is {depths[tree]} levels deep, deeper than depth {limit.threshold}",
+            lambda limit: (
+                f"tree {tree} is {count_noun(depths[tree], 'level')} deep, deeper than depth {limit.threshold:g}"
+            ),
         )

@@ -83,7 +83,7 @@ def test_json_has_no_number_that_json_does_not_have(tmp_path: Path, capsys: Any)
     maker.end()
     assert main(["run", "LossNotDecreasing", "--trial", maker.out_dir, "--json"]) == 2
     answer = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert answer["Finding"]["value"] == "-inf"
+    assert answer["Finding"]["value"] == "inf"
 
 
 @pytest.mark.parametrize("arguments", [[], ["run"], ["run", "AllZero"], ["run", "AllZero", "--trail", "x"], ["show"]])

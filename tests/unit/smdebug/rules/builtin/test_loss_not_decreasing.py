@@ -33,9 +33,10 @@ def test_fall(before: float, now: float, percent: float) -> None:
     [
         (0.0, math.nan, "no decrease"),
         (1.0, 0.998, None),
-        (1.0, 0.9995, "fell by 0.05 %, and should have fallen by diff_percent 0.1"),
-        (1.0, 1.0, "fell by 0 %"),
-        (1.0, 1.03, "rose by 3 %, and should have fallen"),
+        (1.0, 0.9995, "fell by 0.05 %, and should fall by diff_percent 0.1"),
+        (1.0, 1.0, "it stands still"),
+        (1.0, 1.03, None),
+        (1.0, 1.049, None),
         (1.0, 1.06, "rose by 6 %, more than increase_threshold_percent 5"),
         (1.0, math.nan, "no decrease"),
     ],
@@ -100,8 +101,8 @@ def test_train_before_global(tmp_path: Path) -> None:
 def test_mean_of_elements_and_workers(tmp_path: Path) -> None:
     run = RunMaker(tmp_path, workers=2)
     for step, (first, second) in enumerate([(1.0, 3.0), (3.0, 1.0)]):
-        run.write_step(step, {"loss": np.array([first, first])})
-        run.write_step(step, {"loss": np.array(second)}, worker="worker_1")
+        run.write_step(step, {"softmaxloss0_output_0": np.array([first, first])})
+        run.write_step(step, {"softmaxloss0_output_0": np.array(second)}, worker="worker_1")
     run.end()
     rule = LossNotDecreasing(create_trial(str(tmp_path)), num_steps=1)
     assert rule.invoke_at_step(1)
@@ -134,3 +135,53 @@ def test_a_metric_that_should_rise_is_no_loss(tmp_path: Path, metric: str) -> No
     for rule in (LossNotDecreasing, Overtraining):
         assert bool(find_firing(rule(trial))) is is_loss
     assert find_firing(LossNotDecreasing(trial, tensor_regex=metric)) == [10]
+
+
+@pytest.mark.parametrize(("percent", "fires"), [("5", []), ("2", [2, 4])])
+def test_a_loss_may_rise_up_to_its_percentage(tmp_path: Path, percent: str, fires: list[int]) -> None:
+    trial = write_run(tmp_path, [{"loss": 1.02**step} for step in range(6)])
+    rule = LossNotDecreasing(trial, num_steps="2", increase_threshold_percent=percent)
+    assert find_firing(rule) == fires
+    (rises,) = rule.watched_quantities.values()
+    assert rises.fires == "above"
+    assert rises.threshold == float(percent)
+    assert rises.values[0] == pytest.approx(4.04)
+    assert [rises.fires_at(step) for step in (2, 4)] == [bool(fires)] * 2
+
+
+# What stands beside the losses of a network, rising in its mean: arrays, and what has a single element by chance.
+BESIDE_A_LOSS = {
+    "Net_fc.weight": np.ones((4, 3)),
+    "Net_fc.bias": np.ones(1),
+    "gradient/Net_fc.bias": np.ones(1),
+    "Net_output_0": np.ones((8, 1)),
+}
+COLLECTIONS = {
+    "losses": {"loss"},
+    "weights": {"Net_fc.weight"},
+    "biases": {"Net_fc.bias"},
+    "gradients": {"gradient/Net_fc.bias"},
+}
+
+
+def test_weights_are_no_losses(tmp_path: Path) -> None:
+    """AWS's own example of the parameters chooses every tensor, of which only single numbers count."""
+    steps = [
+        {"loss": 0.9**step}
+        | {name: value * 2**step if value.dtype.kind == "f" else value for name, value in BESIDE_A_LOSS.items()}
+        for step in range(4)
+    ]
+    trial = write_run(tmp_path, steps, collections=COLLECTIONS)
+    rule = LossNotDecreasing(trial, tensor_regex=".*", num_steps="1")
+    assert find_firing(rule) == []
+    assert rule.inspected == 4
+    # A collection that is asked for by its name is looked at.
+    assert find_firing(LossNotDecreasing(trial, collection_names="biases", num_steps="1"))[0] == 1
+    only_arrays = LossNotDecreasing(trial, tensor_regex="weight", use_losses_collection="False")
+    assert find_firing(only_arrays) == []
+    assert only_arrays.inspected == 0
+
+
+def test_a_loss_saved_as_its_mean(tmp_path: Path) -> None:
+    trial = write_run(tmp_path, [{"smdebug/reductions/mean/loss": 1.0}] * 2, collections={"losses": {"loss"}})
+    assert find_firing(LossNotDecreasing(trial, num_steps="1")) == [1]

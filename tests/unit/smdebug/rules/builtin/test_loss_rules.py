@@ -17,7 +17,9 @@ from smdebug.rules.builtin.poor_weight_initialization import (
 )
 from smdebug.rules.evaluator import evaluate
 from smdebug.rules.measuring.losses import split_losses
+from smdebug.trials import create_trial
 from tests.unit.smdebug.rules.builtin.judging import EVAL, GLOBAL, PREDICT, TRAIN, find_firing, get_finding, write_run
+from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,6 +95,58 @@ def test_means_are_those_of_a_phase(tmp_path: Path) -> None:
     rule = Overfit(trial)
     assert find_firing(rule) == [4, 5]
     assert get_finding(rule).value == pytest.approx((5.0 - 4.0) / 4.0)
+
+
+def test_arrays_are_no_losses(tmp_path: Path) -> None:
+    """With every tensor chosen, weights must neither hide overfitting nor make it up."""
+    weights = {"Net_fc.weight": np.full((4, 4), 9.0), "Net_fc.bias": np.full(1, 9.0)}
+    collections = {"losses": {"Loss_output_0"}, "weights": {"Net_fc.weight"}, "biases": {"Net_fc.bias"}}
+    losses = [1.0, 2.0, 1.0, 1.0]
+    steps: list[dict[str, Any]] = [{"Loss_output_0": loss, **weights} for loss in losses]
+    trial = write_run(tmp_path / "a", steps, [TRAIN, EVAL] * 2, collections)
+    rule = Overfit(trial, tensor_regex=".*")
+    assert find_firing(rule) == [1]
+    assert get_finding(rule).value == 1
+    assert "is 1 times the mean training loss 1 above it, more than ratio_threshold 0.1" in get_finding(rule).text
+    assert "in a row" not in get_finding(rule).text
+    # Nothing of what is chosen is a loss: numbers are taken as they are asked for, arrays are not.
+    steps = [{"Loss_output_0": 1.0, "score": score, **weights} for score in (1.0, 2.0)]
+    trial = write_run(tmp_path / "b", steps, [TRAIN, EVAL], collections)
+    assert find_firing(Overfit(trial, tensor_regex="score")) == [1]
+    assert find_firing(Overfit(trial, tensor_regex="weight")) == []
+
+
+def write_modes(folder: Path, steps: list[tuple[int, Any, float]]) -> Any:
+    """A run of which only some steps were saved: (global step, mode, loss); TRAIN and EVAL come ten at a time."""
+    run = RunMaker(folder)
+    for step, mode, loss in steps:
+        run.write_step(step, {"loss": loss}, mode, step // 20 * 10 + step % 10)
+    run.end()
+    return create_trial(str(folder))
+
+
+def test_a_validation_is_compared_with_the_training_before_it(tmp_path: Path) -> None:
+    """TRAIN was saved in the first and the third of three phases: the loss of the first is too old for the second."""
+    steps = [(0, TRAIN, 1.0), (10, EVAL, 1.0), (15, EVAL, 1.0)]
+    steps += [(30, EVAL, 3.0), (31, EVAL, 3.0)]
+    steps += [(40, TRAIN, 0.5), (50, EVAL, 0.5), (55, EVAL, 0.9)]
+    rule = Overfit(write_modes(tmp_path, steps))
+    assert find_firing(rule) == [55]
+    assert get_finding(rule).value == pytest.approx(0.4)
+    assert rule.inspected == 4
+    assert rule.remark().startswith("1 validation phase had no training loss saved")
+
+
+def test_a_training_phase_ends_with_a_validation_that_was_not_saved(tmp_path: Path) -> None:
+    rule = Overfit(write_modes(tmp_path, [(0, TRAIN, 9.0), (20, TRAIN, 1.0), (30, EVAL, 1.2)]))
+    assert find_firing(rule) == [30]
+    assert get_finding(rule).value == pytest.approx(0.2)
+
+
+def test_verdict_says_that_nothing_was_comparable(tmp_path: Path) -> None:
+    verdict = evaluate(Overfit(write_modes(tmp_path, [(10, EVAL, 1.0), (30, EVAL, 3.0), (31, EVAL, 3.0)])))
+    assert verdict.status == "NoIssuesFound"
+    assert "2 validation phases had no training loss saved in the training just before" in verdict.details
 
 
 def wait_for_fire(losses: list[float], patience: int, delta: float) -> list[int]:

@@ -11,6 +11,7 @@ from scipy import stats
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.rules.builtin.all_zero import AllZero, compute_zero_percent
 from smdebug.rules.builtin.tensor_variance import TensorVariance
+from smdebug.rules.evaluator import evaluate
 from smdebug.rules.measuring.moments import compute_variance
 from tests.unit.smdebug.rules.builtin.judging import find_firing, get_finding, write_run
 
@@ -68,10 +69,20 @@ def test_a_choice_is_required(tmp_path: Path) -> None:
         AllZero(trial)
     with pytest.raises(SMDebugValueError, match="collection_names or tensor_regex is required"):
         TensorVariance(trial, max_threshold="1")
-    with pytest.raises(SMDebugValueError, match="max_threshold or min_threshold is required"):
-        TensorVariance(trial, tensor_regex="w")
     with pytest.raises(SMDebugValueError, match="threshold is 'many', expected a number from 0 to 100"):
         AllZero(trial, tensor_regex="w", threshold="many")
+
+
+def test_variance_without_thresholds_finds_nothing_and_says_so(tmp_path: Path) -> None:
+    """Both thresholds are optional, as AWS documents them."""
+    trial = write_run(tmp_path, [{"w": np.array([0.0, value])} for value in (2.0, 1e30, np.inf)])
+    rule = TensorVariance(trial, tensor_regex="w", max_threshold="None")
+    verdict = evaluate(rule)
+    assert verdict.status == "NoIssuesFound"
+    assert "Neither max_threshold nor min_threshold is given" in verdict.details
+    (series,) = rule.watched_quantities.values()
+    assert series.values[0] == 1
+    assert "Neither" not in evaluate(TensorVariance(trial, tensor_regex="w", min_threshold="0")).details
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64, np.int64, np.complex64])

@@ -66,7 +66,10 @@ def test_depth_of_the_deepest_tree(tmp_path: Path) -> None:
     trees = [[at] * len(each) for at, each in enumerate(nodes)]
     rule = TreeDepth(write_run(tmp_path, [{"trees/Node": np.concatenate(nodes), "trees/Tree": np.concatenate(trees)}]))
     assert find_firing(rule) == [0]
-    assert "tree 1 is 5 levels deep" in str(get_finding(rule))
+    assert "tree 1 is 5 levels deep, deeper than depth 4" in str(get_finding(rule))
+    # AWS documents the depth as a float.
+    assert find_firing(TreeDepth(rule.base_trial, depth="4.5")) == [0]
+    assert find_firing(TreeDepth(rule.base_trial, depth="5.5")) == []
 
 
 def test_depth_of_a_real_run(original_run: Any) -> None:
@@ -77,7 +80,7 @@ def test_depth_of_a_real_run(original_run: Any) -> None:
 
 def test_wrong_parameters(tmp_path: Path) -> None:
     trial = write_run(tmp_path, [{}])
-    with pytest.raises(SMDebugValueError, match="depth is '-1', expected a whole number of at least 0"):
+    with pytest.raises(SMDebugValueError, match="depth is '-1', expected a number of at least 0"):
         TreeDepth(trial, depth="-1")
     with pytest.raises(SMDebugValueError, match="nfeatures is 'all', expected a whole number of at least 1"):
         FeatureImportanceOverweight(trial, nfeatures="all")
