@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from pathlib import Path
@@ -18,6 +19,7 @@ DEFAULT_ENDPOINT_URL = "http://127.0.0.1:4580"
 DEFAULT_REGION = "us-east-1"
 DEFAULT_ACCOUNT_ID = "123456789012"
 STARTUP_FOLDER = str(Path(__file__).with_name("startup"))
+NODE_OPTION = f"--require {json.dumps(f'{STARTUP_FOLDER}/lead_to_emulator.cjs', ensure_ascii=False)}"
 OVERRULING_VARIABLES = (
     "AWS_PROFILE",
     "AWS_DEFAULT_PROFILE",
@@ -86,7 +88,7 @@ def prepare_command_environment(
     """Return the whole environment of a command whose clients are to reach the emulator only.
 
     Beside the variables of ``prepare_environment`` there are a configuration in place of the user's, whose profiles
-    are the emulator's, and a start-up hook for Python: see ``startup/sitecustomize.py``.
+    are the emulator's, and start-up hooks for Python and Node: see ``startup/``.
 
     Raises:
         EndpointError, EmulatorAnswerError, OSError.
@@ -106,6 +108,7 @@ def prepare_command_environment(
     if chosen is None:  # a profile's own region counts, as it does without the emulator
         del variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"]
     variables["PYTHONPATH"] = _put_first(STARTUP_FOLDER, environment.get("PYTHONPATH", ""), os.pathsep)
+    variables["NODE_OPTIONS"] = _put_first(NODE_OPTION, environment.get("NODE_OPTIONS", ""), " ")
     for name in ("NO_PROXY", "no_proxy"):
         variables[name] = _put_first("127.0.0.1,localhost,.localhost", environment.get(name, ""), ",")
     inherited = {

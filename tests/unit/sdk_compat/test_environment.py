@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sdk_compat.__main__ import main
-from sdk_compat.environment import EndpointError, default_folder, format_exports, prepare_environment
+from sdk_compat.environment import (
+    NODE_OPTION,
+    STARTUP_FOLDER,
+    EndpointError,
+    default_folder,
+    format_exports,
+    prepare_command_environment,
+    prepare_environment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +54,14 @@ def test_preparing_again_adds_nothing(tmp_path: Path) -> None:
     files = sorted(tmp_path.rglob("*"))
     assert prepare_environment(URL, first, folder=tmp_path) == first
     assert sorted(tmp_path.rglob("*")) == files
+
+
+def test_a_commands_own_hooks_come_first_and_once(tmp_path: Path) -> None:
+    own = {"XDG_CACHE_HOME": str(tmp_path), "NODE_OPTIONS": "--max-old-space-size=99", "PYTHONPATH": "/mine"}
+    first = prepare_command_environment(URL, own)
+    assert first["NODE_OPTIONS"] == f"{NODE_OPTION} --max-old-space-size=99"
+    assert first["PYTHONPATH"] == os.pathsep.join([STARTUP_FOLDER, "/mine"])
+    assert prepare_command_environment(URL, first) == first
 
 
 def test_each_endpoint_has_a_folder_of_its_own(tmp_path: Path) -> None:
