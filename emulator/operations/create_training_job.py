@@ -75,8 +75,7 @@ def create_training_job(request: Request, context: Context) -> Response:
         ValidationException, ResourceInUse, ResourceLimitExceeded.
     """
     check_training_job(request)
-    job = context.jobs.training.create(context.region, request)
-    return {"TrainingJobArn": context.jobs.training.describe(job)["TrainingJobArn"]}
+    return {"TrainingJobArn": context.jobs.training.create(context.region, request).arn}
 
 
 def check_training_job(request: Request) -> None:

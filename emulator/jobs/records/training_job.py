@@ -191,6 +191,11 @@ class TrainingJob:
         return sum((now_ms if each.end_ms is None else each.end_ms) - each.start_ms for each in passed)
 
     @property
+    def keep_alive_seconds(self) -> int:
+        """ResourceConfig.KeepAlivePeriodInSeconds, 0 where there is none."""
+        return int((self.request.get("ResourceConfig") or {}).get("KeepAlivePeriodInSeconds") or 0)
+
+    @property
     def max_wait_seconds(self) -> int | None:
         """StoppingCondition.MaxWaitTimeInSeconds of a job on Spot instances, None of any other."""
         return (self.request.get("StoppingCondition") or {}).get("MaxWaitTimeInSeconds")

@@ -19,22 +19,16 @@ _MATCHED = ("RoleArn", "VpcConfig", "EnableInterContainerTrafficEncryption")
 _MATCHED_RESOURCES = ("InstanceType", "InstanceCount", "InstanceGroups", "VolumeSizeInGB", "VolumeKmsKeyId")
 
 
-def find_keep_alive_seconds(request: Mapping[str, Any]) -> int:
-    """ResourceConfig.KeepAlivePeriodInSeconds, 0 where there is none."""
-    return int((request.get("ResourceConfig") or {}).get("KeepAlivePeriodInSeconds") or 0)
-
-
 def describe_warm_pool(job: TrainingJob, now_ms: int) -> dict[str, Any] | None:
     """WarmPoolStatus at a moment; None of a job that keeps no instances."""
-    seconds = find_keep_alive_seconds(job.request)
-    if not seconds:
+    if not job.keep_alive_seconds:
         return None
     if not job.ended:
         return {"Status": "InUse"}
     # Only a job that completed leaves instances behind.
     if job.status != "Completed" or job.training_end_ms is None:
         return {"Status": "Terminated"}
-    end_ms = job.training_end_ms + seconds * 1000
+    end_ms = job.training_end_ms + job.keep_alive_seconds * 1000
     if job.reused_by is not None and job.reused_ms is not None:
         pool = {"Status": "Reused", "ReusedByJob": job.reused_by}
         end_ms = job.reused_ms

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from threading import Condition, Event, RLock, Thread
+from threading import Condition, Event, RLock, Thread, current_thread
 from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy.exc import DatabaseError
@@ -46,7 +46,7 @@ class RunThreads:
         self._ended = Condition(self.lock)
         self._closing = Event()
         self._runs: dict[str, Run] = {}
-        self._threads: list[Thread] = []
+        self._threads: set[Thread] = set()
 
     @property
     def closing(self) -> bool:
@@ -57,9 +57,8 @@ class RunThreads:
         """Drive ``run`` in a thread of its own."""
         with self.lock:
             self._runs[run.arn] = run
-            self._threads = [thread for thread in self._threads if thread.is_alive()]
             thread = Thread(target=self._drive, args=(run,), name=f"run-{run.name}")
-            self._threads.append(thread)
+            self._threads.add(thread)
             thread.start()
 
     def find(self, arn: str) -> Run | None:
@@ -108,7 +107,7 @@ class RunThreads:
             self._closing.set()
             for run in self._runs.values():
                 run.shut_down(grace_seconds)
-            threads, self._threads = self._threads, []
+            threads = list(self._threads)
         # Nothing starts a thread any more: new jobs are refused, and a training that was asked to stop starts no rules.
         for thread in threads:
             thread.join()
@@ -119,4 +118,5 @@ class RunThreads:
         finally:
             with self.lock:
                 del self._runs[run.arn]
+                self._threads.discard(current_thread())
                 self._ended.notify_all()

@@ -64,7 +64,7 @@ class Ledger:
         with self._lock:
             with self.store.transaction() as transaction:
                 transaction.create_training_job(job, evaluations, tags)
-                events = [self._add_training_job_event(transaction, job)]
+                events = [self._add_training_job_event(transaction, job, evaluations, tags)]
                 events += [self._add_processing_job_event(transaction, each, job) for each in evaluations]
             self._publish(job.region, events)
 
@@ -143,18 +143,17 @@ class Ledger:
                 self._publisher.publish(event_id, region, event, self.store.delete_from_outbox)
         return len(undelivered)
 
-    def _add_training_job_event(self, transaction: StoreTransaction, job: TrainingJob) -> dict[str, Any]:
-        event_id = str(uuid.uuid4())
-        event = build_training_job_event(
-            job,
-            transaction.list_rule_evaluations_of(job),
-            transaction.list_tags(job.arn),
-            event_id=event_id,
-            now_ms=self.now_ms(),
-        )
-        transaction.add_event(event_id, job.region, event)
-        transaction.add_sent(EVENT_BRIDGE, job.region, event, self.now_ms())
-        return event
+    def _add_training_job_event(
+        self,
+        transaction: StoreTransaction,
+        job: TrainingJob,
+        evaluations: Sequence[RuleEvaluation] | None = None,
+        tags: Sequence[Mapping[str, str]] | None = None,
+    ) -> dict[str, Any]:
+        """Build and keep the event; ``evaluations`` and ``tags`` are read unless given."""
+        if evaluations is None:
+            evaluations = transaction.list_rule_evaluations_of(job)
+        return self._add_event(transaction, job, partial(build_training_job_event, job, evaluations), tags)
 
     def _add_processing_job_event(
         self,
@@ -178,11 +177,14 @@ class Ledger:
     def _add_event(
         self,
         transaction: StoreTransaction,
-        job: ProcessingJob | RuleEvaluation | TuningJob | PipelineExecution,
+        job: TrainingJob | ProcessingJob | RuleEvaluation | TuningJob | PipelineExecution,
         build: Callable[..., Any],
+        tags: Sequence[Mapping[str, str]] | None = None,
     ) -> dict[str, Any]:
         event_id, now_ms = str(uuid.uuid4()), self.now_ms()
-        event: dict[str, Any] = build(transaction.list_tags(job.arn), event_id=event_id, now_ms=now_ms)
+        if tags is None:
+            tags = transaction.list_tags(job.arn)
+        event: dict[str, Any] = build(tags, event_id=event_id, now_ms=now_ms)
         transaction.add_event(event_id, job.region, event)
         transaction.add_sent(EVENT_BRIDGE, job.region, event, now_ms)
         return event

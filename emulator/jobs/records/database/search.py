@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     Kind = Literal["text", "number", "time", "boolean", "hyperparameter", "whole"]
 
 _JOBS = tables.training_jobs
-_STAGES = tables.secondary_status_transitions
-_METRICS = tables.final_metrics
+_STAGES = func.json_each(_JOBS.c.transitions).table_valued("value", name="stages")
+_METRICS = func.json_each(_JOBS.c.final_metrics).table_valued("value", name="metrics")
 _RULES = tables.rule_evaluations
 
 _KINDS: Mapping[str, Kind] = {
@@ -104,7 +104,9 @@ def select_property_names(region: str, hint: str) -> Select[Any]:
         .select_from(_JOBS.join(given, literal(value=True)))
         .where(_JOBS.c.region == region),
         select(literal("Tags.") + tags.c.key).where(tags.c.arn == _JOBS.c.arn, _JOBS.c.region == region),
-        select(literal("Metrics.") + _METRICS.c.metric_name).where(_METRICS.c.region == region),
+        select(literal("Metrics.") + _read(_METRICS, "name"))
+        .select_from(_JOBS.join(_METRICS, literal(value=True)))
+        .where(_JOBS.c.region == region),
     ).subquery()
     starts = func.substr(every.c.name, 1, len(hint)) == hint
     return select(every.c.name).distinct().where(starts).order_by(every.c.name).limit(_SUGGESTIONS)
@@ -173,7 +175,7 @@ class Properties:
             own_tag = _look_up(tags, tags.c.value, tags.c.arn == _JOBS.c.arn, tags.c.key == rest)
             return Property(name, "text", own_tag)
         if head == "Metrics" and rest:
-            own_metric = _look_up(_METRICS, _METRICS.c.value, *_belongs(_METRICS), _METRICS.c.metric_name == rest)
+            own_metric = _look_up(_METRICS, _read(_METRICS, "value"), _read(_METRICS, "name") == rest)
             return Property(name, "number", own_metric)
         if head in _RUN_STATE_LISTS:
             return self._find_in_table(name, head, rest)
@@ -183,11 +185,11 @@ class Properties:
         return self._find_in_request(name)
 
     def _find_in_table(self, name: str, head: str, rest: str) -> Property:
-        table, columns = _RUN_STATE_LISTS[head]
+        table, condition, columns = _RUN_STATE_LISTS[head]
         shape = self._find_shape(name)
         if rest not in columns:
             raise _unknown(name)
-        entries = self._lists.setdefault(head, Entries(table, and_(*_belongs(table))))
+        entries = self._lists.setdefault(head, Entries(table, condition))
         return Property(name, _KINDS[shape.type_name], columns[rest], (entries,))
 
     def _find_shape(self, name: str) -> Shape:
@@ -299,70 +301,54 @@ def _unknown(name: str) -> ValidationException:
     return ValidationException(f"Unknown property name: {name}")
 
 
-def _belongs(table: Any) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    name = table.c.training_job_name if table is _RULES else table.c.name
-    return table.c.region == _JOBS.c.region, name == _JOBS.c.name
-
-
 def _look_up(table: Any, value: ColumnElement[Any], *conditions: ColumnElement[bool]) -> ColumnElement[Any]:
     return select(value).select_from(table).where(*conditions).correlate(_JOBS).limit(1).scalar_subquery()
 
 
-def _start_of(status: str) -> ColumnElement[Any]:
-    return _look_up(_STAGES, _STAGES.c.start_ms, *_belongs(_STAGES), _STAGES.c.status == status)
+def _read(entries: Any, member: str) -> ColumnElement[Any]:
+    """Read a member of the entries of one of a record's lists."""
+    return func.json_extract(entries.c.value, f"$.{member}")
 
-
-_TRAINING_START = _start_of("Downloading")
-_LAST_STAGE = (
-    select(_STAGES.c.status)
-    .where(*_belongs(_STAGES))
-    .order_by(_STAGES.c.position.desc())
-    .correlate(_JOBS)
-    .limit(1)
-    .scalar_subquery()
-)
-_TRAINING_END = case(
-    (_JOBS.c.status.in_(("Completed", "Failed", "Stopped")) & _TRAINING_START.is_not(None), _JOBS.c.last_modified_ms)
-)
-# Whole seconds begun, at least one.
-_TRAINING_SECONDS = func.max(1, (_TRAINING_END - _TRAINING_START + 999) // 1000)
 
 _COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "TrainingJobName": _JOBS.c.name,
     "TrainingJobArn": _JOBS.c.arn,
     "TrainingJobStatus": _JOBS.c.status,
-    "SecondaryStatus": _LAST_STAGE,
+    "SecondaryStatus": _JOBS.c.secondary_status,
     "FailureReason": _JOBS.c.failure_reason,
     "ModelArtifacts.S3ModelArtifacts": _JOBS.c.model_artifacts,
     "CreationTime": _JOBS.c.creation_ms,
     "LastModifiedTime": _JOBS.c.last_modified_ms,
-    "TrainingStartTime": _TRAINING_START,
-    "TrainingEndTime": _TRAINING_END,
-    "TrainingTimeInSeconds": _TRAINING_SECONDS,
-    "BillableTimeInSeconds": _TRAINING_SECONDS,
+    "TrainingStartTime": _JOBS.c.training_start_ms,
+    "TrainingEndTime": _JOBS.c.training_end_ms,
+    "TrainingTimeInSeconds": _JOBS.c.training_seconds,
+    "BillableTimeInSeconds": _JOBS.c.billable_seconds,
 }
 
-# What a job's run has lists of, each with the columns of its entries' members.
-_RUN_STATE_LISTS: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
+# What a job's run has lists of: where they are, which are the job's, and what their entries' members are called there.
+_RUN_STATE_LISTS: Mapping[str, tuple[Any, ColumnElement[bool], Mapping[str, Any]]] = {
     "SecondaryStatusTransitions": (
         _STAGES,
+        literal(value=True),
         {
-            "Status": _STAGES.c.status,
-            "StartTime": _STAGES.c.start_ms,
-            "EndTime": _STAGES.c.end_ms,
-            "StatusMessage": _STAGES.c.message,
+            "Status": _read(_STAGES, "status"),
+            "StartTime": _read(_STAGES, "start_ms"),
+            "EndTime": _read(_STAGES, "end_ms"),
+            "StatusMessage": _read(_STAGES, "message"),
         },
     ),
     "FinalMetricDataList": (
         _METRICS,
+        literal(value=True),
         {
-            "MetricName": _METRICS.c.metric_name,
-            "Value": _METRICS.c.value,
-            "Timestamp": _METRICS.c.timestamp_ms,
+            "MetricName": _read(_METRICS, "name"),
+            "Value": _read(_METRICS, "value"),
+            "Timestamp": _read(_METRICS, "timestamp_ms"),
         },
     ),
     "DebugRuleEvaluationStatuses": (
         _RULES,
+        (_RULES.c.region == _JOBS.c.region) & (_RULES.c.training_job_name == _JOBS.c.name),
         {
             "RuleConfigurationName": func.json_extract(_RULES.c.configuration, "$.RuleConfigurationName"),
             "RuleEvaluationJobArn": _RULES.c.arn,

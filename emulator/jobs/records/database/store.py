@@ -8,7 +8,18 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, create_engine, delete, event, func, insert, select, tuple_, union_all
+from sqlalchemy import (
+    and_,
+    bindparam,
+    create_engine,
+    delete,
+    event,
+    func,
+    insert,
+    select,
+    tuple_,
+    union_all,
+)
 from sqlalchemy.exc import DatabaseError
 
 from emulator.exceptions import StartupError
@@ -17,15 +28,14 @@ from emulator.jobs.records.database.listing import DEFAULT_MAX_RESULTS, parse_to
 from emulator.jobs.records.database.rows import (
     R,
     find_table,
-    load_job,
-    load_rule_evaluation,
-    load_training_jobs,
+    load_record,
 )
 from emulator.jobs.records.database.search import build_condition, find_sort_column, select_property_names
 from emulator.jobs.records.database.transaction import StoreTransaction
 from emulator.jobs.records.pipeline_execution import PipelineExecution
 from emulator.jobs.records.processing_job import ProcessingJob
-from emulator.jobs.records.training_job import ENDED_STATUSES
+from emulator.jobs.records.rule_evaluation import RuleEvaluation
+from emulator.jobs.records.training_job import ENDED_STATUSES, TrainingJob
 from emulator.jobs.records.warm_pool import has_status
 
 if TYPE_CHECKING:
@@ -35,10 +45,9 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Table
 
     from emulator.jobs.records.database.listing import ListQuery
-    from emulator.jobs.records.rule_evaluation import RuleEvaluation
-    from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.records.tuning_job import TuningJob
 
+_DELIVERED = delete(tables.outbox).where(tables.outbox.c.event_id == bindparam("of_event"))
 _TABLES_WITH_ARNS = (tables.training_jobs, tables.rule_evaluations, tables.processing_jobs, tables.tuning_jobs)
 
 
@@ -93,8 +102,6 @@ class JobStore:
                     f"{tables.VERSION}): give an empty folder with --state-dir."
                 )
             tables.metadata.create_all(connection)
-            for index in tables.training_jobs.indexes:  # a store of before may lack some
-                index.create(connection, checkfirst=True)
             connection.exec_driver_sql(f"PRAGMA user_version = {tables.VERSION}")
             found = connection.execute(select(tables.store_identity.c.id)).scalar()
             self.id: str = found or uuid.uuid4().hex
@@ -148,7 +155,7 @@ class JobStore:
                 kept = StoreTransaction(connection).list_warm_pools(region)
                 names = [job.name for job in kept if has_status(job, query.warm_pool_status_equals, now_ms)]
             rows, next_token = select_page(connection, table, table.c.status, region, query, names)
-            return load_training_jobs(connection, rows), next_token
+            return [load_record(TrainingJob, row) for row in rows], next_token
 
     def search_training_jobs(
         self, region: str, request: Mapping[str, Any]
@@ -173,7 +180,7 @@ class JobStore:
             )
             keys = [(row.region, row.name) for row in names]
             rows = connection.execute(select(table).where(tuple_(table.c.region, table.c.name).in_(keys))).all()
-            jobs = {job.name: job for job in load_training_jobs(connection, rows)}
+            jobs = {row.name: load_record(TrainingJob, row) for row in rows}
             total = connection.execute(select(func.count()).select_from(table).where(condition)).scalar_one()
         return [jobs[row.name] for row in names], next_token, total
 
@@ -199,9 +206,9 @@ class JobStore:
             rows, next_token = select_page(connection, every, every.c.status, region, query)
             names = [(row.region, row.name) for row in rows]
             for row in connection.execute(select(jobs).where(tuple_(jobs.c.region, jobs.c.name).in_(names))):
-                found[row.name] = load_job(ProcessingJob, row)
+                found[row.name] = load_record(ProcessingJob, row)
             for row in connection.execute(select(rules).where(tuple_(rules.c.region, rules.c.name).in_(names))):
-                found[row.name] = load_rule_evaluation(row)
+                found[row.name] = load_record(RuleEvaluation, row)
         return [found[name] for _, name in names], next_token
 
     def list_regions(self) -> list[str]:
@@ -215,7 +222,7 @@ class JobStore:
         table = tables.training_jobs
         statement = select(table).where(table.c.status.not_in(ENDED_STATUSES)).order_by(table.c.creation_ms)
         with self._engine.connect() as connection:
-            return load_training_jobs(connection, connection.execute(statement).all())
+            return [load_record(TrainingJob, row) for row in connection.execute(statement)]
 
     def list_running_rule_evaluations(self) -> list[RuleEvaluation]:
         """Every rule evaluation without a final status, in all regions, oldest first."""
@@ -226,21 +233,21 @@ class JobStore:
             .order_by(table.c.creation_ms, table.c.position)
         )
         with self._engine.connect() as connection:
-            return [load_rule_evaluation(row) for row in connection.execute(statement)]
+            return [load_record(RuleEvaluation, row) for row in connection.execute(statement)]
 
     def list_running_jobs(self, kind: type[R]) -> list[R]:
         """Every job of a kind that has not ended, in all regions, oldest first."""
         table = find_table(kind)
         statement = select(table).where(table.c.status.not_in(ENDED_STATUSES)).order_by(table.c.creation_ms)
         with self._engine.connect() as connection:
-            return [load_job(kind, row) for row in connection.execute(statement)]
+            return [load_record(kind, row) for row in connection.execute(statement)]
 
     def list_jobs(self, kind: type[R], region: str, query: ListQuery) -> tuple[list[R], str | None]:
         """One page of the jobs of a kind, and the token of the next one."""
         table = find_table(kind)
         with self._engine.connect() as connection:
             rows, next_token = select_page(connection, table, table.c.status, region, query)
-            return [load_job(kind, row) for row in rows], next_token
+            return [load_record(kind, row) for row in rows], next_token
 
     def list_pipeline_executions(self, region: str, pipeline: str) -> list[PipelineExecution]:
         """List a pipeline's executions, oldest first."""
@@ -251,7 +258,7 @@ class JobStore:
             .order_by(table.c.creation_ms, table.c.name)
         )
         with self._engine.connect() as connection:
-            return [load_job(PipelineExecution, row) for row in connection.execute(statement)]
+            return [load_record(PipelineExecution, row) for row in connection.execute(statement)]
 
     def list_training_jobs_of(self, job: TuningJob) -> list[TrainingJob]:
         """List a tuning job's training jobs, oldest first."""
@@ -331,7 +338,7 @@ class JobStore:
     def delete_from_outbox(self, event_id: str) -> None:
         """Forget an event that was delivered."""
         with self._write_lock, self._engine.begin() as connection:
-            connection.execute(delete(tables.outbox).where(tables.outbox.c.event_id == event_id))
+            connection.execute(_DELIVERED, {"of_event": event_id})
 
 
 def _named_tables() -> list[tuple[Table, ColumnElement[str]]]:
@@ -342,9 +349,6 @@ def _named_tables() -> list[tuple[Table, ColumnElement[str]]]:
     evaluations = tables.rule_evaluations
     return [
         (evaluations, evaluations.c.training_job_name),
-        (tables.final_metrics, tables.final_metrics.c.name),
-        (tables.secondary_status_transitions, tables.secondary_status_transitions.c.name),
-        (tables.warm_pools, tables.warm_pools.c.name),
         (tables.training_jobs, tables.training_jobs.c.name),
         (tables.processing_jobs, tables.processing_jobs.c.name),
         (tables.tuning_jobs, tables.tuning_jobs.c.name),

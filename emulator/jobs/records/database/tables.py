@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import JSON, BigInteger, Column, Float, ForeignKeyConstraint, Index, Integer, MetaData, Table, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+    text,
+)
+
+from emulator.jobs.records.training_job import FinalMetric, SecondaryStatusTransition
 
 if TYPE_CHECKING:
-    from sqlalchemy.schema import SchemaItem
+    from collections.abc import Iterable
+
+    from sqlalchemy import Dialect
 
 # Written to PRAGMA user_version; a store of another version is refused, not guessed at.
-VERSION = 1
+VERSION = 2
 
 metadata = MetaData()
+
+
+class _Entries(TypeDecorator[tuple[Any, ...]]):
+    """A record's entries of one dataclass, as a JSON list of objects: they are read and written with the record."""
+
+    impl = JSON
+    cache_ok = True
+
+    def __init__(self, kind: type[Any]) -> None:
+        super().__init__()
+        self.kind = kind
+        self._names = [field.name for field in fields(kind)]
+
+    def process_bind_param(self, value: Iterable[Any] | None, _dialect: Dialect) -> Any:
+        return None if value is None else [{name: getattr(entry, name) for name in self._names} for entry in value]
+
+    def process_result_value(self, value: Any, _dialect: Dialect) -> Any:
+        return tuple(self.kind(**entry) for entry in value)
 
 
 def _describe_job() -> list[Column[Any]]:
@@ -30,15 +65,6 @@ def _describe_job() -> list[Column[Any]]:
     ]
 
 
-def _refer_to_training_job() -> list[SchemaItem]:
-    """Return the columns that tell whose training job a row is."""
-    return [
-        Column("region", Text, primary_key=True),
-        Column("name", Text, primary_key=True),
-        ForeignKeyConstraint(["region", "name"], ["training_jobs.region", "training_jobs.name"]),
-    ]
-
-
 store_identity = Table("store_identity", metadata, Column("id", Text, primary_key=True))
 
 training_jobs = Table(
@@ -48,38 +74,21 @@ training_jobs = Table(
     Column("stop_cause", Text),
     Column("failure_reason", Text),
     Column("model_artifacts", Text),
+    Column("transitions", _Entries(SecondaryStatusTransition), nullable=False),
+    Column("final_metrics", _Entries(FinalMetric), nullable=False),
+    Column("reused_by", Text),
+    Column("reused_ms", BigInteger),
+    # What follows from the others, for Search, and for the warm pools.
+    Column("secondary_status", Text, nullable=False),
+    Column("training_start_ms", BigInteger),
+    Column("training_end_ms", BigInteger),
+    Column("training_seconds", Integer),
+    Column("billable_seconds", Integer),
+    Column("keep_alive_seconds", Integer),
     # A page of a listing is read in its order, not sorted from all jobs.
     Index("training_jobs_by_creation", "region", "creation_ms", "name"),
     Index("training_jobs_by_status", "region", "status", "name"),
-)
-
-secondary_status_transitions = Table(
-    "secondary_status_transitions",
-    metadata,
-    *_refer_to_training_job(),
-    Column("position", Integer, primary_key=True),
-    Column("status", Text, nullable=False),
-    Column("start_ms", BigInteger, nullable=False),
-    Column("end_ms", BigInteger),
-    Column("message", Text, nullable=False),
-)
-
-final_metrics = Table(
-    "final_metrics",
-    metadata,
-    *_refer_to_training_job(),
-    Column("metric_name", Text, primary_key=True),
-    Column("value", Float, nullable=False),
-    Column("timestamp_ms", BigInteger, nullable=False),
-)
-
-# Jobs that keep their instances after their end, and who had them next.
-warm_pools = Table(
-    "warm_pools",
-    metadata,
-    *_refer_to_training_job(),
-    Column("reused_by", Text),
-    Column("reused_ms", BigInteger),
+    Index("training_jobs_kept_alive", "region", "keep_alive_seconds", sqlite_where=text("keep_alive_seconds > 0")),
 )
 
 rule_evaluations = Table(
@@ -100,6 +109,7 @@ rule_evaluations = Table(
     Column("start_ms", BigInteger),
     Column("end_ms", BigInteger),
     ForeignKeyConstraint(["region", "training_job_name"], ["training_jobs.region", "training_jobs.name"]),
+    Index("rule_evaluations_by_training_job", "region", "training_job_name", "position"),
 )
 
 # Those that CreateProcessingJob made; a rule evaluation is a row of the table above.

@@ -2,37 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from emulator.exceptions import ResourceInUse
 from emulator.jobs.records.database import tables
-from emulator.jobs.records.database.rows import (
-    R,
-    build_row,
-    find_table,
-    load_job,
-    load_rule_evaluation,
-    load_training_jobs,
-)
+from emulator.jobs.records.database.rows import R, build_row, find_table, load_record
 from emulator.jobs.records.processing_job import ProcessingJob
+from emulator.jobs.records.rule_evaluation import RuleEvaluation
+from emulator.jobs.records.training_job import TrainingJob
 from emulator.jobs.records.tuning_job import TUNING_JOB_ARN
-from emulator.jobs.records.warm_pool import find_keep_alive_seconds, may_reuse
+from emulator.jobs.records.warm_pool import may_reuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Insert, Select, Table, Update
 
-    from emulator.jobs.records.rule_evaluation import RuleEvaluation
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.records.database.rows import K, Record
     from emulator.jobs.records.tuning_job import TuningJob
 
 # How many messages are remembered, and how often it is looked whether there are more.
 KEPT_MESSAGES = 10_000
 _FORGET_EVERY = 500
+
+
+class _Statements(NamedTuple):
+    """What is done with one record of a table. SQLAlchemy takes as long to build a statement as SQLite to run it."""
+
+    find: Select[Any]
+    insert: Insert
+    update: Update
+
+
+@cache
+def _build_statements(table: Table) -> _Statements:
+    columns = table.columns
+    if "name" not in columns:
+        return _Statements(select(table), insert(table), update(table))
+    key = (columns.region == bindparam("of_region"), columns.name == bindparam("of_name"))
+    return _Statements(select(table).where(*key), insert(table), update(table).where(*key))
+
+
+_RULES_OF_A_JOB = (
+    select(tables.rule_evaluations)
+    .where(
+        tables.rule_evaluations.c.region == bindparam("of_region"),
+        tables.rule_evaluations.c.training_job_name == bindparam("of_name"),
+    )
+    .order_by(tables.rule_evaluations.c.position)
+)
+_KEPT_ALIVE = select(tables.training_jobs).where(
+    tables.training_jobs.c.region == bindparam("of_region"), text("keep_alive_seconds > 0")
+)
+_TAGS = select(tables.tags).where(tables.tags.c.arn == bindparam("of_arn")).order_by(tables.tags.c.position)
 
 
 class StoreTransaction:
@@ -43,25 +70,34 @@ class StoreTransaction:
 
     def find_training_job(self, region: str, name: str) -> TrainingJob | None:
         """Find the job, or None."""
-        table = tables.training_jobs
-        rows = self._connection.execute(select(table).where(table.c.region == region, table.c.name == name)).all()
-        return next(iter(load_training_jobs(self._connection, rows)), None)
+        return self._find(TrainingJob, region, name)
 
     def find_rule_evaluation(self, region: str, name: str) -> RuleEvaluation | None:
         """Find the rule evaluation, or None."""
-        table = tables.rule_evaluations
-        row = self._connection.execute(select(table).where(table.c.region == region, table.c.name == name)).first()
-        return None if row is None else load_rule_evaluation(row)
+        return self._find(RuleEvaluation, region, name)
+
+    def find_job(self, kind: type[R], region: str, name: str) -> R | None:
+        """Find the job of a kind, such as ProcessingJob, or None."""
+        return self._find(kind, region, name)
+
+    def _find(self, kind: type[K], region: str, name: str) -> K | None:
+        statement = _build_statements(find_table(kind)).find
+        row = self._connection.execute(statement, {"of_region": region, "of_name": name}).first()
+        return None if row is None else load_record(kind, row)
+
+    def _insert(self, record: Record) -> None:
+        table = find_table(type(record))
+        self._connection.execute(_build_statements(table).insert, build_row(table, record))
+
+    def _save(self, record: Record) -> None:
+        table = find_table(type(record))
+        key = {"of_region": record.region, "of_name": record.name}
+        self._connection.execute(_build_statements(table).update, key | build_row(table, record))
 
     def list_rule_evaluations_of(self, job: TrainingJob) -> list[RuleEvaluation]:
         """List a job's rule evaluations in the order of its request."""
-        table = tables.rule_evaluations
-        statement = (
-            select(table)
-            .where(table.c.region == job.region, table.c.training_job_name == job.name)
-            .order_by(table.c.position)
-        )
-        return [load_rule_evaluation(row) for row in self._connection.execute(statement)]
+        rows = self._connection.execute(_RULES_OF_A_JOB, {"of_region": job.region, "of_name": job.name})
+        return [load_record(RuleEvaluation, row) for row in rows]
 
     def create_training_job(
         self, job: TrainingJob, evaluations: Sequence[RuleEvaluation], tags: Sequence[Mapping[str, str]]
@@ -72,36 +108,27 @@ class StoreTransaction:
             ResourceInUse: its name is taken.
         """
         try:
-            self._connection.execute(insert(tables.training_jobs), build_row(tables.training_jobs, job))
+            self._insert(job)
         except IntegrityError:
             raise ResourceInUse(
                 "Training job names must be unique within an AWS account and region, and a training job with this "
                 f"name already exists ({job.arn})"
             ) from None
-        self._save_transitions(job)
         self._take_warm_pool(job)
         for evaluation in evaluations:
-            self._connection.execute(insert(tables.rule_evaluations), build_row(tables.rule_evaluations, evaluation))
+            self._insert(evaluation)
         self.set_tags(job.arn, tags)
 
     def _take_warm_pool(self, job: TrainingJob) -> None:
-        """Note which job's instances a new one gets, if any, and whether it will keep its own."""
-        pools = tables.warm_pools
+        """Note which job's instances a new one gets, if any."""
         for kept in self.list_warm_pools(job.region):
             if may_reuse(kept, job.request, job.creation_ms):
-                chosen = (pools.c.region == kept.region, pools.c.name == kept.name)
-                values = {"reused_by": job.name, "reused_ms": job.creation_ms}
-                self._connection.execute(update(pools).where(*chosen).values(values))
+                self._save(replace(kept, reused_by=job.name, reused_ms=job.creation_ms))
                 break
-        if find_keep_alive_seconds(job.request):
-            self._connection.execute(insert(pools).values(region=job.region, name=job.name))
 
     def list_warm_pools(self, region: str) -> list[TrainingJob]:
         """List the jobs that keep their instances, whatever has become of these."""
-        jobs, pools = tables.training_jobs, tables.warm_pools
-        names = select(pools.c.name).where(pools.c.region == region)
-        rows = self._connection.execute(select(jobs).where(jobs.c.region == region, jobs.c.name.in_(names))).all()
-        return load_training_jobs(self._connection, rows)
+        return [load_record(TrainingJob, row) for row in self._connection.execute(_KEPT_ALIVE, {"of_region": region})]
 
     def delete_training_job(self, job: TrainingJob) -> None:
         """Delete all rows of a job."""
@@ -110,64 +137,17 @@ class StoreTransaction:
         evaluations = tables.rule_evaluations
         for table, name in (
             (evaluations, evaluations.c.training_job_name),
-            (tables.final_metrics, tables.final_metrics.c.name),
-            (tables.warm_pools, tables.warm_pools.c.name),
-            (tables.secondary_status_transitions, tables.secondary_status_transitions.c.name),
             (tables.training_jobs, tables.training_jobs.c.name),
         ):
             self._connection.execute(delete(table).where(table.c.region == job.region, name == job.name))
 
     def save_training_job(self, job: TrainingJob) -> None:
         """Store a job's new state."""
-        table = tables.training_jobs
-        self._connection.execute(
-            update(table).where(table.c.region == job.region, table.c.name == job.name).values(build_row(table, job))
-        )
-        self._save_transitions(job)
-        metrics = tables.final_metrics
-        self._connection.execute(delete(metrics).where(metrics.c.region == job.region, metrics.c.name == job.name))
-        for metric in job.final_metrics:
-            self._connection.execute(
-                insert(metrics).values(
-                    region=job.region,
-                    name=job.name,
-                    metric_name=metric.name,
-                    value=metric.value,
-                    timestamp_ms=metric.timestamp_ms,
-                )
-            )
-
-    def _save_transitions(self, job: TrainingJob) -> None:
-        table = tables.secondary_status_transitions
-        self._connection.execute(delete(table).where(table.c.region == job.region, table.c.name == job.name))
-        rows = [
-            {
-                "region": job.region,
-                "name": job.name,
-                "position": position,
-                "status": entry.status,
-                "start_ms": entry.start_ms,
-                "end_ms": entry.end_ms,
-                "message": entry.message,
-            }
-            for position, entry in enumerate(job.transitions)
-        ]
-        self._connection.execute(insert(table), rows)
+        self._save(job)
 
     def save_rule_evaluation(self, evaluation: RuleEvaluation) -> None:
         """Store an evaluation's new state."""
-        table = tables.rule_evaluations
-        self._connection.execute(
-            update(table)
-            .where(table.c.region == evaluation.region, table.c.name == evaluation.name)
-            .values(build_row(table, evaluation))
-        )
-
-    def find_job(self, kind: type[R], region: str, name: str) -> R | None:
-        """Find the job of a kind, such as ProcessingJob, or None."""
-        table = find_table(kind)
-        row = self._connection.execute(select(table).where(table.c.region == region, table.c.name == name)).first()
-        return None if row is None else load_job(kind, row)
+        self._save(evaluation)
 
     def create_job(self, job: R, tags: Sequence[Mapping[str, str]]) -> None:
         """Store a new job.
@@ -181,19 +161,15 @@ class StoreTransaction:
         )
         if isinstance(job, ProcessingJob) and self.find_rule_evaluation(job.region, job.name) is not None:
             raise taken
-        table = find_table(type(job))
         try:
-            self._connection.execute(insert(table), build_row(table, job))
+            self._insert(job)
         except IntegrityError:
             raise taken from None
         self.set_tags(job.arn, tags)
 
     def save_job(self, job: R) -> None:
         """Store a job's new state."""
-        table = find_table(type(job))
-        self._connection.execute(
-            update(table).where(table.c.region == job.region, table.c.name == job.name).values(build_row(table, job))
-        )
+        self._save(job)
 
     def delete_job(self, job: R) -> None:
         """Delete all rows of a job."""
@@ -211,17 +187,18 @@ class StoreTransaction:
             .where(func.json_extract(table.c.request, f"$.{TUNING_JOB_ARN}") == job.arn)
             .order_by(table.c.creation_ms, table.c.name)
         )
-        return load_training_jobs(self._connection, self._connection.execute(statement).all())
+        return [load_record(TrainingJob, row) for row in self._connection.execute(statement)]
 
     def add_event(self, event_id: str, region: str, event: Mapping[str, Any]) -> None:
         """Keep an event until it is delivered."""
-        self._connection.execute(insert(tables.outbox).values(event_id=event_id, region=region, event=event))
+        row = {"event_id": event_id, "region": region, "event": event}
+        self._connection.execute(_build_statements(tables.outbox).insert, row)
 
     def add_sent(self, service: str, region: str, content: Mapping[str, Any], time_ms: int) -> None:
         """Keep what was sent, among the newest KEPT_MESSAGES."""
         table = tables.sent_messages
-        row = insert(table).values(service=service, region=region, content=content, time_ms=time_ms)
-        key = self._connection.execute(row).inserted_primary_key
+        row = {"service": service, "region": region, "content": content, "time_ms": time_ms}
+        key = self._connection.execute(_build_statements(table).insert, row).inserted_primary_key
         assert key is not None
         sequence = key[0]
         if sequence % _FORGET_EVERY == 0:
@@ -229,8 +206,7 @@ class StoreTransaction:
 
     def list_tags(self, arn: str) -> list[dict[str, str]]:
         """List a resource's tags."""
-        table = tables.tags
-        rows = self._connection.execute(select(table).where(table.c.arn == arn).order_by(table.c.position))
+        rows = self._connection.execute(_TAGS, {"of_arn": arn})
         return [{"Key": row.key, "Value": row.value} for row in rows]
 
     def set_tags(self, arn: str, tags: Sequence[Mapping[str, str]]) -> None:
