@@ -10,6 +10,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from emulator.disk import DiskBudget
 from emulator.exceptions import ResourceInUse, StartupError
 from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
 from emulator.gateway.listener import LOOPBACK, Listener
@@ -60,7 +61,8 @@ class Emulator:
             folder = StateFolder(settings.state_dir)
             closers.callback(folder.close)
             apply_staged(settings.state_dir)
-            listeners = [Listener(LOOPBACK, settings.port)]
+            disk = DiskBudget(settings.state_dir, settings.disk_reserve)
+            listeners = [Listener(LOOPBACK, settings.port, disk)]
             closers.callback(listeners[0].close)
             settings = self.settings = replace(settings, port=listeners[0].port)
 
@@ -91,7 +93,7 @@ class Emulator:
             from emulator.moto_services.durable import open_moto
             from emulator.moto_services.s3.backend import open_s3
 
-            self._s3 = open_s3(settings.state_dir / "s3")
+            self._s3 = open_s3(settings.state_dir / "s3", disk)
             closers.callback(self._s3.close)
             self._moto = open_moto(settings.state_dir / "moto")
             closers.callback(self._moto.close)
@@ -110,7 +112,7 @@ class Emulator:
             closers.callback(runtime.close)
             own_hosts.add(runtime.host_address)
             if runtime.host_address != LOOPBACK:
-                listeners.append(Listener(runtime.host_address, settings.port))
+                listeners.append(Listener(runtime.host_address, settings.port, disk))
                 listeners[1].serve(gateway)
             endpoint_url = f"http://{runtime.host_address}:{settings.port}"
 

@@ -13,7 +13,8 @@ EmulatorError
 │   └── InternalFailure
 ├── ObjectStoreError              S3 as the jobs see it
 │   ├── NoSuchBucket
-│   └── NoSuchKey
+│   ├── NoSuchKey
+│   └── DamagedObjectError        an object whose file is not what was written
 ├── TargetError                   an event that a target cannot get, however often it is tried
 │   ├── UnsupportedTargetError
 │   └── TargetInputError
@@ -106,6 +107,10 @@ class NoSuchBucket(ObjectStoreError):  # noqa: N818
 
 class NoSuchKey(ObjectStoreError):  # noqa: N818
     """The object does not exist."""
+
+
+class DamagedObjectError(ObjectStoreError, OSError):
+    """The file of an object is missing, or is not what was written; the text says where."""
 
 
 class TargetError(EmulatorError):

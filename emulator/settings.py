@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from emulator.disk import parse_size
 from emulator.exceptions import StartupError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], st
     "region": (str, _REGION.fullmatch, "give a region of AWS, such as eu-west-1"),
     "account_id": (str, re.compile(r"\d{12}").fullmatch, "give an account's 12 digits"),
     "stop_grace_seconds": (float, lambda seconds: 0 <= seconds <= 86_400, "give a number from 0 to 86400"),
+    "disk_reserve": (parse_size, lambda _: True, "give a size such as 500M or 2G"),
     "moto_api": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
 }
 
@@ -47,6 +49,7 @@ class Settings:
         region: used where a request's signature names none.
         stop_grace_seconds: between SIGTERM and SIGKILL when a job is stopped (AWS: 120).
         tensor_poll_seconds: how often a running job's output folder is looked at.
+        disk_reserve: so many bytes of the state folder's disk stay free: what would take them is refused.
         moto_api: whether moto's own controls below ``/moto-api/`` answer, its reset and recorder among them.
     """
 
@@ -57,6 +60,7 @@ class Settings:
     region: str = "us-east-1"
     stop_grace_seconds: float = 120.0
     tensor_poll_seconds: float = 0.05
+    disk_reserve: int = 256 * 1024**2
     moto_api: bool = False
 
     def __post_init__(self) -> None:
@@ -75,7 +79,7 @@ class Settings:
 
 
 def settings_from_environment(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read SMDEBUG_EMULATOR_PORT, _RUNTIME, _STATE_DIR, _ACCOUNT_ID, _REGION, _STOP_GRACE_SECONDS and _MOTO_API.
+    """Read SMDEBUG_EMULATOR_STATE_DIR, and a variable of each setting in ``_VARIABLES``.
 
     Raises:
         StartupError: a value that cannot be used; the text names the variable, the value and what fits.

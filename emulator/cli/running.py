@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from emulator.disk import parse_size
 from emulator.exceptions import StartupError
 from emulator.settings import Settings, read_version, settings_from_environment
 from emulator.state_folder import RunningEmulator, find_running_emulator
@@ -28,6 +29,14 @@ def parse_account(text: str) -> str:
     if not re.fullmatch(r"\d{12}", text):
         raise click.BadParameter(f"{text!r} has to be 12 digits.")
     return text
+
+
+def parse_size_option(text: str) -> int:
+    """Return the bytes of a size such as ``2G``; click names the option that is none."""
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
 
 
 state_dir_option = click.option(

@@ -18,7 +18,15 @@ import click
 
 from emulator.cli.init_folder import list_scripts, run_scripts
 from emulator.cli.jobs import format_jobs, list_with_rules
-from emulator.cli.running import connect, fail, find_running, parse_account, read_settings, state_dir_option
+from emulator.cli.running import (
+    connect,
+    fail,
+    find_running,
+    parse_account,
+    parse_size_option,
+    read_settings,
+    state_dir_option,
+)
 from emulator.exceptions import StartupError
 from emulator.settings import RUNTIME_CHOICES, Settings
 from emulator.state_folder import wait_until_free
@@ -42,6 +50,12 @@ _STOP_SECONDS = 180.0
     metavar="NUMBER",
     type=parse_account,
     help="The account of who signs with no account's key: 12 digits  [default: 123456789012].",
+)
+@click.option(
+    "--disk-reserve",
+    metavar="SIZE",
+    type=parse_size_option,
+    help="So much of the disk stays free, such as 2G: what would take it is refused  [default: 256M].",
 )
 @click.option(
     "--moto-api",
@@ -70,6 +84,7 @@ def start(
     runtime: str | None,
     state_dir: Path | None,
     account: str | None,
+    disk_reserve: int | None,
     *,
     moto_api: bool,
     detach: bool,
@@ -90,6 +105,7 @@ def start(
         "port": port,
         "runtime": runtime,
         "account_id": account,
+        "disk_reserve": disk_reserve,
         "moto_api": moto_api or None,
     }
     given = {name: option for name, option in options.items() if option is not None}
@@ -113,6 +129,7 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
     settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     command = [sys.executable, "-P", "-m", "emulator", "start", "--log-level", log_level]
     command += ["--port", str(settings.port), "--runtime", settings.runtime, "--state-dir", str(settings.state_dir)]
+    command += ["--disk-reserve", str(settings.disk_reserve)]
     command += ["--account", settings.account_id, *(["--moto-api"] if settings.moto_api else [])]
     command += [] if init_folder is None else ["--init-folder", str(init_folder.absolute())]
     log_path = settings.state_dir / "emulator.log"

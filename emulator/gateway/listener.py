@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
+import tempfile
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from waitress import wasyncore  # type: ignore[import-untyped]  # publishes no types
 from waitress.server import create_server  # type: ignore[import-untyped]
 
+from emulator.disk import DiskBudget
 from emulator.exceptions import StartupError
 from emulator.gateway.s3_connection import S3Channel
 
@@ -20,7 +23,9 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 # S3 takes 5 GiB in one request; signed chunks add a little.
 _MAX_BODY_BYTES = 5 * 1024**3 + 64 * 1024**2
-_BODY_IN_MEMORY_BYTES = 16 * 1024**2
+# Of each connection: what is more goes through a file.
+_BODY_IN_MEMORY_BYTES = 1024**2
+_PIECE_BYTES = 128 * 1024
 _BACKLOG = 1024
 _ADJUSTMENTS: dict[str, Any] = {
     "threads": 32,
@@ -28,8 +33,11 @@ _ADJUSTMENTS: dict[str, Any] = {
     "backlog": _BACKLOG,
     "max_request_body_size": _MAX_BODY_BYTES,
     "inbuf_overflow": _BODY_IN_MEMORY_BYTES,
+    "recv_bytes": _PIECE_BYTES,
     "asyncore_use_poll": True,
     "ident": None,
+    # A client that goes away, or an object that turns out to be damaged (which the log has said).
+    "log_socket_errors": False,
 }
 
 
@@ -40,12 +48,18 @@ class Listener:
         port: the port, also where 0 was asked for.
     """
 
-    def __init__(self, address: str, port: int) -> None:
+    def __init__(self, address: str, port: int, disk: DiskBudget | None = None) -> None:
         """Bind.
+
+        Args:
+            address: of this machine.
+            port: 0 for any that is free.
+            disk: says how large a body may be; None for whatever has room in the folder for temporary files.
 
         Raises:
             StartupError: the port is taken, or the address is not this machine's.
         """
+        self._disk = disk or DiskBudget(Path(tempfile.gettempdir()), 0)
         self._socket = _bind(address, port)
         self.port: int = self._socket.getsockname()[1]
         self._connections: dict[int, Any] = {}
@@ -57,6 +71,7 @@ class Listener:
         """Answer with ``application``, in threads of its own."""
         self._server = create_server(application, map=self._connections, sockets=[self._socket], **_ADJUSTMENTS)
         self._server.channel_class = S3Channel
+        self._server.adj.disk = self._disk
         self._loop.start()
 
     def close(self) -> None:

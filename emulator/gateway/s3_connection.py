@@ -2,17 +2,27 @@
 
 Names of metadata travel in headers, and there letters and underscores count. waitress writes every header as
 ``X-Amz-Meta-Who``, which boto3 then returns as the key ``Who``; and it drops request headers with an underscore, for
-WSGI cannot tell it from a hyphen, which loses the key ``job_name``.
+WSGI cannot tell it from a hyphen, which loses the key ``job_name``. And a body that the disk has no room for is refused
+before it is sent, in S3's own words.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
 
+from waitress.buffers import OverflowableBuffer, TempfileBasedBuffer  # type: ignore[import-untyped]
 from waitress.channel import HTTPChannel  # type: ignore[import-untyped]  # publishes no types
 from waitress.parser import HTTPRequestParser  # type: ignore[import-untyped]
 from waitress.task import WSGITask  # type: ignore[import-untyped]
+from waitress.utilities import Error  # type: ignore[import-untyped]
+
+from emulator.disk import is_disk_full
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 METADATA_NAMES = "emulator.metadata_names"
 """Key in a WSGI environment: names of metadata headers as they were sent, by the key each is stored under."""
@@ -23,15 +33,71 @@ _UNDERSCORED = re.compile(
 )
 
 
+class _InsufficientStorageError(Error):  # type: ignore[misc]
+    """The answer to a body that has no room."""
+
+    code = 507
+    reason = "Insufficient Storage"
+
+    def to_response(self, _ident: str | None = None) -> tuple[str, list[tuple[str, str]], bytes]:
+        """Build the answer as S3 has its errors."""
+        document = f"<Error><Code>InsufficientStorage</Code><Message>{escape(self.body)}</Message></Error>"
+        return f"{self.code} {self.reason}", [("Content-Type", "application/xml")], document.encode()
+
+
+class _BodyFile(TempfileBasedBuffer):  # type: ignore[misc]
+    """What is too large for memory: a file without a name, where the state is. Elsewhere it may be memory after all."""
+
+    def __init__(self, folder: Path, from_buffer: Any) -> None:
+        self._folder = folder
+        super().__init__(from_buffer)
+
+    def newfile(self) -> IO[bytes]:
+        """Make the file."""
+        return TemporaryFile("w+b", dir=self._folder)
+
+
+class _Body(OverflowableBuffer):  # type: ignore[misc]
+    """A body on its way in."""
+
+    folder: Path
+    buf: Any
+
+    def _set_large_buffer(self) -> None:
+        small = self.buf
+        self.buf = _BodyFile(self.folder, small)
+        self.overflowed = True
+        if small is not None:
+            small.close()
+
+
 class S3Parser(HTTPRequestParser):  # type: ignore[misc]
     """A request. ``metadata_names`` has the metadata headers with underscores once the header is parsed."""
 
     metadata_names: dict[str, str]
     expect_continue: bool
 
+    def received(self, data: bytes) -> int:
+        """Take what came; refuse it where the disk is full."""
+        try:
+            began = self.headers_finished
+            consumed: int = super().received(data)
+            if self.headers_finished and not began and self.content_length > self.adj.inbuf_overflow:
+                self.adj.disk.check(self.content_length)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            self.error = _InsufficientStorageError(f"The disk of the emulator has no room for this: {error.strerror}.")
+            self.completed, self.expect_continue = True, False
+            return len(data)
+        return consumed
+
     def parse_header(self, header_plus: bytes) -> None:
         """Parse as waitress does; then take what it leaves out."""
         super().parse_header(header_plus)
+        if self.body_rcv is not None:
+            body = self.body_rcv.buf = _Body(self.adj.inbuf_overflow)
+            body.folder = self.adj.disk.folder
         if self.expect_continue and not self.content_length and not self.chunked:
             # waitress would ask for a body that never comes; botocore expects a 100 before an empty object too.
             self.expect_continue = False

@@ -6,11 +6,14 @@ import logging
 import re
 import threading
 import traceback
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, closing, nullcontext
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from wsgiref.util import setup_testing_defaults
 from xml.parsers.expat import ExpatError
 
+from emulator.disk import is_disk_full
+from emulator.exceptions import AwsError, DamagedObjectError
 from emulator.moto_services import sagemaker_tags
 from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
@@ -74,8 +77,15 @@ class MotoApplication:
             service = getattr(application, "service", "")
             with ExitStack() as around:
                 around.enter_context(reading() if only_reads(environ, operation) else keeping())
+                transfer = None
+                if service == "s3":
+                    from emulator.moto_services.s3.backend import receive_s3_body
+
+                    transfer = around.enter_context(closing(receive_s3_body(environ)))
                 around.enter_context(_access(service))
                 answer = Response.from_app(application, environ)
+                if transfer is not None:
+                    answer = transfer.take_sent(answer, environ)
             return _translate_page(service, environ, operation, answer)
         except Exception as error:  # noqa: BLE001 -- whatever moto raises; logged there
             return _translate_exception(service, environ, operation, error)
@@ -115,6 +125,14 @@ def _translate_exception(service: str, environ: WSGIEnvironment, operation: str 
     from emulator.moto_services.service_requests import encode_error
 
     name = f"{service} {operation or environ['REQUEST_METHOD'] + ' ' + environ.get('PATH_INFO', '')}"
+    if isinstance(error, AwsError):
+        return encode_error(service, environ, error.code, error.message, error.status)
+    if isinstance(error, DamagedObjectError):  # which the log has said
+        return encode_error(service, environ, "InternalError", f"{error}. Run smdebug-emulator check.", 500)
+    if is_disk_full(error):
+        logger.error("%s failed, because the disk is full: %s", name, error)
+        text = "The disk that holds the emulator's state is full: make room (smdebug-emulator prune) and try again."
+        return encode_error(service, environ, "InsufficientStorage", text, HTTPStatus.INSUFFICIENT_STORAGE)
     if isinstance(error, ImportError):
         missing = (error.name or "").partition(".")[0]
         text = (

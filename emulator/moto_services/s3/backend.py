@@ -5,6 +5,7 @@ Before a request is answered, the journal gets the present state of every object
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import sqlite3
@@ -20,11 +21,15 @@ from moto.s3.responses import S3Response
 from emulator.exceptions import StartupError
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacement import replaced
+from emulator.moto_services.s3.bodies import passing_on, receive_body, serving_in_pieces, taking_received
+from emulator.moto_services.s3.content import ContentReader, StoredContent, name_object
 from emulator.moto_services.s3.documents import checking
-from emulator.moto_services.s3.journal import S3Journal, StoredContent
+from emulator.moto_services.s3.journal import S3Journal
+from emulator.moto_services.s3.parts import join_parts
 from emulator.moto_services.s3.policy import check_policy, judge_permission
 from emulator.moto_services.s3.records import (
     StoredPart,
+    copied_key,
     describe_bucket,
     describe_object,
     find_bucket,
@@ -37,6 +42,10 @@ from emulator.moto_services.s3.records import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+    from wsgiref.types import WSGIEnvironment
+
+    from emulator.disk import DiskBudget
+    from emulator.moto_services.s3.bodies import Transfer
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +105,6 @@ class JournalledBackend(S3Backend):
     put_public_access_block = _touching_bucket(S3Backend.put_public_access_block)
     delete_public_access_block = _touching_bucket(S3Backend.delete_public_access_block)
     create_multipart_upload = _touching_bucket(S3Backend.create_multipart_upload)
-    complete_multipart_upload = _touching_bucket(S3Backend.complete_multipart_upload)
     abort_multipart_upload = _touching_bucket(S3Backend.abort_multipart_upload)
 
     delete_object_tagging = _touching_object(S3Backend.delete_object_tagging)
@@ -104,23 +112,67 @@ class JournalledBackend(S3Backend):
     put_object_retention = _touching_object(S3Backend.put_object_retention)
     put_object_acl = _touching_object(S3Backend.put_object_acl)
 
-    def upload_part(self, bucket_name: str, multipart_id: str, part_id: int, value: bytes) -> Any:
-        """Do as moto's method does, with the part's contents in a file."""
-        return self._store_part(bucket_name, super().upload_part(bucket_name, multipart_id, part_id, value), value)
-
-    def upload_part_copy(self, dest_bucket_name: str, *args: Any, **kwargs: Any) -> Any:
-        """Do as moto's method does, with the part's contents in a file."""
-        part = super().upload_part_copy(dest_bucket_name, *args, **kwargs)
-        return self._store_part(dest_bucket_name, part, part.value)
-
-    def _store_part(self, bucket_name: str, part: Any, value: bytes) -> StoredPart:
+    def upload_part(self, bucket_name: str, multipart_id: str, part_id: int, value: bytes | StoredContent) -> Any:
+        """Do as moto's method does, with the part's contents in a file; ``value`` may be staged already."""
+        content = self._stage(bucket_name, f"part {part_id}", value)
+        part: Any = store_content(super().upload_part(bucket_name, multipart_id, part_id, b""), content)
+        part.__class__ = StoredPart
+        part._etag = content.md5  # noqa: SLF001 -- moto's; else computed from the contents at each look
         self.journal.touch_bucket(bucket_name)
-        etag = part.etag
-        stored = store_content(part, self.journal.stage(bucket_name, f"part {part.name}", value))
-        stored.__class__ = StoredPart
+        self.journal.claim(content)
         _forget_instances()
-        stored._etag = etag  # noqa: SLF001 -- moto's; else computed from the contents at each look
-        return stored  # type: ignore[return-value]  # it is one since the line above
+        return part
+
+    def upload_part_copy(
+        self,
+        dest_bucket_name: str,
+        multipart_id: str,
+        part_id: int,
+        src_bucket_name: str,
+        src_key_name: str,
+        src_version_id: str | None,
+        start_byte: int | None,
+        end_byte: int | None,
+    ) -> Any:
+        """Do as moto's method does, from file to file."""
+        source: Any = self.get_object(src_bucket_name, src_key_name, version_id=src_version_id)
+        start, stop = start_byte or 0, source.size if end_byte is None else min(end_byte + 1, source.size)
+        with (
+            ContentReader(source._value_buffer, start, max(start, stop)) as reader,  # noqa: SLF001 -- moto's
+            self.journal.open_writer(dest_bucket_name, f"part {part_id}") as writer,
+        ):
+            for block in reader.blocks():
+                writer.write(block)
+            content = writer.finish()
+        try:
+            return self.upload_part(dest_bucket_name, multipart_id, part_id, content)
+        finally:
+            self.journal.drop_unclaimed(content)
+
+    def complete_multipart_upload(self, bucket_name: str, multipart_id: str, body: Iterator[tuple[int, str]]) -> Any:
+        """Do as moto's method does, with the parts joined from file to file."""
+        self.journal.touch_bucket(bucket_name)
+        upload: Any = self.get_bucket(bucket_name).multiparts[multipart_id]
+        joined: list[StoredContent] = []
+
+        def complete(body: Iterator[tuple[int, str]]) -> tuple[StoredContent, str, tuple[str, str, int] | None]:
+            with self.journal.open_writer(bucket_name, upload.key_name, hashes=False) as writer:
+                content, checksum = join_parts(upload, body, writer)
+            joined.append(content)
+            return content, content.md5, checksum
+
+        upload.complete = complete
+        try:
+            return super().complete_multipart_upload(bucket_name, multipart_id, body)
+        finally:
+            del upload.complete
+            for content in joined:
+                self.journal.drop_unclaimed(content)
+
+    def _stage(self, bucket_name: str, key_name: str, value: bytes | StoredContent) -> StoredContent:
+        if isinstance(value, StoredContent):
+            return dataclasses.replace(value, name=name_object(bucket_name, key_name))
+        return self.journal.stage(bucket_name, key_name, value)
 
     def put_bucket_policy(self, bucket_name: str, policy: bytes) -> None:
         """Refuse what is no policy: moto takes anything, and fails on it at every later request for the bucket."""
@@ -141,13 +193,14 @@ class JournalledBackend(S3Backend):
     ) -> Any:
         """Do as moto's method does, with the contents in a file; ``value`` may be staged already."""
         bucket = self.get_bucket(bucket_name)
-        content = value if isinstance(value, StoredContent) else self.journal.stage(bucket_name, key_name, value)
+        content = self._stage(bucket_name, key_name, value)
         with _keeping_versions(bucket, key_name):
             key = super().put_object(
                 bucket_name, key_name, b"", etag=etag or content.md5, disable_notification=True, **kwargs
             )
         key = store_content(key, content)
         self.journal.touch(bucket_name, key_name)
+        self.journal.claim(content)
         if not disable_notification:
             posted = request_method == "POST"
             created = notifications.S3NotificationEvent
@@ -179,8 +232,17 @@ class JournalledBackend(S3Backend):
         return deleted, members
 
     def copy_object(self, src_key: Any, dest_bucket_name: str, dest_key_name: str, *args: Any, **kwargs: Any) -> None:
-        """Copy the kind of the checksum, too: without it, clients take the checksum of parts for one of the whole."""
-        super().copy_object(src_key, dest_bucket_name, dest_key_name, *args, **kwargs)
+        """Do as moto's method does, with another name of the same file.
+
+        The kind of the checksum is copied, too: without it, clients take the checksum of parts for one of the whole.
+        """
+        self.get_bucket(dest_bucket_name)
+        source: StoredContent = src_key._value_buffer  # noqa: SLF001 -- moto's
+        content = self.journal.stage_copy(dest_bucket_name, dest_key_name, source)
+        try:
+            super().copy_object(copied_key(src_key, content), dest_bucket_name, dest_key_name, *args, **kwargs)
+        finally:
+            self.journal.drop_unclaimed(content)
         key = self.get_object(dest_bucket_name, dest_key_name)
         if key is not None and key.checksum_value:
             key.checksum_type = src_key.checksum_type
@@ -256,8 +318,8 @@ def _keeping_versions(bucket: Any, key_name: str) -> Iterator[None]:
     dict.__setitem__(bucket.keys, key_name, [*kept, *bucket.keys.getlist(key_name)])
 
 
-def open_s3(folder: Path) -> DurableS3:
-    """Make S3 durable in ``folder`` and restore what it holds. What was in S3 before is dropped.
+def open_s3(folder: Path, disk: DiskBudget | None = None) -> DurableS3:
+    """Make S3 durable in ``folder``, as far as ``disk`` lets it, and restore what it holds. What was in S3 is dropped.
 
     There is one S3 in a process, because moto makes its backends itself.
 
@@ -265,13 +327,16 @@ def open_s3(folder: Path) -> DurableS3:
         StartupError: the folder cannot be used.
     """
     global _active
-    journal = S3Journal(folder)
+    journal = S3Journal(folder, disk)
     with ExitStack() as closers, service_lock("s3"):
         closers.callback(journal.close)
         backend_class = type("JournalledBackend", (JournalledBackend,), {"journal": journal})
         closers.enter_context(_fresh_backends(backend_class))
         for name, path in (("_bucket_response", "/{Bucket}"), ("_key_response", "/{Bucket}/{Key+}")):
             closers.enter_context(replaced(S3Response, name, checking(path, vars(S3Response)[name])))
+        closers.enter_context(replaced(S3Response, "setup_class", taking_received(S3Response.setup_class)))
+        closers.enter_context(replaced(S3Response, "_get_key", serving_in_pieces(vars(S3Response)["_get_key"])))
+        closers.enter_context(replaced(S3Response, "key_response", passing_on(S3Response.key_response)))
         closers.enter_context(replaced(FakeBucket, "get_permission", judge_permission(FakeBucket.get_permission)))
         try:
             _restore(journal)
@@ -324,6 +389,17 @@ def stage_content(bucket: str, key: str, data: bytes | Path) -> bytes | StoredCo
     if durable is not None:
         return durable.journal.stage(bucket, key, data)
     return data if isinstance(data, bytes) else data.read_bytes()
+
+
+def receive_s3_body(environ: WSGIEnvironment) -> Transfer:
+    """Receive the body of a request to S3; see ``receive_body``."""
+    return receive_body(environ, None if _active is None else _active.journal)
+
+
+def drop_unclaimed(content: bytes | StoredContent) -> None:
+    """Remove staged contents that no object took."""
+    if _active is not None and isinstance(content, StoredContent):
+        _active.journal.drop_unclaimed(content)
 
 
 @contextmanager

@@ -17,10 +17,13 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
+from emulator.moto_services.s3.content import ContentWriter, StoredContent, link_content, name_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from emulator.disk import DiskBudget
 
 logger = logging.getLogger(__name__)
 
@@ -71,36 +74,6 @@ class ObjectRow:
     tags: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoredContent:
-    """The bytes of one object in a file; reads like the temporary file that moto would have.
-
-    Attributes:
-        path: of the file, which is never written again.
-        size: bytes.
-        md5: hexadecimal.
-    """
-
-    path: Path
-    size: int
-    md5: str
-
-    @property
-    def file(self) -> str:
-        """The name that the index has for it."""
-        return f"{self.path.parent.name}/{self.path.name}"
-
-    def seek(self, _offset: int) -> None:
-        """Do nothing: moto rewinds before it reads, and every ``read`` here starts at the beginning."""
-
-    def read(self) -> bytes:
-        """Return all of it."""
-        return self.path.read_bytes()
-
-    def close(self) -> None:
-        """Do nothing: no file is open between reads, and the journal removes it."""
-
-
 # What can be touched: an object, or a bucket itself (None in place of a key).
 _Place = tuple[str, str | None]
 
@@ -108,12 +81,13 @@ _Place = tuple[str, str | None]
 class S3Journal:
     """The folder. ``stage`` and ``remove_leftovers`` are thread safe; for the rest the caller holds S3's lock."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open or create it.
+    def __init__(self, folder: Path, disk: DiskBudget | None = None) -> None:
+        """Open or create it; contents that ``disk`` refuses are not written.
 
         Raises:
             StartupError: the folder cannot be written, or its index is not one of this version.
         """
+        self._disk = disk
         self._contents = folder / "contents"
         self._index_path = folder / "index.sqlite"
         try:
@@ -124,6 +98,7 @@ class S3Journal:
             raise StartupError(f"S3's contents in {folder} cannot be used ({error}): move the folder away.") from error
         self._run = uuid.uuid4().hex[:8]
         self._numbers = count()
+        self._claimed: set[Path] = set()
         self._touched: set[_Place] = set()
         # What an index that failed as a whole still has to get.
         self._owed: set[_Place] = set()
@@ -152,19 +127,60 @@ class S3Journal:
         Raises:
             OSError: ``data`` names a file that cannot be read, or the disk is full.
         """
+        with self.open_writer(bucket, key) as writer:
+            if isinstance(data, bytes):
+                writer.write(data)
+            else:
+                with data.open("rb") as source:
+                    while chunk := source.read(_COPY_BYTES):
+                        writer.write(chunk)
+            return writer.finish()
+
+    def open_writer(self, bucket: str, key: str, *, hashes: bool = True) -> ContentWriter:
+        """Open a new file for an object's contents; see ``ContentWriter``.
+
+        Raises:
+            OSError: the disk is full, or as full as it may be.
+        """
+        if self._disk is not None:
+            self._disk.check()
+        return ContentWriter(name_object(bucket, key), self._make_path(bucket, key), hashes=hashes)
+
+    def stage_copy(self, bucket: str, key: str, source: StoredContent) -> StoredContent:
+        """Give an object the contents that another has.
+
+        Raises:
+            DamagedObjectError: the other's file is gone.
+            OSError: the disk is full.
+        """
+        return link_content(source, name_object(bucket, key), self._make_path(bucket, key))
+
+    def claim(self, content: StoredContent) -> None:
+        """Say that an object has contents that were staged for it."""
+        self._claimed.add(content.path)
+
+    def drop_unclaimed(self, content: StoredContent) -> None:
+        """Remove staged contents, unless an object took them. Whoever stages calls this in the end."""
+        if content.path in self._claimed:
+            self._claimed.discard(content.path)
+        else:
+            content.path.unlink(missing_ok=True)
+
+    def _make_path(self, bucket: str, key: str) -> Path:
         # Named after a hash: a key is the client's text and never becomes a path.
-        digest = hashlib.sha256(f"{bucket}\0{key}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{bucket}\0{key}".encode(errors="surrogatepass")).hexdigest()
         path = self._contents / digest[:2] / f"{digest[2:34]}-{self._run}-{next(self._numbers):x}"
         path.parent.mkdir(exist_ok=True, mode=0o700)
-        try:
-            return _write_bytes(path, data) if isinstance(data, bytes) else _copy_file(path, data)
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
+        return path
 
-    def find_content(self, file: str, size: int, md5: str) -> StoredContent:
-        """Return the content that the index names ``file``."""
-        return StoredContent(self._contents / file, size, md5)
+    def find_content(self, row: ObjectRow, md5: str, checksums: bytes) -> StoredContent:
+        """Return the content that a row of the index names."""
+        assert row.file is not None
+        return StoredContent(name_object(row.bucket, row.key), self._contents / row.file, row.size, md5, checksums)
+
+    def find_part(self, name: str, file: str, size: int, md5: str, checksums: bytes) -> StoredContent:
+        """Return the content of a part that a bucket's row names."""
+        return StoredContent(name, self._contents / file, size, md5, checksums)
 
     def touch(self, bucket: str, key: str) -> None:
         """Let the next ``commit`` write this object's present state."""
@@ -312,18 +328,3 @@ def _is_failure_of_index(error: Exception) -> bool:
     """Tell whether the index fails for everybody (a full disk, damage) and not for one row that it does not take."""
     of_a_row = (sqlite3.InterfaceError, sqlite3.DataError, sqlite3.IntegrityError, sqlite3.ProgrammingError)
     return isinstance(error, sqlite3.Error) and not isinstance(error, of_a_row)
-
-
-def _write_bytes(path: Path, data: bytes) -> StoredContent:
-    with path.open("xb") as target:
-        target.write(data)
-    return StoredContent(path, len(data), hashlib.md5(data, usedforsecurity=False).hexdigest())
-
-
-def _copy_file(path: Path, source_path: Path) -> StoredContent:
-    digest = hashlib.md5(usedforsecurity=False)
-    with source_path.open("rb") as source, path.open("xb") as target:
-        while chunk := source.read(_COPY_BYTES):
-            digest.update(chunk)
-            target.write(chunk)
-        return StoredContent(path, target.tell(), digest.hexdigest())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,13 +12,12 @@ from moto.s3.models import s3_backends
 from moto.utilities.utils import get_partition
 
 from emulator.exceptions import NoSuchBucket, NoSuchKey
-from emulator.moto_services.s3.backend import s3_access, stage_content
-from emulator.moto_services.s3.journal import StoredContent
+from emulator.moto_services.s3.backend import drop_unclaimed, s3_access, stage_content
+from emulator.moto_services.s3.content import ContentReader, StoredContent
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_COPY_BYTES = 1024 * 1024
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 
 
@@ -100,15 +98,18 @@ class ObjectStore:
             NoSuchBucket, OSError: the file cannot be read.
         """
         content = stage_content(bucket, key, data)
-        with s3_access():
-            self._bucket(bucket)
-            self._backend().put_object(bucket, key, content)
+        try:
+            with s3_access():
+                self._bucket(bucket)
+                self._backend().put_object(bucket, key, content)
+        finally:
+            drop_unclaimed(content)
 
     def get(self, bucket: str, key: str) -> bytes:
         """Return the bytes of an object.
 
         Raises:
-            NoSuchBucket, NoSuchKey.
+            NoSuchBucket, NoSuchKey, DamagedObjectError.
         """
         with s3_access():
             content: bytes = self._object(bucket, key).value
@@ -118,17 +119,17 @@ class ObjectStore:
         """Write an object's bytes to ``path``, whose folder exists.
 
         Raises:
-            NoSuchBucket, NoSuchKey, OSError.
+            NoSuchBucket, NoSuchKey, DamagedObjectError, OSError.
         """
         with s3_access():
             content = self._object(bucket, key)._value_buffer  # noqa: SLF001 - moto has no other way in
             # Open, its bytes stay even when the object is replaced meanwhile.
-            source = content.path.open("rb") if isinstance(content, StoredContent) else None
+            source = ContentReader(content) if isinstance(content, StoredContent) else None
         if source is None:
             path.write_bytes(self.get(bucket, key))
             return
         with source, path.open("wb") as target:
-            shutil.copyfileobj(source, target, _COPY_BYTES)
+            target.writelines(source.blocks())
 
     def list(self, bucket: str, prefix: str) -> list[ObjectSummary]:
         """List the objects whose keys begin with ``prefix``, in the order of their keys.

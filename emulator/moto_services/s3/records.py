@@ -18,12 +18,14 @@ from moto.s3.models import FakeDeleteMarker, FakeKey, FakeMultipart, get_canned_
 from moto.utilities.utils import get_partition
 
 from emulator.moto_services.backend_pickle import dump_value, load_value
-from emulator.moto_services.s3.journal import BucketRow, ObjectRow, StoredContent
+from emulator.moto_services.s3.content import name_object
+from emulator.moto_services.s3.journal import BucketRow, ObjectRow
 from emulator.moto_services.s3.policy import check_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from emulator.moto_services.s3.content import StoredContent
     from emulator.moto_services.s3.journal import S3Journal
 
 logger = logging.getLogger(__name__)
@@ -46,6 +48,8 @@ _ATTRIBUTES = (
     "checksum_parts",
     "website_redirect_location",
 )
+# Of a version's contents; those written before there were any have none.
+_CHECKSUMS = "block_checksums"
 _SETTINGS = (
     "versioning_status",
     "encryption",
@@ -86,6 +90,23 @@ class StoredKey(FakeKey):
 
     def dispose(self, *_: Any, **__: Any) -> None:
         """Do nothing: no file is open, and the journal removes it."""
+
+
+class _CopiedKey(StoredKey):
+    """An object that is being copied: its value is a content that is staged already."""
+
+    copied: StoredContent
+
+    @property
+    def value(self) -> StoredContent:  # type: ignore[override]  # moto hands it on to our own put_object
+        return self.copied
+
+
+def copied_key(key: Any, content: StoredContent) -> Any:
+    """Return ``key`` as moto may copy it, with ``content`` as the contents of the copy."""
+    twin: Any = object.__new__(_CopiedKey)
+    vars(twin).update(vars(key), copied=content)
+    return twin
 
 
 class StoredPart(StoredKey):
@@ -162,6 +183,7 @@ def _describe_upload(upload: Any) -> dict[str, Any]:
             modified,
             part.checksum_algorithm,
             part.checksum_value,
+            content.checksums.hex(),
         )
     state = {name: value for name, value in vars(upload).items() if name not in ("parts", "partlist")}
     return {"state": _encode(state), "parts": parts}
@@ -197,6 +219,7 @@ def _describe_version(bucket_name: str, key: str, position: int, version: Any) -
         return ObjectRow(bucket_name, key, position, None, 0, modified, attributes, "{}", "")
     content: StoredContent = version._value_buffer  # noqa: SLF001
     described = {name: getattr(version, name, None) for name in _ATTRIBUTES}
+    described[_CHECKSUMS] = content.checksums.hex()
     if not _is_private(version.acl):
         described["acl"] = _encode(version.acl)
     attributes = json.dumps(described)
@@ -243,21 +266,23 @@ def restore_bucket(journal: S3Journal, row: BucketRow) -> None:
                     setattr(bucket, setting, load_value(b64decode(encoded)))
             for upload_id, upload in settings.get("uploads", {}).items():
                 with _saying_what_is_left_out(f"The upload {upload_id} to the bucket {row.name!r}"):
-                    bucket.multiparts[upload_id] = _restore_upload(journal, upload)
+                    bucket.multiparts[upload_id] = _restore_upload(journal, row.name, upload)
         with _saying_what_is_left_out(f"What tags the bucket {row.name!r} has"):
             if row.tags:
                 backend.put_bucket_tagging(row.name, json.loads(row.tags))
 
 
-def _restore_upload(journal: S3Journal, described: dict[str, Any]) -> Any:
+def _restore_upload(journal: S3Journal, bucket_name: str, described: dict[str, Any]) -> Any:
     upload: Any = object.__new__(FakeMultipart)
     vars(upload).update(load_value(b64decode(described["state"])), parts={}, partlist=[])
-    for number, (file, size, md5, modified, algorithm, checksum) in described["parts"].items():
-        content = journal.find_content(file, size, md5)
+    for number, (file, size, md5, modified, algorithm, checksum, *checksums) in described["parts"].items():
+        content = journal.find_part(
+            name_object(bucket_name, f"part {number}"), file, size, md5, bytes.fromhex("".join(checksums))
+        )
         if content.path.exists():  # else a kill came between the completion of the upload and its answer
             part = store_content(upload.set_part(int(number), b""), content)
             part.__class__ = StoredPart
-            part._etag = f'"{md5}"'  # noqa: SLF001
+            part._etag = md5  # noqa: SLF001
             part.checksum_algorithm, part.checksum_value = algorithm, checksum
             part.last_modified = datetime.fromtimestamp(modified, tz=UTC).replace(tzinfo=None)
     return upload
@@ -277,6 +302,7 @@ def restore_object(journal: S3Journal, row: ObjectRow) -> None:
     with _saying_what_is_left_out(f"The object {row.key!r} of the bucket {row.bucket!r}"):
         bucket = find_bucket(row.bucket)
         attributes = json.loads(row.attributes)
+        checksums = bytes.fromhex(attributes.pop(_CHECKSUMS, ""))
         entry: Any
         if row.file is None:
             # What a marker marks may be deleted since; all that moto then asks of it is its name.
@@ -284,7 +310,7 @@ def restore_object(journal: S3Journal, row: ObjectRow) -> None:
             entry = FakeDeleteMarker(marked)
         else:
             key = FakeKey(row.key, b"", bucket.account_id, bucket.region_name, bucket_name=row.bucket)
-            entry = store_content(key, journal.find_content(row.file, row.size, attributes["_etag"]))
+            entry = store_content(key, journal.find_content(row, attributes["_etag"], checksums))
             entry.set_metadata(json.loads(row.metadata))
         if acl := attributes.pop("acl", None):
             entry.set_acl(load_value(b64decode(acl)))

@@ -1,0 +1,69 @@
+"""The disk that holds the state: what says that it is full, and what is refused before it is."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sqlite3
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_SIZE = re.compile(r"(\d+)([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_UNITS = "KMGT"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskBudget:
+    """What may be written to a disk.
+
+    Attributes:
+        folder: on that disk.
+        reserve: so many bytes stay free; what the emulator notes of its jobs needs them.
+    """
+
+    folder: Path
+    reserve: int
+
+    def check(self, size: int = 0) -> None:
+        """Refuse to write ``size`` bytes where they would not leave the reserve.
+
+        Raises:
+            OSError: they would not; the text says how much is left.
+        """
+        free = self.read_free()
+        if free - size < self.reserve:
+            text = (
+                f"{free / 1024**2:,.0f} MiB are free in {self.folder}, where {size / 1024**2:,.0f} MiB are to go and "
+                f"{self.reserve / 1024**2:,.0f} MiB are to stay free (--disk-reserve)"
+            )
+            raise OSError(errno.ENOSPC, text)
+
+    def read_free(self) -> int:
+        """Return how many bytes are free."""
+        found = os.statvfs(self.folder)
+        return found.f_bavail * found.f_frsize
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Tell whether ``error`` says that there is no room left."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+    return isinstance(error, OSError) and error.errno in _FULL
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of a size such as ``500M``, ``2GiB`` or ``1048576``; units are powers of 1,024.
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no size: give a number of bytes, or one with K, M, G or T")
+    power = _UNITS.index(found[2].upper()) + 1 if found[2] else 0
+    return int(found[1]) << 10 * power

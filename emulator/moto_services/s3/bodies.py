@@ -1,0 +1,270 @@
+"""The bodies of S3's requests and answers, which pass through in pieces: moto sees only what stands for them.
+
+What a put sends is in a file of the journal before S3's lock is taken, and what a get asks for is opened under it and
+read after it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import io
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from werkzeug.wrappers import Response
+from werkzeug.wsgi import wrap_file
+
+from emulator.exceptions import AwsError
+from emulator.moto_services.s3.checksums import encode_checksum, start_checksum
+from emulator.moto_services.s3.content import ContentReader, StoredContent
+from emulator.moto_services.s3.records import StoredKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from wsgiref.types import InputStream, WSGIEnvironment
+
+    from emulator.moto_services.s3.journal import S3Journal
+
+TRANSFER = "emulator.s3_transfer"
+"""Key in a WSGI environment: the ``Transfer`` of its request."""
+
+_PIECE_BYTES = 1024 * 1024
+_LINE_BYTES = 16 * 1024
+# Smaller answers are read, and so checked, before they begin.
+_AT_ONCE_BYTES = 1024 * 1024
+_SIGNATURE = ("x-amz-", "awsaccesskeyid", "signature", "expires")
+_ADDRESS = frozenset({"uploadid", "partnumber", "x-id"})
+_CHECKSUM_HEADER = "HTTP_X_AMZ_CHECKSUM_"
+
+
+class Transfer:
+    """The bodies of one request: what came, and what is to be sent.
+
+    Attributes:
+        received: what a put sent; None for every other request.
+        sent: what is to be sent in place of the answer's body; None where that is the whole of it.
+    """
+
+    def __init__(self, journal: S3Journal | None) -> None:
+        self._journal = journal
+        self.received: StoredContent | None = None
+        self.sent: ContentReader | None = None
+
+    def take_sent(self, answer: Response, environ: WSGIEnvironment) -> Response:
+        """Return ``answer``, with the body that is to be sent in its place."""
+        if self.sent is None:
+            return answer
+        answer.close()
+        reader: Any = self.sent
+        self.sent = None
+        return Response(wrap_file(environ, reader), answer.status, answer.headers, direct_passthrough=True)
+
+    def close(self) -> None:
+        """Remove what came and was not stored, and close what was not sent."""
+        if self.received is not None and self._journal is not None:
+            self._journal.drop_unclaimed(self.received)
+        if self.sent is not None:
+            self.sent.close()
+
+
+def receive_body(environ: WSGIEnvironment, journal: S3Journal | None) -> Transfer:
+    """Write the body of a request that puts an object or a part to a file; other bodies stay where they are.
+
+    Args:
+        environ: of the request; its body is empty afterwards.
+        journal: where the file goes; None where S3 is in memory only.
+
+    Raises:
+        AwsError: it is not what its headers say.
+        OSError: the disk is full.
+    """
+    transfer = environ[TRANSFER] = Transfer(journal)
+    if journal is None or not _puts_object(environ):
+        return transfer
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    stream = environ["wsgi.input"]
+    trailer: dict[str, str] = {}
+    if environ.get("HTTP_X_AMZ_CONTENT_SHA256", "").startswith("STREAMING-"):
+        pieces = _decode_chunks(stream, trailer)
+    else:
+        pieces = _read_pieces(stream, length)
+    algorithm = _find_algorithm(environ)
+    checksum = start_checksum(algorithm)
+    with journal.open_writer("", environ.get("PATH_INFO", "")) as writer:
+        for piece in pieces:
+            writer.write(piece)
+            if checksum is not None:
+                checksum.update(piece)
+        content = writer.finish()
+        _check_length(environ, content)
+        _check_md5(environ, content)
+        given = environ.get(_CHECKSUM_HEADER + algorithm) or trailer.get(f"x-amz-checksum-{algorithm.lower()}")
+        if checksum is not None and given not in (None, encode_checksum(checksum)):
+            raise AwsError(f"The {algorithm} you specified did not match the calculated checksum.", code="BadDigest")
+    transfer.received = content
+    if algorithm and (checksum is not None or given):
+        environ[_CHECKSUM_HEADER + algorithm] = encode_checksum(checksum) if checksum is not None else given
+        environ["HTTP_X_AMZ_SDK_CHECKSUM_ALGORITHM"] = algorithm
+    environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(), "0"
+    environ.pop("HTTP_X_AMZ_CONTENT_SHA256", None)  # moto would take an empty body apart
+    return transfer
+
+
+def _puts_object(environ: WSGIEnvironment) -> bool:
+    """Tell a request that puts an object or a part from one that sets something, or copies."""
+    if environ["REQUEST_METHOD"] != "PUT" or "HTTP_X_AMZ_COPY_SOURCE" in environ:
+        return False
+    names = (name.lower() for name, _ in parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
+    return all(name in _ADDRESS or name.startswith(_SIGNATURE) for name in names)
+
+
+def _find_algorithm(environ: WSGIEnvironment) -> str:
+    """Find the checksum that a request names or gives; empty where it has none."""
+    named = environ.get("HTTP_X_AMZ_SDK_CHECKSUM_ALGORITHM", "")
+    trailing = environ.get("HTTP_X_AMZ_TRAILER", "").lower().removeprefix("x-amz-checksum-")
+    given = (name.removeprefix(_CHECKSUM_HEADER) for name in environ if name.startswith(_CHECKSUM_HEADER))
+    found = named or trailing or next((name for name in given if start_checksum(name) is not None), "")
+    return str(found).upper()
+
+
+def _read_pieces(stream: InputStream, length: int) -> Iterator[bytes]:
+    while length > 0 and (piece := stream.read(min(length, _PIECE_BYTES))):
+        length -= len(piece)
+        yield piece
+
+
+def _decode_chunks(stream: InputStream, trailer: dict[str, str]) -> Iterator[bytes]:
+    """Yield what a body in AWS's own chunks holds, and put the headers after it into ``trailer``."""
+    while True:
+        line = stream.readline(_LINE_BYTES)
+        try:
+            size = int(line.partition(b";")[0], 16)
+        except ValueError:
+            raise _incomplete() from None
+        if size <= 0:
+            break
+        for piece in _read_pieces(stream, size):
+            size -= len(piece)
+            yield piece
+        if size or stream.readline(_LINE_BYTES) != b"\r\n":
+            raise _incomplete()
+    while line := stream.readline(_LINE_BYTES).strip():
+        name, _, text = line.decode("latin-1").partition(":")
+        trailer[name.strip().lower()] = text.strip()
+
+
+def _incomplete() -> AwsError:
+    text = "You did not provide the number of bytes specified by the Content-Length HTTP header."
+    return AwsError(text, code="IncompleteBody")
+
+
+def _check_length(environ: WSGIEnvironment, content: StoredContent) -> None:
+    said = environ.get("HTTP_X_AMZ_DECODED_CONTENT_LENGTH") or environ.get("CONTENT_LENGTH") or "0"
+    chunked = environ.get("HTTP_X_AMZ_CONTENT_SHA256", "").startswith("STREAMING-")
+    if (not chunked or "HTTP_X_AMZ_DECODED_CONTENT_LENGTH" in environ) and said != str(content.size):
+        raise _incomplete()
+
+
+def _check_md5(environ: WSGIEnvironment, content: StoredContent) -> None:
+    given = environ.get("HTTP_CONTENT_MD5")
+    if given is None:
+        return
+    try:
+        digest = base64.b64decode(given, validate=True)
+    except (binascii.Error, ValueError):
+        digest = b""
+    if len(digest) != len(content.md5) // 2:
+        raise AwsError("The Content-MD5 you specified was invalid.", code="InvalidDigest")
+    if digest.hex() != content.md5:
+        raise AwsError("The Content-MD5 you specified did not match what we received.", code="BadDigest")
+
+
+class ServedBody:
+    """Stands for the bytes of an object in moto's answer: it has a length, and can be cut."""
+
+    def __init__(self, content: StoredContent, start: int, stop: int) -> None:
+        self._content, self._start, self._stop = content, start, stop
+
+    def __len__(self) -> int:
+        """Return how many bytes it stands for."""
+        return self._stop - self._start
+
+    def __getitem__(self, part: slice) -> ServedBody:
+        """Return what stands for a part of them."""
+        start, stop, _ = part.indices(len(self))
+        return ServedBody(self._content, self._start + start, self._start + max(start, stop))
+
+    def open(self) -> ContentReader:
+        """Open them.
+
+        Raises:
+            DamagedObjectError: the first of them are not what was written.
+        """
+        reader = ContentReader(self._content, self._start, self._stop)
+        try:
+            reader.read(1)
+            reader.seek(0)
+        except BaseException:
+            reader.close()
+            raise
+        return reader
+
+
+class _ServedKey(StoredKey):
+    """An object that is being sent: its value stands for its bytes."""
+
+    @property
+    def value(self) -> ServedBody:  # type: ignore[override]  # moto's is bytes, which it never looks into
+        content: Any = self._value_buffer
+        return ServedBody(content, 0, content.size)
+
+
+def serving_in_pieces(get_key: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``_get_key`` of moto's responses, whose objects have values that stand for their bytes."""
+
+    @functools.wraps(get_key)
+    def get_served_key(response: Any, *args: Any, **kwargs: Any) -> Any:
+        key, not_modified = get_key(response, *args, **kwargs)
+        if type(key) is StoredKey:
+            served: Any = object.__new__(_ServedKey)
+            vars(served).update(vars(key))
+            key = served
+        return key, not_modified
+
+    return get_served_key
+
+
+def taking_received(set_up: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``setup_class`` of moto's responses, which takes what was received for the body."""
+
+    @functools.wraps(set_up)
+    def set_up_with_body(response: Any, request: Any, *args: Any, **kwargs: Any) -> None:
+        set_up(response, request, *args, **kwargs)
+        transfer = request.environ.get(TRANSFER)
+        if transfer is not None and transfer.received is not None:
+            content: StoredContent = transfer.received
+            is_object = bool(response.parse_key_name())  # else the settings of a bucket that is to be created
+            response.body = content if is_object else content.read()
+
+    return set_up_with_body
+
+
+def passing_on(respond: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``key_response`` of moto's responses, which hands an object's bytes over to be sent in pieces."""
+
+    @functools.wraps(respond)
+    def respond_and_pass_on(response: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+        status, headers, body = respond(response, request, *args, **kwargs)
+        if isinstance(body, ServedBody):
+            reader = body.open()
+            transfer = request.environ.get(TRANSFER)
+            if transfer is None or len(body) <= _AT_ONCE_BYTES:
+                with reader:
+                    body = reader.read_all()
+            else:
+                transfer.sent, body = reader, []
+        return status, headers, body
+
+    return respond_and_pass_on

@@ -1,0 +1,53 @@
+"""The checksums that S3 knows, of bytes that come in pieces."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+from typing import TYPE_CHECKING, Any, Protocol
+
+import crc32c
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Checksum(Protocol):
+    """One that goes on: the part of hashlib's interface that is used."""
+
+    def update(self, data: bytes | memoryview, /) -> None:
+        """Take more bytes."""
+
+    def digest(self) -> bytes:
+        """Return the checksum of all that was taken."""
+
+
+class _Crc32:
+    def __init__(self, add: Callable[[Any, int], int]) -> None:
+        self._add, self._value = add, 0
+
+    def update(self, data: bytes | memoryview, /) -> None:
+        self._value = self._add(data, self._value)
+
+    def digest(self) -> bytes:
+        return self._value.to_bytes(4, "big")
+
+
+_BY_ALGORITHM: dict[str, Callable[[], Checksum]] = {
+    "CRC32": lambda: _Crc32(zlib.crc32),
+    "CRC32C": lambda: _Crc32(crc32c.crc32c),
+    "SHA1": lambda: hashlib.sha1(usedforsecurity=False),
+    "SHA256": hashlib.sha256,
+}
+
+
+def start_checksum(algorithm: str) -> Checksum | None:
+    """Start a checksum; None where the algorithm is not computed here, as CRC64NVME is not."""
+    start = _BY_ALGORITHM.get(algorithm.upper())
+    return None if start is None else start()
+
+
+def encode_checksum(checksum: Checksum) -> str:
+    """Return a checksum as S3's headers have it."""
+    return base64.b64encode(checksum.digest()).decode()
