@@ -55,6 +55,7 @@ class BuiltInRule(Rule):
         frameworks: whose runs the rule is for.
         collections: what to save for it: collections by name, with their parameters.
         example: parameters of an example configuration.
+        advice: what to do about what the rule found, three lines.
         configure: how to make the rule find what it looks at, in words.
         compares_runs: whether it needs other_trials.
         can_fire: whether it ever fires; the page of all rules shows how.
@@ -66,6 +67,7 @@ class BuiltInRule(Rule):
     frameworks: ClassVar[tuple[str, ...]] = DEEP_LEARNING
     collections: ClassVar[Mapping[str, Mapping[str, str]]] = NO_COLLECTIONS
     example: ClassVar[Mapping[str, str]] = NO_PARAMETERS
+    advice: ClassVar[tuple[str, ...]] = ()
     configure: ClassVar[str] = ""
     compares_runs: ClassVar[bool] = False
     can_fire: ClassVar[bool] = True
@@ -244,5 +246,5 @@ class BuiltInRule(Rule):
     ) -> bool:
         """Keep what was found and answer True; see `Finding` for the arguments."""
         mode, mode_step = self.base_trial.mode_modestep(step)
-        self.finding = Finding(tensor, step, mode, mode_step, value, threshold, text, worker)
+        self.finding = Finding(tensor, step, mode, mode_step, value, threshold, text, worker, self.advice)
         return True

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from smdebug.environment import S3_OUTAGE_WAIT_KEY
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
@@ -28,7 +29,7 @@ from smdebug.rules.container.rule_preparation import prepare_rule
 from smdebug.rules.container.run_opening import RuleFiredEarly, wait_for_run
 from smdebug.rules.container.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict, write_verdict
 from smdebug.rules.report.rule_report import RuleReport
-from smdebug.rules.rule import Rule
+from smdebug.rules.rule import Finding, Rule
 from smdebug.rules.rule_invoker import evaluate_steps
 from smdebug.rules.wording import count_noun
 from smdebug.trials import create_trial
@@ -37,6 +38,8 @@ TERMINATED = 128 + signal.SIGTERM
 # Between two looks for steps. A look at S3 costs a container some 3 ms and the service as much: ten rules of one job
 # that looked twice as often would take most of a processor from the training.
 POLL_INTERVAL_S = 0.1
+# A longer StatusDetails is cut by the service, and the advice stands at its end.
+MOST_DETAILS = 1024
 # For which S3 may be away, as while the service that runs the jobs is started again: the rule goes on where it was.
 S3_OUTAGE_WAIT_S = 300
 
@@ -203,9 +206,14 @@ def describe_silence(rule: BuiltInRule, report: RuleReport) -> str:
 
 
 def describe_firing(rule: Rule, met: RuleEvaluationConditionMet) -> Verdict:
-    """IssuesFound: AWS's sentence, then what the rule found."""
-    finding = f"\n{rule.finding}" if rule.finding else ""
-    return Verdict(ISSUES_FOUND, f"{type(met).__name__}: {met}{finding}", met.step)
+    """IssuesFound: AWS's sentence, then what the rule found, and what to do about it."""
+    details = f"{type(met).__name__}: {met}"
+    # A user's rule may keep something of its own under this name.
+    found: Any = rule.finding
+    if found:
+        told = found.explain(MOST_DETAILS - len(details) - 1) if isinstance(found, Finding) else found
+        details += f"\n{told}"
+    return Verdict(ISSUES_FOUND, details, met.step)
 
 
 def _terminate(signal_number: int, frame: FrameType | None) -> None:  # noqa: ARG001 -- a signal handler's signature

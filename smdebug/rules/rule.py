@@ -26,6 +26,7 @@ class Finding:
         threshold: what it was measured against; None where there is no number.
         text: one sentence that says what `value` is and how it lies to the threshold.
         worker: the worker whose tensor it is.
+        what_to_do: advice, a sentence or two a line.
     """
 
     tensor: str
@@ -36,6 +37,7 @@ class Finding:
     threshold: float | None
     text: str
     worker: str | None = None
+    what_to_do: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         place = f"step {self.step}" if self.step >= 0 else "no step yet"
@@ -43,6 +45,19 @@ class Finding:
             place += f" (mode {self.mode.name}, mode step {self.mode_step})"
         worker = "" if self.worker is None else f", {self.worker}"
         return f"{self.tensor} at {place}{worker}: {self.text}"
+
+    def explain(self, most: int | None = None) -> str:
+        """Return the finding, and under it what to do.
+
+        Args:
+            most: characters; of a longer text the finding's end is left out.
+        """
+        advice = "".join(f"\n- {line}" for line in self.what_to_do)
+        advice = advice and f"\nWhat to do:{advice}"
+        finding = str(self)
+        if most is not None and len(finding) + len(advice) > most:
+            finding = f"{finding[: max(most - len(advice) - 1, 0)]}…"
+        return f"{finding}{advice}"
 
 
 def _to_number(value: Any) -> float:
@@ -185,5 +200,7 @@ class Rule(ABC):
     def _fire(self, step: int) -> NoReturn:
         self.report["RuleTriggered"] += 1
         if self._actions is not None:
-            self._actions.invoke(str(self.finding or f"The condition was met at step {step}."))
+            found = self.finding
+            told = found.explain() if isinstance(found, Finding) else found or f"The condition was met at step {step}."
+            self._actions.invoke(str(told))
         raise RuleEvaluationConditionMet(self.rule_name, step)

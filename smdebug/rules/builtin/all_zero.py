@@ -48,6 +48,11 @@ class AllZero(BuiltInRule):
     frameworks = ALL_FRAMEWORKS
     collections: ClassVar = {"weights": {"save_interval": "500"}}
     example: ClassVar = {"collection_names": "weights", "threshold": "90"}
+    advice = (
+        "The plot shows from which step the zeros come: look at learning rate and initialization of that layer.",
+        "Weights of 0 do not train: initialize with other values, or look for a part cut off from the loss.",
+        "Masks and biases that start at 0 are meant so: leave them out with a narrower tensor_regex.",
+    )
 
     def _prepare(self) -> None:
         self.require_choice()

@@ -69,6 +69,11 @@ class CheckInputImages(BuiltInRule):
         "Save the model's input into the collection input_image: in PyTorch it is `<class of the model>_input_0`, in "
         "MXNet `hybridsequential0_input_0`. For images with the channels last (Keras) set channel to 3."
     )
+    advice = (
+        "Subtract each channel's mean and divide by its deviation, with the same numbers in validation.",
+        "Images with the channels last (Keras) need channel 3, those with the channels first channel 1.",
+        "If images are from 0 to 1 on purpose, as before a BatchNorm, raise threshold_mean to 0.6.",
+    )
 
     def _prepare(self) -> None:
         self._limit = Limit("largest mean of a channel, without its sign", self.values["threshold_mean"])

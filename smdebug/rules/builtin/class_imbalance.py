@@ -11,6 +11,7 @@ from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.measuring.classes import IGNORED, order_scores, to_labels, to_predicted
 from smdebug.rules.parameters import boolean, integer, number, regex
 from smdebug.rules.watched_quantity import Limit
+from smdebug.rules.wording import count_noun
 
 # What PyTorch's and MXNet's loss modules are given: predictions first, labels second. Those of a regression
 # (MSELoss, SmoothL1Loss, l2loss0, huberloss0) have no classes, though their labels may be whole numbers.
@@ -65,6 +66,11 @@ class ClassImbalance(BuiltInRule):
         "(`CrossEntropyLoss_input_0` are the scores, `CrossEntropyLoss_input_1` the labels), or save the two tensors "
         "under names of your own and give regexes for them."
     )
+    advice = (
+        "Sample rare classes more often, or weight them in the loss (weight=, class_weight, scale_pos_weight).",
+        "A class that is always mispredicted may be labelled wrongly: look at some of its samples.",
+        "If classes are as rare as this in reality, raise threshold_imbalance, and judge by recall of a class.",
+    )
 
     def _prepare(self) -> None:
         self._labels: dict[ModeKeys | None, dict[int, int]] = {}
@@ -117,13 +123,13 @@ class ClassImbalance(BuiltInRule):
         self.watch_limit(mispredictions, step, fraction, name)
         if imbalances.is_passed_by(imbalance):
             text = (
-                f"{counts[most]} labels of class {most} against {counts[least]} of class {least} make {imbalance:.4g}, "
-                f"above threshold_imbalance {imbalances.threshold:g}"
+                f"there are {count_noun(counts[most], 'label')} of class {most} and {counts[least]} of class {least}, "
+                f"{imbalance:.4g} times as many, above threshold_imbalance {imbalances.threshold:g}"
             )
             return self.find(name, step, imbalance, imbalances.threshold, text)
         if mispredictions.is_passed_by(fraction):
             text = (
-                f"{fraction:.4g} of the {counts[worst]} samples of class {worst} were predicted to be another class, "
+                f"{fraction:.4g} of {count_noun(counts[worst], 'sample')} of class {worst} were predicted as another, "
                 f"above threshold_misprediction {mispredictions.threshold:g}"
             )
             return self.find(name, step, fraction, mispredictions.threshold, text)

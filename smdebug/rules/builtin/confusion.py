@@ -62,6 +62,11 @@ class Confusion(BuiltInRule):
         CollectionKeys.PREDICTIONS: {"save_interval": "5"},
     }
     example: ClassVar = {"category_no": "10", "min_diag": "0.8", "max_off_diag": "0.2"}
+    advice = (
+        "Look at samples of the two classes: labels that are swapped or hardly differ show there.",
+        "Early steps confuse everything: set start_step to where accuracy should have come.",
+        "For hard tasks lower min_diag and raise max_off_diag to what would be good enough.",
+    )
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether classes are confused at this global step; TensorUnavailableForStep if labels cannot be paired."""

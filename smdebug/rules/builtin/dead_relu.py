@@ -62,6 +62,11 @@ class DeadRelu(BuiltInRule):
         "fill it with add_module_tensors; a job with save_all needs neither, because a ReLU is then known by what it "
         "does. torch.nn.functional.relu is no module and leaves no tensor."
     )
+    advice = (
+        "Lower the learning rate or warm it up: a step that was too large made the biases negative for good.",
+        "Use LeakyReLU or GELU in this layer, He initialization, or BatchNorm before the ReLU.",
+        "A layer that is sparse by design wants a higher threshold_layer; a small batch makes units look dead.",
+    )
 
     def _prepare(self) -> None:
         self._finder = ActivationFinder(self.tensors.read_first)

@@ -11,6 +11,7 @@ from smdebug.rules.built_in_rule import TENSOR_CHOICE, BuiltInRule
 from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import boolean
 from smdebug.rules.watched_quantity import Limit
+from smdebug.rules.wording import count_noun
 from smdebug.trials.step_tensors import Place
 
 # Reductions that hold NaN or an infinity only if the tensor does. (A sum may overflow, and the deviation of a single
@@ -45,6 +46,11 @@ class ExplodingTensor(BuiltInRule):
     collections: ClassVar = {"gradients": {"save_interval": "100"}}
     example: ClassVar = {"collection_names": "gradients", "only_nan": "True"}
     inspects = "tensors with values, or with min or max"
+    advice = (
+        "Lower the learning rate, and clip gradients (clip_grad_norm_, clipnorm).",
+        "Look for log(0), a division by 0 or the root of 0 in the loss, and for NaN in the inputs.",
+        "With half precision use a gradient scaler or bfloat16; masks of -inf are meant so: only_nan True.",
+    )
 
     def _prepare(self) -> None:
         what = "NaN" if self.values["only_nan"] else "NaN or infinite"
@@ -77,7 +83,8 @@ class ExplodingTensor(BuiltInRule):
             what = "NaN" if self.values["only_nan"] else "NaN or infinite"
             if is_reduction:
                 return f"its saved reduction {location.tensorname} is {what}"
-            return f"{exploded} of {values.size} values are {what}, and 0 may be"
+            are = "is" if exploded == 1 else "are"
+            return f"{exploded} of its {count_noun(values.size, 'value')} {are} {what}; none may be"
 
         return self.weigh(place, exploded, [self._limit], describe)
 

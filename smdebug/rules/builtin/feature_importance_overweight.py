@@ -8,6 +8,7 @@ from smdebug.config.collection import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import integer, number, regex
 from smdebug.rules.watched_quantity import Limit
+from smdebug.rules.wording import count_noun
 
 
 def compute_top_share(importances: Iterable[float], nfeatures: int) -> float:
@@ -41,6 +42,11 @@ class FeatureImportanceOverweight(BuiltInRule):
     frameworks = ("XGBoost",)
     collections: ClassVar = {CollectionKeys.FEATURE_IMPORTANCE: {"save_interval": "500"}}
     example: ClassVar = {"threshold": "0.9", "nfeatures": "2"}
+    advice = (
+        "Check that these features are known at prediction time: one that leaks the label looks just like this.",
+        "Limit their use with colsample_bytree, max_depth or gamma, or train without them and compare.",
+        "With few features a large share is normal: raise threshold, or lower nfeatures.",
+    )
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a few features weigh too much at this global step."""
@@ -59,7 +65,7 @@ class FeatureImportanceOverweight(BuiltInRule):
         top = sorted(importances, key=lambda name: -importances[name])[:nfeatures]
         listed = ", ".join(name.rpartition("/")[2] for name in top)
         text = (
-            f"the {len(top)} most important of {len(names)} features ({listed}) hold {share:.4g} of all importance, "
-            f"above threshold {limit.threshold:g}"
+            f"the {len(top)} most important of {count_noun(len(names), 'feature')} ({listed}) hold {share:.4g} of all "
+            f"importance, above threshold {limit.threshold:g}"
         )
         return self.find(top[0], step, share, limit.threshold, text)

@@ -80,6 +80,11 @@ class LossNotDecreasing(BuiltInRule):
     collections: ClassVar = {_LOSSES: {"save_interval": "500"}}
     example: ClassVar = {"num_steps": "50", "mode": "TRAIN"}
     inspects = "losses that are single numbers (collection losses, collection_names or tensor_regex)"
+    advice = (
+        "Check that the optimizer has the model's parameters, that gradients are not 0, and the learning rate.",
+        "The loss of single batches is noisy: raise num_steps to an epoch's, or judge validation with mode EVAL.",
+        "Late losses fall slowly: lower diff_percent. An accuracy should rise: keep it out of tensor_regex.",
+    )
 
     def _prepare(self) -> None:
         self._collections: list[str] = self.values["collection_names"] or []

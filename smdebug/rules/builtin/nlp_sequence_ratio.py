@@ -49,6 +49,11 @@ class NLPSequenceRatio(BuiltInRule):
         "Save the input of the embedding into the collection input_sequence: in PyTorch it is "
         "`<module path>_input_0` of the nn.Embedding."
     )
+    advice = (
+        "Sort samples by length before they are batched, so that sequences are padded to like ones only.",
+        "Cut sequences at a length that most do not reach, and mask the padding in model and loss.",
+        "For the unknown token enlarge the vocabulary; if it does no harm, raise token_thresholds_percent.",
+    )
 
     def _prepare(self) -> None:
         tokens, limits = self.values["token_values"], self.values["token_thresholds_percent"]

@@ -58,6 +58,11 @@ class Overfit(BuiltInRule):
         "PyTorch: hook.set_mode(modes.EVAL) before validation and modes.TRAIN after it. XGBoost: give an evaluation "
         "list with a training and a validation set."
     )
+    advice = (
+        "Stop here and keep the checkpoint with the lowest validation loss.",
+        "Regularize: weight decay, dropout, a smaller model (XGBoost: max_depth, lambda), more or augmented data.",
+        "Small losses make large ratios: raise ratio_threshold or patience, or skip the begin with start_step.",
+    )
 
     def _prepare(self) -> None:
         self._limit = Limit("(validation - training) / training loss", self.values["ratio_threshold"])

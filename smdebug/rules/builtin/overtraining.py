@@ -6,6 +6,7 @@ from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.measuring.losses import Patience, choose_losses, split_losses
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.watched_quantity import Limit
+from smdebug.rules.wording import count_noun
 
 
 class Overtraining(BuiltInRule):
@@ -31,6 +32,11 @@ class Overtraining(BuiltInRule):
     frameworks = ALL_FRAMEWORKS
     collections: ClassVar = {"losses": {"save_interval": "100"}}
     example: ClassVar = {"patience_train": "10", "patience_validation": "10", "delta": "0.001"}
+    advice = (
+        "Stop the training here, and keep the checkpoint of the best step.",
+        "Lower the learning rate when the loss stands still: it may fall further.",
+        "Losses of batches are noisy: raise patience_train. delta is in the loss's unit: lower it for small losses.",
+    )
 
     def _prepare(self) -> None:
         self._limits = {
@@ -51,8 +57,8 @@ class Overtraining(BuiltInRule):
             if limit.is_passed_by(count):
                 best, delta = self._patience[name, phase].best, self.values["delta"]
                 text = (
-                    f"for {count} steps the {phase} loss has not come below its best, {best:.6g}, by delta {delta:g}; "
-                    f"patience_{phase} is {limit.threshold}"
+                    f"for {count_noun(count, 'step')} the {phase} loss has not come below its best, {best:.6g}, by "
+                    f"more than delta {delta:g}; patience_{phase} is {limit.threshold:g}"
                 )
                 return self.find(name, step, count, limit.threshold, text)
         return False

@@ -14,6 +14,7 @@ from smdebug.rules.measuring.losses import Patience, read_phase_losses
 from smdebug.rules.measuring.moments import VARIANCE_REDUCTIONS, read_variance
 from smdebug.rules.parameters import integer, number, regex
 from smdebug.rules.watched_quantity import Limit
+from smdebug.rules.wording import count_noun
 from smdebug.trials.step_tensors import Place
 
 _COLLECTION = "relu_input"
@@ -78,6 +79,11 @@ class PoorWeightInitialization(BuiltInRule):
         "(`relu1_input_0`, `features.2_input_0`), so give the modules' names in the collection's include_regex; a job "
         "with save_all needs no configuration, because a ReLU is then known by what it does."
     )
+    advice = (
+        "Initialize by the layer's width: He for ReLU, Xavier for tanh and sigmoid, and standardize the inputs.",
+        "Put BatchNorm or LayerNorm between layers that differ, and warm the learning rate up.",
+        "Gradients of biases before a BatchNorm are 0, batch losses noisy: lower distribution_range, raise patience.",
+    )
 
     def _prepare(self) -> None:
         self._finder = ActivationFinder(self.tensors.read_first)
@@ -105,7 +111,8 @@ class PoorWeightInitialization(BuiltInRule):
             waited,
             [Limit("steps without a lower loss", self.values["patience"], "at or above")],
             lambda limit: (
-                f"the loss {loss:.6g} has not come below {best:.6g} for {waited} steps, patience {limit.threshold}"
+                f"the loss {loss:.6g} has not come below {best:.6g} for {count_noun(waited, 'step')}; patience is "
+                f"{limit.threshold:g}"
             ),
         )
 
@@ -150,7 +157,9 @@ class PoorWeightInitialization(BuiltInRule):
             spread,
             [Limit("smallest spread of a gradient (p95 - p5)", self.values["distribution_range"], "below")],
             lambda limit: (
-                f"95 % and 5 % of its values lie {spread:.4g} apart, less than distribution_range {limit.threshold:g}"
+                f"its 5th and 95th percentile are {spread:.4g} apart, less than distribution_range {limit.threshold:g}"
+                if spread
+                else f"nine tenths of its values are equal, less apart than distribution_range {limit.threshold:g}"
             ),
         )
 

@@ -81,6 +81,11 @@ class SaturatedActivation(BuiltInRule):
         "give these names in the include_regex of a collection and the collection in collection_names, or save inputs "
         "and outputs (save_all), by which the modules are recognised."
     )
+    advice = (
+        "Standardize the inputs, and initialize with Xavier: large inputs make tanh and sigmoid flat.",
+        "Lower the learning rate, or add a BatchNorm before the activation.",
+        "Use ReLU in hidden layers; a gate or an output that is meant to be sure wants a higher threshold_layer.",
+    )
 
     def _prepare(self) -> None:
         self._ranges = {

@@ -48,6 +48,11 @@ class SimilarAcrossRuns(BuiltInRule):
     collections: ClassVar = {"losses": {"save_interval": "50"}}
     example: ClassVar = {"other_trials": "my-finished-job", "collection_names": "losses"}
     compares_runs = True
+    advice = (
+        "Check that what was changed reaches the training: hyperparameters, data, code in the source bundle.",
+        "Give each run a seed of its own if the runs should differ.",
+        "Frozen layers and constants are the same in all runs: choose others with tensor_regex.",
+    )
 
     def _prepare(self) -> None:
         if not self.other_trials:

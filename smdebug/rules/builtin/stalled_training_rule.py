@@ -42,6 +42,11 @@ class StalledTrainingRule(BuiltInRule):
         "training_job_name_prefix": "my-training-job",
     }
     configure = "threshold must be longer than the training takes from one saved step to the next."
+    advice = (
+        "See in the job's log what came last: a data loader that waits, a deadlock between workers, a full disk.",
+        "If steps are saved seldom, set threshold to more than twice the time between two saved steps.",
+        "stop_training_on_fire with training_job_name_prefix stops such a job by itself.",
+    )
 
     def _prepare(self) -> None:
         if self.values["stop_training_on_fire"] and not self.values["training_job_name_prefix"]:

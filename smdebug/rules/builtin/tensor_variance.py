@@ -40,6 +40,11 @@ class TensorVariance(BuiltInRule):
         "max_threshold": "10",
         "min_threshold": "0.00001",
     }
+    advice = (
+        "Too large: lower the learning rate, clip gradients, or add weight decay or normalization.",
+        "Too small: look for weights that started at a constant, a vanishing gradient, or an input that never changes.",
+        "Variances differ between layers: choose like tensors by tensor_regex, and thresholds by this rule's plot.",
+    )
 
     def _prepare(self) -> None:
         self.require_choice()

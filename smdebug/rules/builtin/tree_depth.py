@@ -52,6 +52,11 @@ class TreeDepth(BuiltInRule):
     frameworks = ("XGBoost",)
     collections: ClassVar = {CollectionKeys.TREES: {"save_interval": "10"}}
     example: ClassVar = {"depth": "6"}
+    advice = (
+        "Lower max_depth, or raise gamma and min_child_weight: deep trees learn single samples by heart.",
+        "Compare validation with training loss: where both fall the depth does no harm.",
+        "XGBoost's own max_depth is 6: set depth to the max_depth that was trained with.",
+    )
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a tree is too deep at this global step."""

@@ -66,6 +66,11 @@ class UnchangedTensor(BuiltInRule):
     frameworks = ALL_FRAMEWORKS
     collections: ClassVar = {"losses": {"save_interval": "50"}}
     example: ClassVar = {"collection_names": "losses", "num_steps": "4"}
+    advice = (
+        "Weights: check requires_grad or trainable, that the optimizer has them, and that step() is called.",
+        "Losses and inputs: check that the data loader moves on and no result is kept from a step before.",
+        "Frozen layers do not change: leave them out with tensor_regex; with tiny updates lower rtol and atol.",
+    )
 
     def _prepare(self) -> None:
         self.require_choice()
@@ -110,7 +115,7 @@ class UnchangedTensor(BuiltInRule):
             place,
             unchanged,
             [self._limit],
-            lambda _: f"it has not changed in its last {count} steps, {steps[0]} to {steps[-1]}; num_steps is {count}",
+            lambda _: f"it was the same in its last {count} steps, {steps[0]} to {steps[-1]}; num_steps is {count}",
         )
 
     def _compare(self, place: Place, step: int) -> bool | None:

@@ -29,6 +29,11 @@ class VanishingGradient(BuiltInRule):
     needs = "its absolute mean is not known: neither its values nor the reduction abs_mean was saved"
     collections: ClassVar = {_COLLECTION: {"save_interval": "500"}}
     example: ClassVar = {"threshold": "0.000001"}
+    advice = (
+        "Use ReLU in place of sigmoid and tanh, add residual connections, and initialize by the layer's width.",
+        "Put a BatchNorm or LayerNorm between layers, or make the network shallower.",
+        "Gradients of biases before a BatchNorm are 0 by design: train those layers without bias.",
+    )
 
     def _prepare(self) -> None:
         self._limits = [Limit("smallest mean of a gradient's absolute values", self.values["threshold"], "below")]

@@ -67,6 +67,11 @@ class WeightUpdateRatio(BuiltInRule):
     inspects = "weights (collection weights) with their values"
     collections: ClassVar = {"weights": {"save_interval": "500"}}
     example: ClassVar = {"large_threshold": "5"}
+    advice = (
+        "Above: lower the learning rate or clip gradients. Below: raise it, or look for gradients of 0.",
+        "Frozen weights do not move: train them, or keep them out of the collection weights.",
+        "Weights that start at 0 make any update large: raise large_threshold or epsilon, or set start_step.",
+    )
 
     def _prepare(self) -> None:
         self._limits = (

@@ -52,6 +52,8 @@ parameter goes to its constructor, as text or as what the annotation `int`, `flo
             self.watch("loss", step, loss, self.limit)  # for report.json and plot.svg
             return loss > self.limit
 
+* `self.finding = Finding(…)` (of `smdebug.rules.rule`) before True is returned tells tensor, value, threshold and, in
+  `what_to_do`, advice: they stand in the verdict, the report and the messages of actions.
 * A `requirements.txt` beside the file is installed with pip before the file is imported; wheels may lie beside it.
 * `other_trials` names finished jobs, or s3:// paths, separated by commas. One that has saved nothing is an error.
 * `InstanceType` limits the container's memory. `VolumeSizeInGB` is not enforced, which its log says. `LocalPath` is
@@ -91,6 +93,8 @@ def describe_rule(rule: type[BuiltInRule]) -> str:
     if rule.configure:
         parts.append(f"What to configure: {rule.configure}")
     parts.append(_build_table(rule))
+    if rule.advice:
+        parts.append("What to do when it fires:\n\n" + "\n".join(f"* {line}" for line in rule.advice))
     if rule.can_fire:
         parts.append(f"![{rule.__name__} fires on made-up tensors](rules/{rule.__name__}.svg)")
     parts += ["With the SDK:", _indent(_build_sdk_example(rule))]

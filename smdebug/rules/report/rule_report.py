@@ -53,9 +53,8 @@ class RuleReport:
     def build(self, verdict: Verdict) -> dict[str, Any]:
         """Return the content of report.json."""
         finding = None
-        found = None if self.rule is None else self.rule.finding
-        # A user's rule may keep something of its own under this name.
-        if isinstance(found, Finding) and verdict.step is not None:
+        found = self._get_finding(verdict)
+        if found is not None:
             finding = {_to_pascal(name): value for name, value in asdict(found).items()}
             finding["Mode"] = None if found.mode is None else found.mode.name
             finding["Value"] = to_json_number(found.value)
@@ -79,6 +78,11 @@ class RuleReport:
             "Series": [quantity.to_json() for quantity in quantities],
         }
 
+    def _get_finding(self, verdict: Verdict) -> Finding | None:
+        found = None if self.rule is None or verdict.step is None else self.rule.finding
+        # A user's rule may keep something of its own under this name.
+        return found if isinstance(found, Finding) else None
+
     def write(self, verdict: Verdict, folder: Path) -> None:
         """Write report.json, and plot.svg where something was measured.
 
@@ -91,7 +95,8 @@ class RuleReport:
         quantities = list(self.rule.watched_quantities.values()) if self.rule is not None else []
         if quantities:
             title = f"{self.configuration_name}: {verdict.status}"
-            (folder / PLOT_FILE).write_text(draw_plot(title, quantities, verdict.step), encoding="utf-8")
+            plot = draw_plot(title, quantities, verdict.step, self._get_finding(verdict))
+            (folder / PLOT_FILE).write_text(plot, encoding="utf-8")
 
 
 def _to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def test_issues_found(evaluate: Any, run: RunMaker, tmp_path: Path) -> None:
     write_gradients(run, {0: 1.0, 10: 1e-9, 20: 1e-12})
     verdict = evaluate("VanishingGradient")
     assert (verdict.status, verdict.step) == ("IssuesFound", 10)
-    first, second = verdict.details.split("\n")
+    first, second, *_ = verdict.details.split("\n")
     assert first == (
         "RuleEvaluationConditionMet: Evaluation of the rule VanishingGradient at step 10 "
         "resulted in the condition being met"

@@ -15,7 +15,8 @@ import pytest
 from examples.rule_pictures import judge_firing, make_firings
 from smdebug.rules import Rule
 from smdebug.rules.builtin import find_built_in_rule, list_names
-from smdebug.rules.evaluator import evaluate_to_end
+from smdebug.rules.evaluator import evaluate, evaluate_to_end
+from smdebug.rules.report.rule_pages import describe_rule
 from smdebug.rules.report.rule_plot import draw_plot
 from smdebug.rules.report.rule_report import RuleReport
 from smdebug.rules.watched_quantity import MOST_POINTS, WatchedQuantity
@@ -53,13 +54,15 @@ def test_verdict_report_and_picture_of_a_firing(name: str, tmp_path: Path) -> No
     report = read_report(tmp_path)
     assert report["RuleEvaluationStatus"] == "IssuesFound"
     finding = report["Finding"]
-    first, second = report["StatusDetails"].split("\n")
+    first, second, heading, *advice = report["StatusDetails"].split("\n")
     assert first.endswith(f"the rule {name} at step {finding['Step']} resulted in the condition being met")
     place = f"{finding['Tensor']} at step {finding['Step']} (mode {finding['Mode']}, mode step {finding['ModeStep']})"
     assert second.startswith(place)
     if name not in UNMEASURED:
         assert f"{finding['Threshold']:g}" in second
         assert any(f"{finding['Value']:.{digits}g}" in second for digits in (4, 6))
+    assert (heading, [f"- {line}" for line in find_built_in_rule(name).advice]) == ("What to do:", advice)
+    assert finding["WhatToDo"] == list(find_built_in_rule(name).advice)
     series = [each for each in report["Series"] if each["Steps"][-1] == finding["Step"]]
     assert any(each["Values"][-1] == pytest.approx(finding["Value"]) for each in series), report
     assert report["StepsEvaluated"]["Last"] == finding["Step"]
@@ -67,7 +70,29 @@ def test_verdict_report_and_picture_of_a_firing(name: str, tmp_path: Path) -> No
     assert report["RuleParameters"].keys() >= FIRINGS[name].parameters.keys()
     drawn = (tmp_path / "plot.svg").read_text()
     assert drawn == (PICTURES / f"{name}.svg").read_text(), "draw it again: python -m examples.rule_pictures docs/rules"
-    ElementTree.fromstring(drawn)
+    texts = [element.text or "" for element in ElementTree.fromstring(drawn).iter() if element.tag.endswith("text")]
+    shown = " ".join(texts)
+    assert second in shown
+    assert any(text.startswith(f"{finding['Value']:.4g}") for text in texts)
+
+
+@pytest.mark.parametrize("name", FIRINGS)
+def test_each_rule_says_in_three_lines_what_to_do(name: str) -> None:
+    advice = find_built_in_rule(name).advice
+    assert len(advice) == 3
+    assert all(20 < len(line) <= 120 and line.endswith(".") for line in advice)
+    page = describe_rule(find_built_in_rule(name))
+    assert all(f"\n* {line}" in page for line in advice)
+
+
+def test_advice_is_not_what_a_long_name_cuts_off(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_steps(f"gradient/{'block.' * 300}weight", {0: 0.0})
+    run.end()
+    rule = find_built_in_rule("VanishingGradient")(create_trial(run.out_dir))
+    details = evaluate(rule).details
+    assert len(details) == 1024
+    assert details.endswith("\n".join(f"- {line}" for line in rule.advice))
 
 
 class Mine(Rule):
@@ -169,6 +194,18 @@ def test_a_quantity_says_where_it_fires(fires: Any, values: tuple[float, ...], f
     for step, value in enumerate(values):
         quantity.add(step, value, "t", None)
     assert [step for step in range(3) if quantity.fires_at(step)] == [0, 1][-found:]
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -3.0, 1e300])
+def test_a_single_value_is_a_bar_with_its_name(value: float) -> None:
+    quantity = WatchedQuantity("q", 1.0, "above")
+    quantity.add(500, value, "gradient/" + "very_long_" * 9 + "weight", None)
+    for fired_at in (None, 500):
+        shapes = list(ElementTree.fromstring(draw_plot("x", [quantity], fired_at)).iter())
+        bar = next(shape for shape in shapes if shape.tag.endswith("rect") and shape.get("fill-opacity"))
+        assert (float(bar.get("height", "")) > 20) is (value != 0)
+        assert sum(shape.tag.endswith("circle") for shape in shapes) == (fired_at is not None)
+        assert any((shape.text or "").startswith(f"{value:.4g} gradient/ver…") for shape in shapes)
 
 
 def test_the_dot_is_in_the_panel_that_fired() -> None:
