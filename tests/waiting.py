@@ -15,7 +15,7 @@ ENDED = {"Completed", "Failed", "Stopped"}
 
 def has_ended(job: Mapping[str, Any]) -> bool:
     """Whether a training job, as it is described, has ended, and all its rules with it."""
-    rules = job.get("DebugRuleEvaluationStatuses", [])
+    rules = [*job.get("DebugRuleEvaluationStatuses", []), *job.get("ProfilerRuleEvaluationStatuses", [])]
     running = [each for each in rules if each["RuleEvaluationStatus"] in {"InProgress", "Stopping"}]
     return job["TrainingJobStatus"] in ENDED and not running
 

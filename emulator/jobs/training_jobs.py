@@ -17,14 +17,17 @@ from emulator.jobs.records.database.listing import parse_list_query
 from emulator.jobs.records.descriptions import (
     describe_training_job,
 )
+from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.records.profiler_config import is_profiled
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.records.training_job import TrainingJob, new_training_job
 from emulator.jobs.records.warm_pool import describe_warm_pool
 from emulator.jobs.runs.training import TrainingRun
 from emulator.jobs.staging.channels import check_objects
+from emulator.jobs.staging.s3_paths import require_bucket
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class TrainingJobs(JobsOfAKind):
@@ -43,17 +46,32 @@ class TrainingJobs(JobsOfAKind):
         check_name("trainingJobName", request["TrainingJobName"])
         check_objects(request, region, self._with.object_store_for(region))
         job = new_training_job(self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._ledger.now_ms())
-        evaluations = [
-            new_rule_evaluation(
-                job.account_id, region, job.name, position, configuration, uuid.uuid4().hex[:8], job.creation_ms
-            )
-            for position, configuration in enumerate(request.get("DebugRuleConfigurations") or ())
-        ]
+        evaluations = self._build_evaluations(job)
         self._start(
             lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or ()),
             TrainingRun(job, self._with),
         )
         return job
+
+    def _build_evaluations(self, job: TrainingJob) -> list[RuleEvaluation]:
+        """Build the evaluations of a job's rules, those of the profiler last."""
+        return [
+            new_rule_evaluation(
+                job.account_id,
+                job.region,
+                job.name,
+                position,
+                configuration,
+                uuid.uuid4().hex[:8],
+                self._ledger.now_ms(),
+            )
+            for position, configuration in enumerate(
+                (
+                    *(job.request.get("DebugRuleConfigurations") or ()),
+                    *(job.request.get("ProfilerRuleConfigurations") or ()),
+                )
+            )
+        ]
 
     def get(self, region: str, name: str) -> TrainingJob:
         """Find the job.
@@ -135,27 +153,38 @@ class TrainingJobs(JobsOfAKind):
                 )
             run.interrupt(capacity_seconds)
 
-    def update(self, region: str, name: str, changes: Mapping[str, Mapping[str, Any]]) -> TrainingJob:
-        """Change members of the request of a job that has not ended, as Describe shows them.
+    def update(self, region: str, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> TrainingJob:
+        """Change the request of a job that has not ended, as Describe shows it, and start the rules that it has more.
 
         Args:
             region: of the request.
             name: the job's.
-            changes: what becomes of members of its request, by their names; members that they do not name stay.
+            change: makes the new request of the one that is stored, or raises what is wrong with it.
 
         Raises:
             ResourceNotFound: unknown.
             ValidationException: ended.
         """
-        self._require_training_job(region, name)
+        self._check_profiler_bucket(region, change(self._require_training_job(region, name).request))
 
         def update(job: TrainingJob, now_ms: int) -> TrainingJob:
             if job.ended:
                 raise ValidationException(_describe_refusal(job))
-            changed = {member: {**job.request.get(member, {}), **change} for member, change in changes.items()}
-            return replace(job, request={**job.request, **changed}, last_modified_ms=now_ms)
+            return replace(job, request=change(job.request), last_modified_ms=now_ms)
 
-        return self._ledger.change_training_job(region, name, update)
+        job = self._ledger.update_training_job(region, name, update, self._build_evaluations)
+        with self._threads.lock:
+            if isinstance(run := self._threads.find(job.arn), TrainingRun):
+                run.follow_update()
+        return job
+
+    def _check_profiler_bucket(self, region: str, request: Mapping[str, Any]) -> None:
+        path = (request.get("ProfilerConfig") or {}).get("S3OutputPath")
+        if is_profiled(request) and path:
+            try:
+                require_bucket(self._with.object_store_for(region), path, "ProfilerConfig.S3OutputPath")
+            except RequestFailure as error:
+                raise ValidationException(str(error)) from error
 
     def delete(self, region: str, name: str) -> None:
         """Forget a job that has ended, the processing jobs of its rules and their tags; the name is free again.

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
+from emulator.jobs.records.profiler_config import describe_fault
 from emulator.jobs.records.training_job import DEFAULT_RUNTIME_SECONDS
 from emulator.jobs.staging.channels import check_channels
 from emulator.jobs.staging.hosts import MAX_HOSTS
@@ -56,7 +57,8 @@ ACTS_ON = frozenset(
         "DebugHookConfig",
         "DebugRuleConfigurations",
         "TensorBoardOutputConfig",
-        "ProfilerConfig.DisableProfiler",
+        "ProfilerConfig",
+        "ProfilerRuleConfigurations",
         "Environment",
         "RetryStrategy",
     }
@@ -87,7 +89,7 @@ def check_training_job(request: Request) -> None:
     _check_algorithm(request)
     _check_stopping_condition(request)
     _check_instances(request)
-    _check_rules(request)
+    check_rules(request)
     _require_unique("Channel names", [channel["ChannelName"] for channel in request.get("InputDataConfig", [])])
     check_channels(request)
     if taken := find_taken_path(request):
@@ -167,7 +169,14 @@ def _check_instances(request: Request) -> None:
         )
 
 
-def _check_rules(request: Request) -> None:
+def check_rules(request: Request) -> None:
+    """Check the rules of a request, and of what an update made of one, together with the profiler that some need.
+
+    Raises:
+        ValidationException, ResourceLimitExceeded.
+    """
+    if fault := describe_fault(request):
+        raise ValidationException(fault)
     rules = [*request.get("DebugRuleConfigurations", []), *request.get("ProfilerRuleConfigurations", [])]
     if len(rules) > MAX_RULES:
         raise ResourceLimitExceeded(

@@ -5,30 +5,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ValidationException
+from emulator.jobs.records.profiler_config import merge_update
+from emulator.operations.create_training_job import check_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from emulator.operations.context import Context, Request, Response
 
 
 # For docs/coverage.md, see emulator/coverage.py.
-ACTS_ON = frozenset({"TrainingJobName"})
-REFUSES = dict.fromkeys(("ProfilerConfig", "ProfilerRuleConfigurations"), "the profiler is not emulated")
+ACTS_ON = frozenset({"TrainingJobName", "ProfilerConfig", "ProfilerRuleConfigurations"})
 
 
 def update_training_job(request: Request, context: Context) -> Response:
-    """Change RemoteDebugConfig and ResourceConfig.KeepAlivePeriodInSeconds of a job that has not ended.
+    """Change the profiler, RemoteDebugConfig and ResourceConfig.KeepAlivePeriodInSeconds of a job that has not ended.
 
     Raises:
         ResourceNotFound: there is no such job.
-        ValidationException: it has ended, or the request is about the profiler.
+        ResourceLimitExceeded: it would have too many rules.
+        ValidationException: it has ended, or what it would become is no valid request.
     """
-    profiler = [name for name in REFUSES if name in request]
-    if profiler:
-        raise ValidationException(
-            f"The profiler is not emulated: {' and '.join(profiler)} cannot be updated. Leave it out."
-        )
-    changes: dict[str, Any] = {
-        name: request[name] for name in ("ResourceConfig", "RemoteDebugConfig") if name in request
-    }
-    job = context.jobs.training.update(context.region, request["TrainingJobName"], changes)
+
+    def change(before: Mapping[str, Any]) -> Request:
+        try:
+            changed = merge_update(before, request)
+        except ValueError as error:
+            raise ValidationException(str(error)) from error
+        for name in ("ResourceConfig", "RemoteDebugConfig"):
+            if name in request:
+                changed[name] = {**before.get(name, {}), **request[name]}
+        check_rules(changed)
+        return changed
+
+    job = context.jobs.training.update(context.region, request["TrainingJobName"], change)
     return {"TrainingJobArn": context.jobs.training.describe(job)["TrainingJobArn"]}

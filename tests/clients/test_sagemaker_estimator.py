@@ -49,7 +49,9 @@ class Mine(Rule):
 SCRIPT = """
 import inspect, json, sys, time
 from pathlib import Path
-from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, ProfilerRule, Rule, TensorBoardOutputConfig
+from sagemaker.debugger import (
+    CollectionConfig, DebuggerHookConfig, FrameworkProfile, ProfilerRule, Rule, TensorBoardOutputConfig,
+)
 from sagemaker.debugger import rule_configs
 from sagemaker.estimator import Estimator
 from sagemaker.inputs import ShuffleConfig, TrainingInput
@@ -128,6 +130,32 @@ unwatched = PyTorch(
     hyperparameters={"goes_on": True}, debugger_hook_config=False, disable_profiler=True, **common,
 )
 unwatched.fit(data, job_name="unwatched", wait=False)
+
+profiled = {}
+
+
+def note(step, call):
+    try:
+        call()
+    except ValueError as error:
+        profiled[step] = {"refused": str(error)}
+    else:
+        described = describe("rest")
+        members = ("ProfilingStatus", "ProfilerConfig", "ProfilerRuleConfigurations", "ProfilerRuleEvaluationStatuses")
+        profiled[step] = {member: described.get(member) for member in members}
+
+
+note("as sent", lambda: None)
+note("enabled twice", rest.enable_default_profiling)
+note("disabled", rest.disable_profiling)
+note("disabled twice", rest.disable_profiling)
+note("enabled", rest.enable_default_profiling)
+low = ProfilerRule.sagemaker(rule_configs.LowGPUUtilization(), name="Low")
+traces = FrameworkProfile(start_step=2, num_steps=3)
+note("updated", lambda: rest.update_profiler(
+    rules=[low], system_monitor_interval_millis=100, framework_profile_params=traces,
+))
+note("without traces", lambda: rest.update_profiler(disable_framework_metrics=True))
 for estimator in (rest, unwatched):
     estimator.latest_training_job.stop()
 for name in ("rest", "unwatched"):
@@ -139,6 +167,7 @@ found = {
     "known": [config["DebugRuleConfiguration"]["RuleParameters"]["rule_to_invoke"] for config in made],
     "jobs": {name: describe(name) for name in ("whole", "rest", "unwatched")},
     "summary": [rule["RuleConfigurationName"] for rule in whole.latest_training_job.rule_job_summary()],
+    "profiled": profiled,
     "tensors": whole.latest_job_debugger_artifacts_path(),
     "boards": whole.latest_job_tensorboard_artifacts_path(),
     "checkpoints": whole.checkpoint_s3_uri,
@@ -191,6 +220,31 @@ def test_every_rule_of_the_sdk_is_configured_and_evaluated(found: Any) -> None:
     assert verdicts["Mine"] == "IssuesFound", whole["DebugRuleEvaluationStatuses"]
     assert "DebugHookConfig" not in unwatched
     assert "DebugRuleConfigurations" not in unwatched
+
+
+def test_the_profiler_is_updated_while_the_job_runs(found: Any) -> None:
+    profiled, path = found["profiled"], found["jobs"]["rest"]["ProfilerConfig"]["S3OutputPath"]
+    on = {"S3OutputPath": path, "DisableProfiler": False, "ProfilingIntervalInMilliseconds": 500}
+    assert (profiled["as sent"]["ProfilingStatus"], profiled["as sent"]["ProfilerConfig"]) == ("Enabled", on)
+    assert "already enabled" in profiled["enabled twice"]["refused"]
+    off = profiled["disabled"]
+    assert (off["ProfilingStatus"], off["ProfilerConfig"]) == (
+        "Disabled",
+        {"S3OutputPath": path, "DisableProfiler": True},
+    )
+    assert "already disabled" in profiled["disabled twice"]["refused"]
+    assert (profiled["enabled"]["ProfilingStatus"], profiled["enabled"]["ProfilerConfig"]) == ("Enabled", on)
+    updated = profiled["updated"]
+    parameters = updated["ProfilerConfig"].pop("ProfilingParameters")
+    assert updated["ProfilerConfig"] == {**on, "ProfilingIntervalInMilliseconds": 100}
+    assert "StartStep" in parameters["PythonProfilingConfig"]
+    (rule,) = updated["ProfilerRuleConfigurations"]
+    assert rule["RuleParameters"]["rule_to_invoke"] == "LowGPUUtilization"
+    (status,) = updated["ProfilerRuleEvaluationStatuses"]
+    assert (status["RuleConfigurationName"], status["RuleEvaluationStatus"]) == ("Low", "InProgress")
+    assert ":processing-job/rest-low-" in status["RuleEvaluationJobArn"]
+    assert profiled["without traces"]["ProfilerConfig"]["ProfilingParameters"] == {}
+    assert found["jobs"]["unwatched"]["ProfilingStatus"] == "Disabled"
 
 
 def test_jobs_end_as_they_were_asked_to(found: Any) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.jobs.records.pipeline_execution import EXECUTION_STATUSES
 from emulator.jobs.records.processing_job import ProcessingJob
+from emulator.jobs.records.profiler_config import DEFAULT_INTERVAL_MS, is_profiled, is_profiler_rule
 from emulator.jobs.records.tuning_job import count_jobs
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ _DEFAULTS: dict[str, Any] = {
 _OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
 _CHANNEL_DEFAULTS = {"CompressionType": "None", "RecordWrapperType": "None"}
 _RULE_DEFAULTS = {"VolumeSizeInGB": 0}
-_PROFILER_DEFAULTS = {"ProfilingIntervalInMilliseconds": 500}
 
 _INPUT_DEFAULTS = {"S3DataDistributionType": "FullyReplicated", "S3CompressionType": "None"}
 
@@ -64,18 +64,14 @@ def describe_training_job(job: TrainingJob, evaluations: Sequence[RuleEvaluation
             {"MetricName": metric.name, "Value": metric.value, "Timestamp": to_seconds(metric.timestamp_ms)}
             for metric in job.final_metrics
         ]
-    if evaluations:
-        description["DebugRuleEvaluationStatuses"] = [_describe_evaluation(evaluation) for evaluation in evaluations]
-    if profiler_rules := job.request.get("ProfilerRuleConfigurations"):
-        description["ProfilerRuleEvaluationStatuses"] = [
-            {
-                "RuleConfigurationName": rule["RuleConfigurationName"],
-                "RuleEvaluationStatus": "Stopped",
-                "StatusDetails": "The profiler is not emulated: this rule is not evaluated.",
-                "LastModifiedTime": to_seconds(job.creation_ms),
-            }
-            for rule in profiler_rules
+    for member, of_profiler in (("DebugRuleEvaluationStatuses", False), ("ProfilerRuleEvaluationStatuses", True)):
+        statuses = [
+            _describe_evaluation(each)
+            for each in evaluations
+            if is_profiler_rule(job.request, each.rule_configuration_name) is of_profiler
         ]
+        if statuses:
+            description[member] = statuses
     return description
 
 
@@ -247,10 +243,12 @@ def _describe_request(request: Mapping[str, Any]) -> dict[str, Any]:
     for rules in ("DebugRuleConfigurations", "ProfilerRuleConfigurations"):
         if rules in described:
             described[rules] = [_RULE_DEFAULTS | rule for rule in described[rules]]
-    profiler: Any = described.get("ProfilerConfig")
-    profiled = profiler is not None and not profiler.get("DisableProfiler")
+    profiled = is_profiled(request)
     if profiled:
-        described["ProfilerConfig"] = _PROFILER_DEFAULTS | profiler
+        described["ProfilerConfig"] = {
+            "ProfilingIntervalInMilliseconds": DEFAULT_INTERVAL_MS,
+            **request["ProfilerConfig"],
+        }
     described["ProfilingStatus"] = "Enabled" if profiled else "Disabled"
     return described
 

@@ -14,12 +14,13 @@ from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.runs.training import TrainingRun
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.job_files import describe_refused
-from emulator.jobs.staging.opt_ml import find_work_folder, locate_opt_ml, remove_work_folder
+from emulator.jobs.staging.opt_ml import find_measures, find_work_folder, locate_opt_ml, remove_work_folder
 from emulator.jobs.uploads.folder import UploadError
 from emulator.jobs.uploads.live import LiveUploads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from container_runtime.runtime import Container, ContainerRuntime
     from emulator.jobs.records.database.store import JobStore
@@ -154,7 +155,7 @@ def _restart_job(job: TrainingJob, collaborators: Collaborators) -> TrainingJob:
     folder = find_work_folder(collaborators.settings, job.name, job.id)
     try:
         opt_mls = [locate_opt_ml(folder / host.name, job.request) for host in list_hosts(job.request)]
-        _build_uploads(job, opt_mls, collaborators).finish_attempt()
+        _build_uploads(job, opt_mls, collaborators, folder).finish_attempt()
     except (RequestFailure, UploadError) as error:
         logger.warning("What the restarted training job %s has saved is lost in part: %s", job.name, error)
     remove_work_folder(folder)
@@ -171,7 +172,7 @@ def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
     folder = find_work_folder(collaborators.settings, job.name, job.id)
     try:
         opt_mls = [locate_opt_ml(folder / host.name, job.request) for host in list_hosts(job.request)]
-        _build_uploads(job, opt_mls, collaborators).finish()
+        _build_uploads(job, opt_mls, collaborators, folder).finish()
     except (RequestFailure, UploadError) as error:
         logger.warning("What the lost training job %s saved is kept in %s: %s", job.name, folder, error)
         return
@@ -181,9 +182,12 @@ def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
     remove_work_folder(folder)
 
 
-def _build_uploads(job: TrainingJob, opt_mls: Sequence[OptMl], collaborators: Collaborators) -> LiveUploads:
+def _build_uploads(
+    job: TrainingJob, opt_mls: Sequence[OptMl], collaborators: Collaborators, folder: Path
+) -> LiveUploads:
     object_store = collaborators.object_store_for(job.region)
-    return LiveUploads(job, opt_mls, object_store, collaborators.settings.tensor_poll_seconds)
+    poll_seconds = collaborators.settings.tensor_poll_seconds
+    return LiveUploads(job, opt_mls, object_store, poll_seconds, find_measures(folder))
 
 
 def _lose_processing_job(job: ProcessingJob, collaborators: Collaborators) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from container_runtime.spec import Mount
 from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.records.profiler_config import is_profiler_rule
 from emulator.jobs.records.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
 from emulator.jobs.runs.processing import ContainersRun
 from emulator.jobs.staging.hosts import INSTANCE_GROUP, Host
@@ -24,7 +25,7 @@ from emulator.jobs.staging.rule_configuration import (
     locate_output,
 )
 from emulator.jobs.staging.s3_paths import build_rule_output_uri, require_bucket
-from emulator.jobs.uploads.folder import FolderUpload, UploadError
+from emulator.jobs.uploads.folder import FolderSync, FolderUpload, UploadError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,6 +75,7 @@ class RuleRun(ContainersRun):
         self._evaluation = evaluation
         self._job = job
         self._host = host
+        self.of_profiler = is_profiler_rule(job.request, evaluation.rule_configuration_name)
         self._stop_details: str | None = None
         # Monotonic time at which an evaluation that still runs is stopped.
         self._deadline: float | None = None
@@ -120,7 +122,16 @@ class RuleRun(ContainersRun):
             self._change(RuleEvaluation.start)
 
     def _conclude(self) -> None:
-        self._record(self._wait_for_verdict())
+        # A rule of the profiler writes its report anew as the training goes on, for people who look at it meanwhile.
+        report = self._build_upload() if self.of_profiler else None
+        sync = report and FolderSync(report, f"report-{self.name}")
+        if sync:
+            sync.start()
+        try:
+            self._record(self._wait_for_verdict())
+        finally:
+            if sync:
+                sync.stop()
         self._upload_output()
 
     def _wait_for_verdict(self) -> Verdict:
@@ -174,15 +185,18 @@ class RuleRun(ContainersRun):
             self._containers.wait()
         self._containers.read_to_end(self._host)
         self._with.log_writer.flush()
-        uri = build_rule_output_uri(self._job, self._evaluation)
         try:
-            destination = require_bucket(self._object_store, uri, "The rule's S3OutputPath")
-            FolderUpload(self._find_output(), self._object_store, destination).sweep()
+            self._build_upload().sweep()
         except (RequestFailure, UploadError) as error:
             self._keep_folder = True
             logger.warning("The output of the rule evaluation %s is kept in %s: %s", self.name, self._folder, error)
         if self._own_files.refused:
             self._write_note(self._host, describe_refused(self._own_files.refused))
+
+    def _build_upload(self) -> FolderUpload:
+        uri = build_rule_output_uri(self._job, self._evaluation)
+        destination = require_bucket(self._object_store, uri, "The rule's S3OutputPath")
+        return FolderUpload(self._find_output(), self._object_store, destination)
 
     def _find_output(self) -> JobFolder:
         if is_below(self._mount, self._output):
@@ -210,6 +224,12 @@ class RuleRun(ContainersRun):
             else "The training job ended before every step was evaluated."
         )
         self._deadline = time.monotonic() + seconds
+
+    def turn_off(self) -> None:
+        """Store that the evaluation is stopping and ask it to, because the profiler was disabled."""
+        self._begin_stop(
+            self._with.settings.stop_grace_seconds, "The profiler was disabled while the job was training."
+        )
 
     def _begin_stop(self, grace_seconds: float, details: str) -> None:
         self._with.ledger.change_rule_evaluation(self._region, self.name, RuleEvaluation.begin_stop)

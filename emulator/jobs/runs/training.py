@@ -20,6 +20,7 @@ from container_runtime.runtime import (
 from container_runtime.spec import ContainerSpec
 from emulator.exceptions import ObjectStoreError
 from emulator.jobs.records.failures import ContainerFailure, RequestFailure, StopAsked, describe_algorithm_error
+from emulator.jobs.records.profiler_config import is_disabled, is_profiler_rule
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import TrainingJob
 from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
@@ -37,10 +38,12 @@ from emulator.jobs.staging.opt_ml import (
     METRICS,
     OptMl,
     build_environment,
+    find_measures,
     find_work_folder,
     locate_opt_ml,
     remove_work_folder,
     stage_opt_ml,
+    tell_profiler_configuration,
 )
 from emulator.jobs.staging.pipes import ChannelPipe, open_pipes
 from emulator.jobs.staging.s3_paths import require_bucket, require_source_bundle
@@ -96,7 +99,7 @@ class TrainingRun(StagedRun):
         self._network_name = f"smdebug-{job.name}-{job.id}"
         self._taken_up = container_ids is not None
         self._containers = HostContainers(collaborators.runtime, job.name, container_ids or {})
-        self._following = False
+        self._following = self._rules_started = self._uploads_ended = False
         # Seconds for which there is no instance, once those that it has are taken from it.
         self._interruption: float | None = None
         self._stop_asked = Event()
@@ -151,6 +154,7 @@ class TrainingRun(StagedRun):
             note = "smdebug-emulator: The Spot instances were taken from the job. It begins again on others."
             self._write_line(host, LogLine(self._with.ledger.now_ms(), note))
         self._with.log_writer.flush()
+        self._end_uploads()
         self._uploads.finish_attempt()
 
         def interrupt(job: TrainingJob, now_ms: int) -> TrainingJob:
@@ -168,6 +172,7 @@ class TrainingRun(StagedRun):
             with suppress(UploadError, ContainerRuntimeError, OSError):
                 self._containers.ask_stop(0.0)
                 self._containers.wait(_KILL_SECONDS)
+                self._end_uploads()
                 self._uploads.finish_attempt()
         self._change(lambda job, now_ms: job if job.status == "Stopping" else job.transition("Restarting", now_ms))
         return True
@@ -178,7 +183,7 @@ class TrainingRun(StagedRun):
         with self._lock:
             capacity_seconds, self._interruption = self._interruption or 0.0, None
             self._containers = HostContainers(self._with.runtime, self.name, {})
-            self._following = self._taken_up = False
+            self._following = self._taken_up = self._uploads_ended = False
             self._uploads = None
         left = self._remaining_wait_seconds()
         self._stop_asked.wait(min(capacity_seconds, left))
@@ -192,8 +197,8 @@ class TrainingRun(StagedRun):
         """Refuse what cannot run, connect the hosts, write /opt/ml of each."""
         request = self._job.request
         self._locate()
-        for member in ("OutputDataConfig", "DebugHookConfig", "TensorBoardOutputConfig"):
-            if request.get(member):
+        for member in ("OutputDataConfig", "DebugHookConfig", "TensorBoardOutputConfig", "ProfilerConfig"):
+            if (request.get(member) or {}).get("S3OutputPath"):
                 require_bucket(self._object_store, request[member]["S3OutputPath"], f"{member}.S3OutputPath")
         self._connect_hosts()
         for host, opt_ml in self._opt_mls.items():
@@ -236,7 +241,6 @@ class TrainingRun(StagedRun):
                 None,
                 (
                     resolved.note,
-                    _note_on_profiler(self._job),
                     _note_on_fast_file(self._job),
                     _note_on_collections(self._job),
                 ),
@@ -297,9 +301,11 @@ class TrainingRun(StagedRun):
                 self._containers.ask_stop(self._stop_grace)
             elif self._interruption is not None:
                 self._containers.ask_stop(self._with.settings.stop_grace_seconds)
-        if self._uploads is None:
-            self._uploads = self._build_uploads()
-        self._uploads.start()
+            if self._uploads is None:
+                self._uploads = self._build_uploads()
+            self._uploads.start()
+            # An update may have come while the containers were started.
+            self._apply_profiler()
         for pipe in self._pipes:
             pipe.start(partial(self._containers.ask_stop, self._with.settings.stop_grace_seconds))
 
@@ -315,18 +321,55 @@ class TrainingRun(StagedRun):
 
     def _build_uploads(self) -> LiveUploads:
         poll_seconds = self._with.settings.tensor_poll_seconds
-        return LiveUploads(self._job, list(self._opt_mls.values()), self._object_store, poll_seconds)
+        measures = find_measures(self._folder)
+        return LiveUploads(self._job, list(self._opt_mls.values()), self._object_store, poll_seconds, measures)
+
+    def follow_update(self) -> None:
+        """Let what runs follow what UpdateTrainingJob made of the job. Any thread that holds the threads' lock may."""
+        with self._lock:
+            if self._following:
+                self._apply_profiler()
+        if self._rules_started:
+            self._start_rules()
+
+    def _apply_profiler(self) -> None:
+        """Let containers and uploads follow the request as it is now; the lock is held."""
+        job = self._read_job()
+        assert self._uploads is not None
+        if self._uploads_ended:
+            return
+        for host, opt_ml in self._opt_mls.items():
+            try:
+                self._uploads.follow_profiler(job)
+                tell_profiler_configuration(opt_ml, job.request, self._with.runtime.path_in_container)
+            except (RequestFailure, RefusedError, OSError) as error:
+                note = f"smdebug-emulator: The new ProfilerConfig could not take effect: {error}"
+                self._write_line(host, LogLine(self._with.ledger.now_ms(), note))
 
     def _start_rules(self) -> None:
         """Start each rule evaluation that waits for this training; one that is to stop starts none."""
         threads = self._with.threads
         with threads.lock:
+            self._rules_started = True
             if self._stop_grace is not None:
                 return
-            for evaluation in self._with.ledger.store.list_rule_evaluations_of(self._job):
-                waits = evaluation.status == "InProgress" and evaluation.start_ms is None
-                if waits and threads.find(evaluation.arn) is None:
-                    threads.start(RuleRun(evaluation, self._job, self._with))
+            job, ledger = self._read_job(), self._with.ledger
+            for evaluation in ledger.store.list_rule_evaluations_of(job):
+                run = threads.find(evaluation.arn)
+                off = is_profiler_rule(job.request, evaluation.rule_configuration_name) and is_disabled(job.request)
+                if isinstance(run, RuleRun) and off:
+                    run.turn_off()
+                elif evaluation.status == "InProgress" and evaluation.start_ms is None and run is None:
+                    if off:
+                        ledger.change_rule_evaluation(evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
+                    else:
+                        threads.start(RuleRun(evaluation, job, self._with))
+
+    def _read_job(self) -> TrainingJob:
+        """Read the job as it is stored: UpdateTrainingJob may have changed it since this run did."""
+        job = self._with.ledger.store.find_training_job(self._job.region, self.name)
+        assert job is not None
+        return job
 
     def _wait_for_exits(self) -> Sequence[HostExit]:
         """Wait until all containers have ended: by themselves, for one of them, by a stop, or when their time is up."""
@@ -357,9 +400,15 @@ class TrainingRun(StagedRun):
             return inf
         return max(0.0, limit - (self._with.ledger.now_ms() - self._job.creation_ms) / 1000)
 
+    def _end_uploads(self) -> None:
+        """Let no update begin uploads any more: the containers have ended, what they wrote is uploaded now."""
+        with self._lock:
+            self._uploads_ended = True
+
     def _upload_results(self, exits: Sequence[HostExit]) -> None:
         """Upload the last tensors, then the artifacts: a model only of a training that succeeded or was stopped."""
         assert self._uploads is not None
+        self._end_uploads()
         self._uploads.finish()
         opt_mls = list(self._opt_mls.values())
         failed, stopping = any(each.failed for each in exits), self._job.status == "Stopping"
@@ -403,6 +452,7 @@ class TrainingRun(StagedRun):
             if self._following and self._uploads is not None and not self._keep_folder:
                 self._containers.ask_stop(0.0)
                 self._containers.wait(_KILL_SECONDS)
+                self._end_uploads()
                 self._uploads.finish()
         except (UploadError, ContainerRuntimeError, OSError) as error:
             logger.warning("Tensors of the failed training job %s: %s", self.name, error)
@@ -436,12 +486,11 @@ class TrainingRun(StagedRun):
         """After the training's end: rules that never started stop, those that run finish what was saved."""
         ledger, threads = self._with.ledger, self._with.threads
         with threads.lock:
-            job = ledger.store.find_training_job(self._job.region, self.name)
-            assert job is not None
-            complete = job.status != "Stopped" and self._uploads is not None and self._uploads.tensors_ended
+            job, uploads = self._read_job(), self._uploads
             for evaluation in ledger.store.list_rule_evaluations_of(job):
                 if isinstance(rule := threads.find(evaluation.arn), RuleRun):
-                    rule.limit(job, complete=complete)
+                    ended = uploads and (uploads.profiler_ended if rule.of_profiler else uploads.tensors_ended)
+                    rule.limit(job, complete=bool(ended) and job.status != "Stopped")
                 else:
                     ledger.change_rule_evaluation(evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
 
@@ -489,15 +538,6 @@ class TrainingRun(StagedRun):
 
     def _write_line(self, host: Host, line: LogLine) -> None:
         self._with.log_writer.append(self._job.region, TRAINING_GROUP, self._name_stream(host), line)
-
-
-def _note_on_profiler(job: TrainingJob) -> str | None:
-    """Say what a job has to know that asks for profiler rules; None when it does not."""
-    rules = job.request.get("ProfilerRuleConfigurations")
-    if not rules:
-        return None
-    names = ", ".join(rule["RuleConfigurationName"] for rule in rules)
-    return f"The profiler is not emulated: its rules ({names}) are not evaluated. DebugRuleConfigurations are."
 
 
 def _note_on_fast_file(job: TrainingJob) -> str | None:

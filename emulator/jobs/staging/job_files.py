@@ -1,4 +1,4 @@
-"""What a job wrote: opened, listed and read here only, part by part from an open folder.
+"""What a job wrote: opened, listed and read here only, part by part from an open folder; so is what it is told later.
 
 A container sees its folder at another place than this machine does, so a link in it leads anywhere here, to files that
 the emulator can read and the job cannot. A folder that is open stays the one it was, whatever takes its place.
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe that nobody writes to would otherwise be waited for.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # What open says of a link, of a file in place of a folder, of a socket.
 _OF_ANOTHER_KIND = {errno.ELOOP, errno.ENOTDIR, errno.ENXIO}
 _KINDS = {
@@ -115,6 +116,22 @@ class JobFolder:
         # A file of this machine may have been given a name in the job's folder: nothing tells it from the job's own.
         hard_link = "has more than one name (hard links)"
         raise self._refuse(self._join(path), hard_link if stat.S_ISREG(found.st_mode) else found)
+
+    def replace_file(self, path: str, content: bytes) -> None:
+        """Put a file of the service's own into a folder that the job may write to; readers see the old one or the new.
+
+        Raises:
+            RefusedError: a part of the way is no folder of the job's own.
+            OSError: the folder is gone, or something of the job's is in the way.
+        """
+        folder, _, name = path.rpartition("/")
+        new = f".{name}.new"
+        with self.open(folder) as parent:
+            with suppress(FileNotFoundError):
+                os.unlink(new, dir_fd=parent)
+            with os.fdopen(os.open(new, _NEW_FILE, 0o666, dir_fd=parent), "wb") as file:
+                file.write(content)
+            os.rename(new, name, src_dir_fd=parent, dst_dir_fd=parent)
 
     def read_link(self, path: str) -> str:
         """Read what a symbolic link says; it is not followed."""

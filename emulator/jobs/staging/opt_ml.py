@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.spec import Mount
 from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.records.profiler_config import build_profiler_configuration, find_local_path, is_profiled
 from emulator.jobs.staging.channels import find_mode
 from emulator.jobs.staging.hosts import build_rendezvous_environment, describe_resources, list_receivers
 from emulator.jobs.staging.job_files import JobFolder
@@ -30,8 +31,10 @@ TARGET = "/opt/ml"
 TENSORS = "output/tensors"
 TENSORBOARD = "output/tensorboard"
 CHECKPOINTS = "checkpoints"
+PROFILER = "output/profiler"
 METRICS = "output/metrics/sagemaker"
 _CONFIGURATION = "input/config"
+_PROFILER_CONFIGURATION = f"{_CONFIGURATION}/profilerconfig.json"
 _FOLDERS = (
     _CONFIGURATION,
     "input/data",
@@ -39,11 +42,15 @@ _FOLDERS = (
     "output/data",
     TENSORS,
     TENSORBOARD,
+    PROFILER,
     METRICS,
     CHECKPOINTS,
     "code",
 )
 
+
+# More than a ProfilerConfig can hold.
+_MAX_CONFIGURATION_BYTES = 1 << 16
 
 # What the service itself writes or reads in /opt/ml: nobody else's files can be there.
 _OWN = ("input", "output/failure", "output/metrics")
@@ -57,6 +64,11 @@ _RETRIES = {"AWS_RETRY_MODE": "standard", "AWS_MAX_ATTEMPTS": "10"}
 def find_work_folder(settings: Settings, job_name: str, job_id: str) -> Path:
     """Where the files of a training or processing job are; its name was checked when it was made."""
     return settings.state_dir.absolute() / "jobs" / f"{job_name}-{job_id}"
+
+
+def find_measures(work_folder: Path) -> Path:
+    """Where what is measured on a training job's hosts is until it is uploaded: beside the folders of the hosts."""
+    return work_folder / "profiler"
 
 
 def remove_work_folder(folder: Path) -> None:
@@ -75,7 +87,7 @@ class OptMl:
 
     Attributes:
         root: the folder that the container sees as /opt/ml.
-        tensors, tensorboard, checkpoints: relative to ``root``, moved by the request's LocalPath members.
+        tensors, tensorboard, checkpoints, profiler: relative to ``root``, moved by the request's LocalPath members.
         refused: what of it was not read, and why; see ``JobFolder``.
     """
 
@@ -83,6 +95,7 @@ class OptMl:
     tensors: str = TENSORS
     tensorboard: str = TENSORBOARD
     checkpoints: str = CHECKPOINTS
+    profiler: str = PROFILER
     refused: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property
@@ -103,8 +116,8 @@ class OptMl:
 
 def find_taken_path(request: Mapping[str, Any]) -> str | None:
     """Say which LocalPath of ``request`` is where the service has files of its own; None if none is."""
-    for member in ("DebugHookConfig", "TensorBoardOutputConfig", "CheckpointConfig"):
-        path = (request.get(member) or {}).get("LocalPath") or ""
+    for member, local_path, _ in _list_local_paths(request):
+        path = local_path or ""
         relative = posixpath.relpath(posixpath.normpath(path), TARGET) if path.startswith("/") else ""
         if any(f"{relative}/".startswith(f"{own}/") or f"{own}/".startswith(f"{relative}/") for own in _OWN):
             taken = ", ".join(f"{TARGET}/{own}" for own in _OWN)
@@ -121,16 +134,18 @@ def locate_opt_ml(root: Path, request: Mapping[str, Any]) -> OptMl:
     Raises:
         RequestFailure: a LocalPath lies outside /opt/ml.
     """
-    return OptMl(
-        root,
-        _below_opt_ml(request, "DebugHookConfig", TENSORS),
-        _below_opt_ml(request, "TensorBoardOutputConfig", TENSORBOARD),
-        _below_opt_ml(request, "CheckpointConfig", CHECKPOINTS),
-    )
+    tensors, tensorboard, checkpoints, profiler = (_below_opt_ml(*each) for each in _list_local_paths(request))
+    return OptMl(root, tensors, tensorboard, checkpoints, profiler)
 
 
-def _below_opt_ml(request: Mapping[str, Any], member: str, default: str) -> str:
-    local_path = (request.get(member) or {}).get("LocalPath")
+def _list_local_paths(request: Mapping[str, Any]) -> list[tuple[str, str | None, str]]:
+    """List the members of a request that may move a folder: by which LocalPath they do, and where it is otherwise."""
+    members = {"DebugHookConfig": TENSORS, "TensorBoardOutputConfig": TENSORBOARD, "CheckpointConfig": CHECKPOINTS}
+    paths = [(member, (request.get(member) or {}).get("LocalPath"), folder) for member, folder in members.items()]
+    return [*paths, ("ProfilerConfig.ProfilingParameters", find_local_path(request), PROFILER)]
+
+
+def _below_opt_ml(member: str, local_path: str | None, default: str) -> str:
     if not local_path:
         return default
     relative = posixpath.relpath(posixpath.normpath(local_path), TARGET)
@@ -151,10 +166,26 @@ def stage_opt_ml(
         host: the one whose folder it is.
         path_in_container: how the container will see a path below a mount.
     """
-    for folder in (*_FOLDERS, opt_ml.tensors, opt_ml.tensorboard, opt_ml.checkpoints):
+    for folder in (*_FOLDERS, opt_ml.tensors, opt_ml.tensorboard, opt_ml.checkpoints, opt_ml.profiler):
         (opt_ml.root / folder).mkdir(parents=True, exist_ok=True)
     for name, content in build_configuration(opt_ml, job.request, cluster, host, path_in_container).items():
         (opt_ml.root / _CONFIGURATION / name).write_text(json.dumps(content, indent=1))
+
+
+def tell_profiler_configuration(
+    opt_ml: OptMl, request: Mapping[str, Any], path_in_container: Callable[[Mount, str], str]
+) -> None:
+    """Write profilerconfig.json anew for a container that runs, where the request has become another one.
+
+    Raises:
+        RefusedError, OSError: the container has put something else in its place.
+    """
+    told = build_profiler_configuration(request, path_in_container(opt_ml.mount, opt_ml.profiler))
+    content = json.dumps(told, indent=1).encode()
+    present = opt_ml.files.read_small_file(_PROFILER_CONFIGURATION, _MAX_CONFIGURATION_BYTES)
+    # A job that never was profiled has no such file.
+    if content != present and (present is not None or is_profiled(request)):
+        opt_ml.files.replace_file(_PROFILER_CONFIGURATION, content)
 
 
 def build_configuration(
@@ -181,9 +212,10 @@ def build_configuration(
     ):
         if configuration := request.get(member):
             files[name] = {**configuration, "LocalPath": path_in_container(opt_ml.mount, folder)}
-    profiler = request.get("ProfilerConfig")
-    if profiler and not profiler.get("DisableProfiler"):
-        files["profilerconfig.json"] = dict(profiler)
+    if is_profiled(request):
+        files["profilerconfig.json"] = build_profiler_configuration(
+            request, path_in_container(opt_ml.mount, opt_ml.profiler)
+        )
     return files
 
 
@@ -211,6 +243,7 @@ def build_environment(
         "SMDEBUG_CONFIG_FILE_PATH": configuration("debughookconfig.json"),
         "TENSORBOARD_CONFIG_FILE_PATH": configuration("tensorboardoutputconfig.json"),
         "CHECKPOINT_CONFIG_FILE_PATH": configuration("checkpointconfig.json"),
+        "SMPROFILER_CONFIG_PATH": configuration("profilerconfig.json"),
     }
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.spec import Mount
 from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.records.profiler_config import is_profiler_rule
 from emulator.jobs.staging.instance_types import find_memory_bytes
-from emulator.jobs.staging.s3_paths import build_tensors_uri
+from emulator.jobs.staging.s3_paths import build_profiler_uri, build_tensors_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,6 +38,8 @@ def build_rule_configuration(
 ) -> dict[str, Any]:
     """Content of ruleconfig.json, the file that tells the rule container what to do.
 
+    A rule of the profiler is told where the profiler's output is, too.
+
     Args:
         evaluation: of the rule.
         job: that it judges.
@@ -44,6 +47,7 @@ def build_rule_configuration(
         output_path: where the container leaves its files.
         verdict_path: where it leaves its verdict.
     """
+    of_profiler = is_profiler_rule(job.request, evaluation.rule_configuration_name)
     return {
         "TrainingJobName": job.name,
         "TrainingJobArn": job.arn,
@@ -52,6 +56,7 @@ def build_rule_configuration(
         "RuleParameters": dict(evaluation.configuration.get("RuleParameters") or {}),
         "TensorsS3Uri": build_tensors_uri(job),
         "TensorsS3UriOfJobs": dict(other_jobs),
+        **({"ProfilerS3Uri": build_profiler_uri(job)} if of_profiler else {}),
         "OutputPath": output_path,
         "VerdictPath": verdict_path,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.records.profiler_config import find_output_path
 from emulator.moto_services.s3.objects import S3Uri, parse_s3_uri
 
 if TYPE_CHECKING:
@@ -82,6 +83,11 @@ def build_tensors_uri(job: TrainingJob) -> str:
 def build_tensorboard_uri(job: TrainingJob) -> str:
     """Prefix of the TensorBoard output."""
     return join_uri(job.request["TensorBoardOutputConfig"]["S3OutputPath"], job.name, "tensorboard-output")
+
+
+def build_profiler_uri(job: TrainingJob) -> str:
+    """Prefix of what the profiler writes, its folders ``system`` and ``framework``."""
+    return join_uri(find_output_path(job.request), job.name, "profiler-output")
 
 
 def build_rule_output_uri(job: TrainingJob, evaluation: RuleEvaluation) -> str:

@@ -101,7 +101,18 @@ def _is_worth_retrying(error: BaseException) -> bool:
 class FolderUpload:
     """Uploads what is new or changed below a folder each time it is asked to."""
 
-    def __init__(self, folder: JobFolder, object_store: ObjectStore, destination: S3Uri) -> None:
+    def __init__(
+        self, folder: JobFolder, object_store: ObjectStore, destination: S3Uri, unfinished: str | None = None
+    ) -> None:
+        """Prepare to upload.
+
+        Args:
+            folder: whose files are uploaded.
+            object_store: where they go.
+            destination: their prefix there.
+            unfinished: how the names of files end that are left alone: they get others once they are whole.
+        """
+        self._unfinished = unfinished
         self.folder = folder
         self._object_store = object_store
         self._destination = destination
@@ -124,6 +135,8 @@ class FolderUpload:
             if (state := read_state(found)) is None:
                 if not stat.S_ISDIR(found.st_mode):
                     self.folder.leave_out(path, found)
+                continue
+            if self._unfinished is not None and path.endswith(self._unfinished):
                 continue
             seen[path] = state
             if self._uploaded.get(path) == state or (settled_only and self._last_seen.get(path) != state):

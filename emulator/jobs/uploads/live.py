@@ -1,27 +1,39 @@
-"""What goes to S3 while the containers of a training run: their tensors, TensorBoard files and checkpoints."""
+"""What goes to S3 while the containers of a training run: tensors, TensorBoard files, checkpoints, what is profiled."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.jobs.staging.s3_paths import build_tensorboard_uri, build_tensors_uri, require_bucket
+from emulator.jobs.records.profiler_config import is_profiled
+from emulator.jobs.staging.job_files import JobFolder
+from emulator.jobs.staging.s3_paths import build_profiler_uri, build_tensorboard_uri, build_tensors_uri, require_bucket
 from emulator.jobs.uploads.checkpoints import build_checkpoint_upload
-from emulator.jobs.uploads.folder import FolderSync, FolderUpload, LiveUpload
+from emulator.jobs.uploads.folder import FolderSync, FolderUpload, LiveUpload, join_key
 from emulator.jobs.uploads.tensors import TensorUpload, announce_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.staging.opt_ml import OptMl
     from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 
+# What the profiler writes bears this behind its name until it is whole.
+UNFINISHED = ".tmp"
+
+
 class LiveUploads:
     """The uploads of one job: those of each of its hosts, all to the same places."""
 
     def __init__(
-        self, job: TrainingJob, opt_mls: Sequence[OptMl], object_store: ObjectStore, poll_seconds: float
+        self,
+        job: TrainingJob,
+        opt_mls: Sequence[OptMl],
+        object_store: ObjectStore,
+        poll_seconds: float,
+        measures: Path,
     ) -> None:
         """Prepare them; nothing runs before ``start``.
 
@@ -30,6 +42,7 @@ class LiveUploads:
             opt_mls: where it is written, by host.
             object_store: where it goes.
             poll_seconds: how often new tensors are looked for.
+            measures: folder of what is measured on the job's hosts.
 
         Raises:
             RequestFailure: a bucket is missing.
@@ -37,7 +50,8 @@ class LiveUploads:
         request = job.request
         self._object_store = object_store
         self._opt_mls = opt_mls
-        self._finished = False
+        self._measures = measures
+        self._started = self._finished = False
         self._tensors: list[TensorUpload] = []
         self._syncs: list[FolderSync] = []
         self._tensors_destination: S3Uri | None = None
@@ -58,6 +72,33 @@ class LiveUploads:
             for opt_ml in opt_mls:
                 upload = build_checkpoint_upload(job, opt_ml, object_store)
                 self._syncs.append(FolderSync(upload, f"checkpoints-{job.name}"))
+        self._profiler_destination: S3Uri | None = None
+        self.follow_profiler(job)
+
+    def follow_profiler(self, job: TrainingJob) -> None:
+        """Upload what the profiler writes from now on, where the job's request has come to ask for it.
+
+        Raises:
+            RequestFailure: the bucket is missing.
+        """
+        # Rules of a profiler that is off need its end, too.
+        wanted = is_profiled(job.request) or job.request.get("ProfilerRuleConfigurations")
+        if not wanted or self._profiler_destination is not None:
+            return
+        destination = require_bucket(self._object_store, build_profiler_uri(job), "ProfilerConfig.S3OutputPath")
+        self._profiler_destination = destination
+        folders = [JobFolder(self._measures), *(opt_ml.files.below(opt_ml.profiler) for opt_ml in self._opt_mls)]
+        for folder in folders:
+            upload = FolderUpload(folder, self._object_store, destination, UNFINISHED)
+            sync = FolderSync(upload, f"profiler-{job.name}")
+            self._syncs.append(sync)
+            if self._started:
+                sync.start()
+
+    @property
+    def profiler_ended(self) -> bool:
+        """Whether S3 says that the profiler writes no more."""
+        return self._finished and self._profiler_destination is not None
 
     @property
     def tensors_ended(self) -> bool:
@@ -66,11 +107,12 @@ class LiveUploads:
 
     def start(self) -> None:
         """Begin; the containers are running."""
+        self._started = True
         for upload in self._all:
             upload.start()
 
     def finish(self) -> None:
-        """Upload the rest, then say that no more tensors come; the containers have ended.
+        """Upload the rest, then say that no more of it comes; the containers have ended.
 
         Does nothing once it has succeeded.
 
@@ -82,6 +124,8 @@ class LiveUploads:
         self.finish_attempt()
         if self._tensors_destination is not None:
             announce_end(self._object_store, self._tensors_destination)
+        if (profiler := self._profiler_destination) is not None:
+            announce_end(self._object_store, profiler._replace(key=join_key(profiler.key, "system")))
         self._finished = True
 
     def finish_attempt(self) -> None:

@@ -45,7 +45,7 @@ class _Folder:
 
 
 def announce_end(object_store: ObjectStore, destination: S3Uri) -> None:
-    """Say in S3 that no more tensors come; only after the last one of the last host is there.
+    """Say in S3 that no more comes to a prefix; only after the last file of the last host is there.
 
     Raises:
         UploadError: it could not be stored.

@@ -89,6 +89,31 @@ class Ledger:
             self._publish(region, events)
             return after
 
+    def update_training_job(
+        self,
+        region: str,
+        name: str,
+        change: Callable[[TrainingJob, int], TrainingJob],
+        build_evaluations: Callable[[TrainingJob], Sequence[RuleEvaluation]],
+    ) -> TrainingJob:
+        """Apply ``change(job, now_ms)`` to the stored job, and announce the evaluations that its new request has more.
+
+        Raises:
+            ValidationException: no such job.
+            Exception: out of ``change``; nothing is stored then.
+        """
+        with self._lock:
+            with self.store.transaction() as transaction:
+                job = change(_require(transaction.find_training_job(region, name)), self.now_ms())
+                known = {each.rule_configuration_name for each in transaction.list_rule_evaluations_of(job)}
+                added = [each for each in build_evaluations(job) if each.rule_configuration_name not in known]
+                transaction.save_training_job(job)
+                transaction.add_rule_evaluations(added)
+                events = [self._add_training_job_event(transaction, job)] if added else []
+                events += [self._add_processing_job_event(transaction, each, job) for each in added]
+            self._publish(region, events)
+            return job
+
     def change_rule_evaluation(
         self, region: str, name: str, change: Callable[[RuleEvaluation, int], RuleEvaluation]
     ) -> RuleEvaluation:

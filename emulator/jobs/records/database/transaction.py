@@ -115,9 +115,13 @@ class StoreTransaction:
                 f"name already exists ({job.arn})"
             ) from None
         self._take_warm_pool(job)
+        self.add_rule_evaluations(evaluations)
+        self.set_tags(job.arn, tags)
+
+    def add_rule_evaluations(self, evaluations: Sequence[RuleEvaluation]) -> None:
+        """Store new evaluations of a job that is stored."""
         for evaluation in evaluations:
             self._insert(evaluation)
-        self.set_tags(job.arn, tags)
 
     def _take_warm_pool(self, job: TrainingJob) -> None:
         """Note which job's instances a new one gets, if any."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import http.client
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from tests.boto3_client import make_client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ACCOUNT = "123456789012"
 NOT_FOUND = "Requested resource not found."
@@ -63,8 +66,9 @@ class MemoryTrainingJobs:
         if self.jobs.pop((region, name), None) is None:
             raise ResourceNotFound(NOT_FOUND)
 
-    def update(self, region: str, name: str, changes: dict[str, Any]) -> dict[str, Any]:
-        return self.get(region, name) | changes
+    def update(self, region: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        self.jobs[region, name] = change(self.get(region, name))
+        return self.jobs[region, name]
 
 
 class MemoryProcessingJobs:

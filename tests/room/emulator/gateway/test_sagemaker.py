@@ -130,9 +130,24 @@ def test_update(sagemaker: Any) -> None:
     arn = sagemaker.create_training_job(**REQUEST)["TrainingJobArn"]
     remote = {"EnableRemoteDebug": True}
     assert sagemaker.update_training_job(TrainingJobName="job-1", RemoteDebugConfig=remote)["TrainingJobArn"] == arn
-    with pytest.raises(ClientError, match="profiler is not emulated: ProfilerConfig cannot be updated") as caught:
-        sagemaker.update_training_job(TrainingJobName="job-1", ProfilerConfig={"DisableProfiler": True})
-    assert error_of(caught)[0] == "ValidationException"
+    rule = {"RuleConfigurationName": "P", "RuleEvaluatorImage": "rules:latest"}
+    profiler = {"ProfilingIntervalInMilliseconds": 100, "ProfilingParameters": {"RotateMaxFileSizeInBytes": "1"}}
+    sagemaker.update_training_job(TrainingJobName="job-1", ProfilerConfig=profiler, ProfilerRuleConfigurations=[rule])
+    sagemaker.update_training_job(TrainingJobName="job-1", ProfilerConfig={"DisableProfiler": True})
+    described = sagemaker.describe_training_job(TrainingJobName="job-1")
+    assert described["ProfilerConfig"] == {**profiler, "DisableProfiler": True}
+    assert described["ProfilerRuleConfigurations"] == [rule]
+    enabled = {"DisableProfiler": False}
+    for changes, said in (
+        ({"ProfilerConfig": {"ProfilingIntervalInMilliseconds": 300}}, "must be one of 100, 200, 500"),
+        ({"ProfilerRuleConfigurations": [{**rule, "RuleConfigurationName": "Q"}]}, "whose profiler is enabled"),
+        ({"ProfilerConfig": enabled, "ProfilerRuleConfigurations": [rule]}, "Used more than once: P"),
+        ({"ProfilerConfig": enabled, "ProfilerRuleConfigurations": [rule] * 21}, "less than or equal to 20"),
+    ):
+        with pytest.raises(ClientError, match=said) as caught:
+            sagemaker.update_training_job(TrainingJobName="job-1", **changes)
+        assert error_of(caught)[0] == "ValidationException"
+    assert sagemaker.describe_training_job(TrainingJobName="job-1")["ProfilerConfig"] == described["ProfilerConfig"]
 
 
 def test_tags(sagemaker: Any) -> None:

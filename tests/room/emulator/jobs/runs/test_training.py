@@ -19,6 +19,8 @@ from tests.room.emulator.jobs.job_room import REGION
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.room.emulator.jobs.job_room import Room
 
 TRAINING_LOG = "/aws/sagemaker/TrainingJobs"
@@ -354,15 +356,6 @@ def test_tensorboard_output_and_uncompressed_model(room: Room) -> None:
     assert room.stored() == ["out/job/output/model/m", "tb/job/tensorboard-output/e.tfevents"]
 
 
-def test_profiler_rules_are_said_not_to_be_evaluated(room: Room) -> None:
-    rule = {"RuleConfigurationName": "ProfilerReport", "RuleEvaluatorImage": "sagemaker-debugger-rules:latest"}
-    done = room.run(room.request(script="print('trained')", ProfilerRuleConfigurations=[rule]))
-    assert done["TrainingJobStatus"] == "Completed"
-    said, printed = room.log(TRAINING_LOG, "job/")
-    assert "its rules (ProfilerReport) are not evaluated" in said
-    assert printed == "trained"
-
-
 def test_name_taken_unknown_job_bad_name_and_no_data(room: Room) -> None:
     job = room.jobs.training.create(REGION, room.request())
     with pytest.raises(ResourceInUse, match=rf"already exists \({job.arn}\)"):
@@ -439,10 +432,11 @@ def test_a_rule_that_still_judges_keeps_its_job(room: Room) -> None:
 
 
 def test_an_update_is_described_until_the_job_ends(room: Room) -> None:
-    changes: dict[str, dict[str, Any]] = {
-        "ResourceConfig": {"KeepAlivePeriodInSeconds": 60},
-        "RemoteDebugConfig": {"EnableRemoteDebug": True},
-    }
+
+    def changes(request: Mapping[str, Any]) -> dict[str, Any]:
+        resources = {**request["ResourceConfig"], "KeepAlivePeriodInSeconds": 60}
+        return {**request, "ResourceConfig": resources, "RemoteDebugConfig": {"EnableRemoteDebug": True}}
+
     with pytest.raises(ResourceNotFound):
         room.jobs.training.update(REGION, "job", changes)
     room.jobs.training.create(REGION, room.request(script="time.sleep(600)"))

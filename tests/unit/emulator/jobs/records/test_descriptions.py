@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from emulator.jobs.records.descriptions import describe_training_job
+from emulator.jobs.records.rule_evaluation import new_rule_evaluation
 from emulator.jobs.records.training_job import new_training_job
 
 CHANNEL = {"ChannelName": "training", "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://b/d"}}}
@@ -60,10 +61,22 @@ def test_profiling_status(configuration: dict[str, Any] | None, described: dict[
     assert (found.get("ProfilerConfig"), found["ProfilingStatus"]) == (described, status)
 
 
-def test_profiler_rules_say_that_they_are_not_evaluated() -> None:
-    found = describe(ProfilerConfig={}, ProfilerRuleConfigurations=[RULE])
-    assert found["ProfilerRuleConfigurations"] == [{**RULE, "VolumeSizeInGB": 0}]
-    (status,) = found["ProfilerRuleEvaluationStatuses"]
-    assert (status["RuleConfigurationName"], status["RuleEvaluationStatus"]) == ("R", "Stopped")
-    assert "not emulated" in status["StatusDetails"]
+def test_each_rule_has_its_status_beside_those_of_its_kind() -> None:
+    names = {"DebugRuleConfigurations": "R", "ProfilerRuleConfigurations": "P"}
+    rules = {member: [{**RULE, "RuleConfigurationName": name}] for member, name in names.items()}
+    evaluations = [
+        new_rule_evaluation("1", "r", "job", position, rule, "0a1b2c3d", 2_000)
+        for position, (rule,) in enumerate(rules.values())
+    ]
+    request = {"OutputDataConfig": {"S3OutputPath": "s3://bkt/out"}, "TrainingJobName": "job", **rules}
+    found = describe_training_job(new_training_job("1", "r", "id", request, 1_000), evaluations)
+    for member, name in names.items():
+        assert found[member] == [{**RULE, "RuleConfigurationName": name, "VolumeSizeInGB": 0}]
+        (status,) = found[member.replace("Configurations", "EvaluationStatuses")]
+        assert status == {
+            "RuleConfigurationName": name,
+            "RuleEvaluationJobArn": f"arn:aws:sagemaker:r:1:processing-job/job-{name.lower()}-0a1b2c3d",
+            "RuleEvaluationStatus": "InProgress",
+            "LastModifiedTime": 2.0,
+        }
     assert "ProfilerRuleEvaluationStatuses" not in describe()

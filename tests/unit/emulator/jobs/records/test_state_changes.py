@@ -22,16 +22,12 @@ REQUEST: dict[str, Any] = {
 def test_training_event_is_the_description_with_millisecond_times() -> None:
     job = new_training_job("123456789012", "eu-west-1", "id", REQUEST, 1_700_000_000_123)
     job = job.transition("Downloading", 1_700_000_001_456)
-    rule = new_rule_evaluation(
-        "123456789012",
-        "eu-west-1",
-        "job",
-        0,
-        REQUEST["DebugRuleConfigurations"][0],
-        "0123abcd",
-        1_700_000_000_123,
-    ).transition("IssuesFound", 1_700_000_002_789, status_details="RuleEvaluationConditionMet: …")
-    event = build_training_job_event(job, [rule], REQUEST["Tags"], event_id="e1", now_ms=1_700_000_002_999)
+    rule, other = (
+        new_rule_evaluation(job.account_id, job.region, "job", 0, REQUEST[member][0], "0123abcd", 1_700_000_000_123)
+        for member in ("DebugRuleConfigurations", "ProfilerRuleConfigurations")
+    )
+    rule = rule.transition("IssuesFound", 1_700_000_002_789, status_details="RuleEvaluationConditionMet: …")
+    event = build_training_job_event(job, [rule, other], REQUEST["Tags"], event_id="e1", now_ms=1_700_000_002_999)
     assert {key: value for key, value in event.items() if key != "detail"} == {
         "version": "0",
         "id": "e1",

@@ -1,0 +1,158 @@
+"""The profiler beside a training that really runs: its configuration, its rules, and what it measures."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from emulator.exceptions import ValidationException
+from emulator.jobs.records.profiler_config import merge_update
+from tests.room.emulator.jobs.job_room import REGION
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.room.emulator.jobs.job_room import Room
+
+TRAINING_LOG = "/aws/sagemaker/TrainingJobs"
+
+# Prints the configuration each time that it has become another one, until it disables the profiler.
+FOLLOW = """
+path, last = pathlib.Path(os.environ["SMPROFILER_CONFIG_PATH"]), None
+def read():
+    return path.read_text() if path.exists() else "{}"
+while True:
+    if (now := read()) != last:
+        last = now
+        print(json.dumps(json.loads(now)), flush=True)
+    if (ml / "end").exists():
+        break
+    time.sleep(0.005)
+traces = ml / "output/profiler/framework"
+traces.mkdir()
+(traces / "whole.json").write_text("[]")
+(traces / "begun.json.tmp").write_text("[")
+"""
+
+
+def update(room: Room, **members: Any) -> None:
+    room.jobs.training.update(REGION, "job", lambda request: merge_update(request, members))
+
+
+def printed(room: Room) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in room.log(TRAINING_LOG, "job/") if line.startswith("{")]
+
+
+def statuses(description: dict[str, Any]) -> dict[str, tuple[str, str | None]]:
+    return {
+        each["RuleConfigurationName"]: (each["RuleEvaluationStatus"], each.get("StatusDetails"))
+        for each in description["ProfilerRuleEvaluationStatuses"]
+    }
+
+
+def test_a_profiler_that_is_enabled_changed_and_disabled_while_the_job_runs(room: Room) -> None:
+    """One job sees all of it: enabled late, given rules and parameters, refused others, disabled, ended."""
+    path = f"s3://{room.bucket}/profiled"
+    room.jobs.training.create(REGION, room.request(script=FOLLOW, ProfilerConfig={"DisableProfiler": True}))
+    room.wait_for_stage("Training")
+    wait_until(lambda: printed(room) == [{}], room.describe)
+    assert room.describe()["ProfilingStatus"] == "Disabled"
+
+    update(room, ProfilerConfig={"S3OutputPath": path, "DisableProfiler": False}, ProfilerRuleConfigurations=[])
+    wait_until(lambda: printed(room)[1:] == [{"S3OutputPath": path, "DisableProfiler": False}], room.describe)
+    assert room.describe()["ProfilingStatus"] == "Enabled"
+
+    rules = [room.rule("Fires", "fire"), room.rule("Waits", "wait")]
+    parameters = {"FileOpenFailThreshold": "50"}
+    update(room, ProfilerConfig={"ProfilingParameters": parameters}, ProfilerRuleConfigurations=rules)
+    wait_until(lambda: len(printed(room)) == 3, room.describe)
+    told = printed(room)[-1]["ProfilingParameters"]
+    assert told.pop("LocalPath").endswith("/output/profiler")
+    assert told == parameters
+    wait_until(lambda: statuses(room.describe())["Fires"][0] == "IssuesFound", room.describe)
+    assert statuses(room.describe())["Waits"] == ("InProgress", None)
+    output = "out/job/rule-output/Fires/report.txt"
+    wait_until(lambda: output in room.stored())
+    assert json.loads(room.s3.get(room.bucket, output))["ProfilerS3Uri"] == f"{path}/job/profiler-output"
+    # While it goes on, too: a report that is written anew is looked at meanwhile.
+    wait_until(lambda: "out/job/rule-output/Waits/report.txt" in room.stored())
+
+    before = room.describe()
+    for members, said in (
+        ({"ProfilerConfig": {"S3OutputPath": "s3://other/path"}}, "cannot be changed"),
+        ({"ProfilerConfig": {"ProfilingIntervalInMilliseconds": 7}}, "must be one of"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            update(room, **members)
+    assert room.describe() == before
+
+    update(room, ProfilerConfig={"DisableProfiler": True})
+    wait_until(lambda: printed(room)[-1].get("DisableProfiler"), room.describe)
+    wait_until(lambda: statuses(room.describe())["Waits"][0] == "Stopped", room.describe)
+    assert "profiler was disabled" in str(statuses(room.describe())["Waits"][1])
+    (folder,) = (room.settings.state_dir / "jobs").glob("job-*/algo-1")
+    (folder / "end").touch()
+    done = room.wait()
+    assert (done["TrainingJobStatus"], done["ProfilingStatus"]) == ("Completed", "Disabled")
+    stored = room.stored("profiled/job/profiler-output/")
+    assert {"framework/whole.json", "system/training_job_end.ts"} <= {each.partition("output/")[2] for each in stored}
+    assert not any("begun" in each for each in stored)
+    with pytest.raises(ValidationException, match="in status Completed"):
+        update(room, ProfilerConfig={"DisableProfiler": False})
+    announced = [
+        each["detail"].get("ProfilerRuleEvaluationStatuses", [{}])[0].get("RuleEvaluationStatus")
+        for each in room.publisher.events
+    ]
+    assert list(dict.fromkeys(announced)) == [None, "InProgress", "IssuesFound"]
+
+
+def test_rules_that_come_with_the_request(room: Room) -> None:
+    """Beside a rule on tensors; of a job without a profiler that ends at once, too."""
+    rules = [room.rule("P", "pass")]
+    done = room.run(room.request("none", ProfilerRuleConfigurations=rules))
+    assert statuses(done) == {"P": ("NoIssuesFound", None)}
+    assert room.stored("out/none/profiler-output") == ["out/none/profiler-output/system/training_job_end.ts"]
+    request = room.request(
+        ProfilerConfig={},
+        DebugHookConfig=room.hook(),
+        DebugRuleConfigurations=[room.rule("R", "fire")],
+        ProfilerRuleConfigurations=rules,
+    )
+    done = room.run(request)
+    assert statuses(done) == {"P": ("NoIssuesFound", None)}
+    assert [each["RuleConfigurationName"] for each in done["DebugRuleEvaluationStatuses"]] == ["R"]
+
+
+def test_a_bucket_that_is_not_there(room: Room) -> None:
+    gone = {"S3OutputPath": "s3://not-there-at-all/p"}
+    done = room.run(room.request(ProfilerConfig=gone))
+    assert "ProfilerConfig.S3OutputPath is s3://not-there-at-all/p, but the bucket" in done["FailureReason"]
+    room.jobs.training.create(REGION, room.request("later", script="time.sleep(600)"))
+    with pytest.raises(ValidationException, match="not-there-at-all"):
+        room.jobs.training.update(REGION, "later", lambda request: {**request, "ProfilerConfig": gone})
+    room.jobs.training.stop(REGION, "later")
+    room.wait("later")
+    assert done["TrainingJobStatus"] == "Failed"
+
+
+def test_a_container_that_puts_something_in_the_way(room: Room) -> None:
+    """Nothing is written where a link of the job's leads; the job goes on, and its log says what was not done."""
+    script = """
+config = ml / "input/config"
+config.rename(ml / "elsewhere")
+config.symlink_to(ml / "elsewhere")
+print("ready", flush=True)
+while not (ml / "end").exists():
+    time.sleep(0.01)
+"""
+    room.jobs.training.create(REGION, room.request(script=script, ProfilerConfig={}))
+    room.wait_for_stage("Training")
+    wait_until(lambda: "ready" in room.log(TRAINING_LOG, "job/"), room.describe)
+    (folder,) = (room.settings.state_dir / "jobs").glob("job-*/algo-1")
+    before = (folder / "elsewhere/profilerconfig.json").read_bytes()
+    update(room, ProfilerConfig={"ProfilingIntervalInMilliseconds": 100})
+    assert (folder / "elsewhere/profilerconfig.json").read_bytes() == before
+    (folder / "end").touch()
+    assert room.wait()["TrainingJobStatus"] == "Completed"
+    assert any("ProfilerConfig could not take effect" in line for line in room.log(TRAINING_LOG, "job/"))
