@@ -38,5 +38,4 @@ def update_training_job(request: Request, context: Context) -> Response:
         check_rules(changed)
         return changed
 
-    job = context.jobs.training.update(context.region, request["TrainingJobName"], change)
-    return {"TrainingJobArn": context.jobs.training.describe(job)["TrainingJobArn"]}
+    return {"TrainingJobArn": context.jobs.training.update(context.region, request["TrainingJobName"], change).arn}

@@ -16,23 +16,32 @@ ACCOUNT = "123456789012"
 NOT_FOUND = "Requested resource not found."
 
 
+class MemoryJob(dict[str, Any]):
+    """A job that is what was asked for."""
+
+    @property
+    def arn(self) -> str:
+        return str(self["TrainingJobArn"])
+
+
 class MemoryTrainingJobs:
     """Training jobs that never run."""
 
     def __init__(self, tags: dict[str, list[dict[str, str]]]) -> None:
-        self.jobs: dict[tuple[str, str], dict[str, Any]] = {}
+        self.jobs: dict[tuple[str, str], MemoryJob] = {}
         self.listed: dict[str, Any] = {}
         self.stopped: list[str] = []
         self._tags = tags
 
-    def create(self, region: str, request: dict[str, Any]) -> dict[str, Any]:
+    def create(self, region: str, request: dict[str, Any]) -> MemoryJob:
         name = request["TrainingJobName"]
         if name == "job-that-breaks":
             raise RuntimeError("the store is on fire")
         arn = f"arn:aws:sagemaker:{region}:{ACCOUNT}:training-job/{name}"
         if (region, name) in self.jobs:
             raise ResourceInUse(f"Training job names must be unique ({arn})")
-        job = {**request, "TrainingJobArn": arn, "TrainingJobStatus": "InProgress", "CreationTime": 1700000000.5}
+        state = {"TrainingJobArn": arn, "TrainingJobStatus": "InProgress", "CreationTime": 1700000000.5}
+        job = MemoryJob({**request, **state})
         self.jobs[region, name] = job
         self._tags[arn] = list(request.get("Tags", []))
         return job
@@ -66,8 +75,8 @@ class MemoryTrainingJobs:
         if self.jobs.pop((region, name), None) is None:
             raise ResourceNotFound(NOT_FOUND)
 
-    def update(self, region: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-        self.jobs[region, name] = change(self.get(region, name))
+    def update(self, region: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> MemoryJob:
+        self.jobs[region, name] = MemoryJob(change(self.get(region, name)))
         return self.jobs[region, name]
 
 
