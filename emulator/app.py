@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.selection import ChosenRuntime
+    from emulator.events.outcomes import Outcome
     from emulator.gateway.gateway import Rooms
     from emulator.jobs import Jobs as RoomOfJobs
     from emulator.jobs.accounts import Accounts
@@ -67,17 +69,39 @@ class Emulator:
             settings = self.settings = replace(settings, port=listeners[0].port)
 
             # The emulator's pages answer; requests for the rooms below wait.
+            from emulator.api.account_rooms import RoomsOfRequests
             from emulator.api.application import build_pages
+            from emulator.api.changes import Streams, build_changes_pages
+            from emulator.api.jobs import build_jobs_pages
+            from emulator.api.objects import build_objects_pages
+            from emulator.api.openapi import build_openapi_pages
+            from emulator.api.run_readers import RunReaders
             from emulator.api.spot import build_spot_pages
             from emulator.api.state import build_state_pages
+            from emulator.api.tensors import build_tensors_pages
+            from emulator.console.page import build_console_pages
             from emulator.gateway.gateway import Gateway, Rooms
             from emulator.moto_services.accounts import find_account
             from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 
             own_hosts = set(LOOPBACK_HOSTS)
-            pages = build_pages(self.describe)
-            pages.register_blueprint(build_spot_pages(self.interrupt))
-            pages.register_blueprint(build_state_pages(self.reset, self.export_state, self.import_state))
+            readers = RunReaders(self._build_reader_environment)
+            closers.callback(readers.close)
+            streams = Streams()
+            asked = RoomsOfRequests(self._wait_for_accounts, settings.account_id, settings.region)
+            pages = build_pages(
+                self.describe,
+                [
+                    build_jobs_pages(asked),
+                    build_tensors_pages(asked, readers, self._build_reader_environment),
+                    build_objects_pages(asked),
+                    build_changes_pages(asked, streams, readers.warm),
+                    build_spot_pages(self.interrupt),
+                    build_state_pages(self.reset, self.export_state, self.import_state),
+                    build_openapi_pages(read_version()),
+                    build_console_pages(),
+                ],
+            )
             rooms = self._rooms = Rooms(
                 own_hosts,
                 pages,
@@ -87,6 +111,7 @@ class Emulator:
             )
             gateway = Gateway(rooms)
             closers.callback(_stop_listening, rooms, listeners)
+            closers.callback(streams.close)
             listeners[0].serve(gateway)
 
             # moto answers, and has what it had in the last run.
@@ -136,9 +161,10 @@ class Emulator:
             accounts = self._accounts = Accounts(settings.state_dir, build_jobs)
             closers.callback(accounts.close_stores)
             store = accounts.open_store(settings.account_id)
-            closers.enter_context(capture_published(lambda message: record_message(store, message)))
+            closers.enter_context(capture_published(lambda message: record_message(store.add_sent, message)))
             # The containers of jobs and functions still ask while they end; after them nobody is to write any more.
             closers.callback(_stop_listening, rooms, listeners)
+            closers.callback(streams.close)
 
             # Functions run.
             from emulator.lambda_functions.invoke_api import InvokeApplication
@@ -154,7 +180,7 @@ class Emulator:
             # Events reach the targets of EventBridge's rules.
             from emulator.events.publisher import Publisher
 
-            publisher = Publisher(invoker)
+            publisher = Publisher(invoker, record=partial(record_outcome, accounts))
             closers.callback(publisher.close)
             closers.callback(publisher.drain, _DRAIN_SECONDS)
 
@@ -191,9 +217,7 @@ class Emulator:
 
     def interrupt(self, region: str | None, name: str, capacity_seconds: float) -> None:
         """See ``TrainingJobs.interrupt``; waits until the jobs of the last run are taken up."""
-        self._rooms.sagemaker.result()
-        assert self._accounts is not None
-        jobs = self._accounts.find_jobs(self.settings.account_id)
+        jobs = self._wait_for_accounts().find_jobs(self.settings.account_id)
         jobs.training.interrupt(region or self.settings.region, name, capacity_seconds)
 
     def reset(self, prefix: str) -> int:
@@ -233,15 +257,28 @@ class Emulator:
         self._ask_restart()
         return name
 
+    def _wait_for_accounts(self) -> Accounts:
+        """Return the accounts when the jobs of the last run are taken up."""
+        self._rooms.sagemaker.result()
+        assert self._accounts is not None
+        return self._accounts
+
+    def _build_reader_environment(self, account: str) -> dict[str, str]:
+        """Build what a process that reads an account's S3 finds; it fails at once where the emulator is gone."""
+        from emulator.api.run_readers import build_reader_environment
+        from emulator.jobs.staging.opt_ml import build_aws_environment
+
+        settings = replace(self.settings, account_id=account)
+        aws = build_aws_environment(settings.region, settings, settings.endpoint_url)
+        return build_reader_environment({**aws, "AWS_MAX_ATTEMPTS": "2", "SMDEBUG_S3_OUTAGE_WAIT": "0"})
+
     def _check_idle(self) -> None:
         if number := sum(jobs.count_running() for jobs in self._list_jobs()):
             raise ResourceInUse(f"{number} jobs and evaluations run: stop them, or wait for their ends.", status=409)
 
     def _list_jobs(self) -> list[RoomOfJobs]:
         """List the jobs of every account; waits until those of the last run are taken up."""
-        self._rooms.sagemaker.result()
-        assert self._accounts is not None
-        return self._accounts.list_jobs()
+        return self._wait_for_accounts().list_jobs()
 
     def describe(self) -> dict[str, Any]:
         """Say how the emulator is doing, as ``GET /_emulator/health`` answers it."""
@@ -272,6 +309,12 @@ def _stop_listening(rooms: Rooms, listeners: list[Listener]) -> None:
     rooms.cancel()
     for listener in listeners:
         listener.close()
+
+
+def record_outcome(accounts: Accounts, outcome: Outcome) -> None:
+    """Keep what became of an event at a target with the jobs of the event's account."""
+    if outcome.account in accounts.list_ids():
+        accounts.open_store(outcome.account).add_outcome(outcome.event_id, asdict(outcome), time.time_ns() // 1_000_000)
 
 
 def choose_runtime(settings: Settings) -> ChosenRuntime:

@@ -4,30 +4,50 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flask import Flask, Response, jsonify
+from flask import Flask, Response, jsonify, redirect, request
 
 from emulator.api import PREFIX
+from emulator.console.page import CONSOLE
+from emulator.exceptions import AwsError, ObjectStoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from flask import Blueprint
+    from werkzeug.wrappers import Response as AnyResponse
 
 _FRONT_PAGE = f"""This is the SageMaker Debugger emulator.
 
 Point AWS clients here:  eval "$(smdebug-emulator env)"
 How it is doing:         {PREFIX}health
+Its jobs, in a browser:  {CONSOLE}
+What can be asked:       {PREFIX}docs
 """
 
 
-def build_pages(describe_health: Callable[[], dict[str, Any]]) -> Flask:
+def build_pages(describe_health: Callable[[], dict[str, Any]], blueprints: Iterable[Blueprint] = ()) -> Flask:
     """Build the application.
 
     Args:
         describe_health: what ``GET /_emulator/health`` answers, as JSON; asked anew each time.
+        blueprints: every other page.
     """
     pages = Flask("emulator", static_folder=None)
+    for blueprint in blueprints:
+        pages.register_blueprint(blueprint)
+
+    @pages.errorhandler(AwsError)
+    def refuse(error: AwsError) -> tuple[Any, int]:
+        return jsonify(error=error.message, code=error.code), error.status
+
+    @pages.errorhandler(ObjectStoreError)
+    def refuse_missing(error: ObjectStoreError) -> tuple[Any, int]:
+        return jsonify(error=str(error)), 404
 
     @pages.get("/")
-    def front_page() -> Response:
+    def front_page() -> AnyResponse:
+        if "text/html" in request.headers.get("Accept", ""):
+            return redirect(CONSOLE)
         return Response(_FRONT_PAGE, mimetype="text/plain")
 
     @pages.get(f"{PREFIX}health")

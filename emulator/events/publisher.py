@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import tenacity
 
 from emulator.events.destinations import describe_end
+from emulator.events.outcomes import Outcome, describe_delivery
 from emulator.events.targets import Delivery, find_kind
 from emulator.exceptions import (
     FunctionCodeError,
@@ -66,15 +67,23 @@ class Publisher:
     ``FunctionInvoker``, in order for each function.
     """
 
-    def __init__(self, invoker: FunctionInvoker, *, retry_seconds: float = 0.2) -> None:
+    def __init__(
+        self,
+        invoker: FunctionInvoker,
+        *,
+        retry_seconds: float = 0.2,
+        record: Callable[[Outcome], None] = lambda _: None,
+    ) -> None:
         """Start the delivery thread, and take over what moto would dispatch: PutEvents, and calls of functions.
 
         Args:
             invoker: runs the functions; closed after this object.
             retry_seconds: the wait before the second attempt; it doubles before each further one.
+            record: told what became of each delivery.
         """
         self._invoker = invoker
         self._retry_seconds = retry_seconds
+        self._record = record
         self._events: queue.SimpleQueue[_Journey | None] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._open = 0
@@ -189,6 +198,7 @@ class Publisher:
     def _attempt(self, journey: _Journey, delivery: Delivery) -> None:
         future = find_kind(delivery.target).deliver(delivery)
         if future is None:
+            self._note(describe_delivery(delivery))
             self._leave(journey)
         else:
             future.add_done_callback(lambda done: self._function_ended(journey, delivery, done))
@@ -221,8 +231,16 @@ class Publisher:
             error,
             exc_info=None if isinstance(error, (TargetError, TargetGoneError)) else error,
         )
+        self._note(describe_delivery(delivery, error=str(error) or type(error).__name__))
         self._send_dead_letter(delivery, error)
         self._leave(journey)
+
+    def _note(self, outcome: Outcome) -> None:
+        try:
+            self._record(outcome)
+        except Exception:
+            # The event itself goes its way.
+            logger.exception("What became of the event %s could not be recorded.", outcome.event_id)
 
     def _send_dead_letter(self, delivery: Delivery, error: Exception) -> None:
         """Put an event that did not reach its target into the target's dead-letter queue, with what is known of it."""
@@ -257,6 +275,9 @@ class Publisher:
             return
         if error is not None:
             logger.error("The function %s could not be invoked: %s", delivery.target.arn, error)
+            self._note(describe_delivery(delivery, error=str(error) or type(error).__name__))
+        else:
+            self._note(describe_delivery(delivery, result=future.result()))
         self._leave(journey)
 
     def _leave(self, journey: _Journey) -> None:

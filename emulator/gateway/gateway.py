@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from emulator.api import PREFIX
+from emulator.console.page import CONSOLE
 from emulator.exceptions import AccessDeniedException, AwsError, InternalFailure
 from emulator.gateway.authentication import ACCOUNT_HEADER, check_source, read_access_key
 from emulator.gateway.protocol import encode_error
@@ -168,8 +169,11 @@ def is_from_a_browser(request: Request) -> bool:
     """Tell a browser at the address itself from a client of S3, whose ListBuckets has to be signed."""
     signed = "HTTP_AUTHORIZATION" in request.environ or bool(request.environ.get("QUERY_STRING"))
     own_name = urlsplit(f"//{request.environ.get('HTTP_HOST', '')}").hostname or ""
-    at_bucket = own_name.endswith(".localhost")
-    return request.method == "GET" and request.path == "/" and not signed and not at_bucket
+    if request.method != "GET" or signed or own_name.endswith(".localhost"):
+        return False
+    # A bucket may be called as the console is: only who wants a page gets that.
+    wants_page = "text/html" in request.environ.get("HTTP_ACCEPT", "")
+    return request.path == "/" or (wants_page and request.path in (CONSOLE, f"{CONSOLE}/"))
 
 
 def add_request_id(headers: Headers) -> Headers:

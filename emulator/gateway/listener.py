@@ -28,7 +28,8 @@ _BODY_IN_MEMORY_BYTES = 1024**2
 _PIECE_BYTES = 128 * 1024
 _BACKLOG = 1024
 _ADJUSTMENTS: dict[str, Any] = {
-    "threads": 32,
+    # Pages that are watched hold 16 of them at most.
+    "threads": 48,
     "connection_limit": 1000,
     "backlog": _BACKLOG,
     "max_request_body_size": _MAX_BODY_BYTES,

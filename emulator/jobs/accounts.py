@@ -66,6 +66,11 @@ class Accounts:
         with self._lock:
             return list(self._jobs.values())
 
+    def list_ids(self) -> list[str]:
+        """List the accounts that asked, or have a store."""
+        with self._lock:
+            return sorted(self._jobs)
+
     def open_all(self) -> None:
         """Open the rooms of every account that has a store: their jobs may still run.
 

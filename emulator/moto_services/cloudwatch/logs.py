@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
@@ -13,6 +14,34 @@ if TYPE_CHECKING:
 
 # CloudWatch's own limit for one event, less the 26 bytes it counts for each.
 MAX_MESSAGE_BYTES = 262_144 - 26
+
+
+class LogLine(NamedTuple):
+    """A line: a time in epoch milliseconds and a text."""
+
+    timestamp_ms: int
+    message: str
+
+
+class _Lines(Sequence[LogLine]):
+    """moto's events, made into lines only as they are looked at: a log may have a million."""
+
+    def __init__(self, events: list[Any]) -> None:
+        self._events = events
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @overload
+    def __getitem__(self, at: int) -> LogLine: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[LogLine]: ...
+
+    def __getitem__(self, at: int | slice) -> LogLine | list[LogLine]:
+        if isinstance(at, slice):
+            return [LogLine(event.timestamp, event.message) for event in self._events[at]]
+        return LogLine(self._events[at].timestamp, self._events[at].message)
 
 
 class LogGroups:
@@ -49,6 +78,21 @@ class LogGroups:
         with keeping() if found.subscription_filters else nullcontext(), service_lock("logs"):
             # The group's own method: the backend's refuses unordered batches and drops what is older than 14 days.
             found.put_log_events(stream, events)
+
+    def list_streams(self, group: str, prefix: str) -> list[str]:
+        """List the names of a group's streams that begin with ``prefix``; none where there is no such group."""
+        with reading(), service_lock("logs"):
+            found = self._backend().groups.get(group)
+            return sorted(name for name in found.streams if name.startswith(prefix)) if found is not None else []
+
+    def read(self, group: str, stream: str) -> Sequence[LogLine]:
+        """Return the lines of a stream, in the order they came; none where there is no such stream."""
+        with reading(), service_lock("logs"):
+            found = self._backend().groups.get(group)
+            held = found.streams.get(stream) if found is not None else None
+            # A copy of the list, not of the lines: they stay as they are.
+            events = list(held.events) if held is not None else []
+        return _Lines(events)
 
     def _backend(self) -> Any:
         from moto.logs.models import logs_backends

@@ -58,6 +58,21 @@ class Metrics:
             backend.put_metric_data(namespace, members)
             del backend.metric_data[:-_KEPT_DATA]
 
+    def read(self, namespace: str, dimension: str, prefix: str) -> list[Datum]:
+        """List what was put, oldest first, whose dimension is ``prefix``, or that and a slash and more."""
+        with reading(), service_lock("cloudwatch"):
+            data = list(find_backend(self._account_id, self._region).metric_data)
+        found = []
+        for each in data:
+            if each.namespace != namespace:
+                continue
+            dimensions = {part.name: part.value for part in each.dimensions}
+            value = dimensions.get(dimension, "")
+            if value == prefix or value.startswith(f"{prefix}/"):
+                timestamp_ms = round(each.timestamp.replace(tzinfo=UTC).timestamp() * 1000)
+                found.append(Datum(each.name, float(each.value), timestamp_ms, dimensions, each.unit or "None"))
+        return found
+
     def keep(self) -> None:
         """Write what was put to the disk."""
         with keeping(), service_lock("cloudwatch"):

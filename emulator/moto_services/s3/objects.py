@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +17,9 @@ from emulator.moto_services.s3.backend import drop_unclaimed, s3_access, stage_c
 from emulator.moto_services.s3.content import ContentReader, StoredContent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+    from typing import IO
 
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 
@@ -146,6 +149,65 @@ class ObjectStore:
                 if not _is_delete_marker(entry)
             ]
         return sorted(summaries, key=lambda summary: summary.key)
+
+    def list_buckets(self) -> Sequence[str]:
+        """List the names of the buckets."""
+        with s3_access():
+            return sorted(self._backend().buckets)
+
+    def list_level(
+        self, bucket: str, prefix: str, after: str, most: int
+    ) -> tuple[Sequence[str], Sequence[ObjectSummary], str]:
+        """List what a folder shows: prefixes up to the next slash, and objects.
+
+        Args:
+            bucket: the bucket.
+            prefix: of the keys; a folder's ends with a slash.
+            after: only keys behind this one.
+            most: prefixes and objects together.
+
+        Returns:
+            The prefixes, the objects, and the key behind which there are more, empty where there are none.
+
+        Raises:
+            NoSuchBucket.
+        """
+        with s3_access():
+            keys = self._bucket(bucket).keys
+            names = sorted(name for name in list(keys) if name.startswith(prefix) and name > after)
+            folders: dict[str, None] = {}
+            objects: Any = []
+            last = ""
+            for name in names:
+                folder, slash, _ = name.removeprefix(prefix).partition("/")
+                folder = f"{prefix}{folder}/"
+                if slash and (folder in folders or after.startswith(folder)):
+                    last = name
+                    continue
+                if len(folders) + len(objects) == most:
+                    return list(folders), objects, last
+                last = name
+                if slash:
+                    folders[folder] = None
+                elif not _is_delete_marker(entry := keys[name]):
+                    objects.append(ObjectSummary(name, entry.size, entry.last_modified.replace(tzinfo=UTC)))
+        return list(folders), objects, ""
+
+    def open(self, bucket: str, key: str) -> tuple[IO[bytes], int, str]:
+        """Open an object; it can be read even when it is replaced meanwhile.
+
+        Returns:
+            A file, how many bytes it has, and the content type that was given with it.
+
+        Raises:
+            NoSuchBucket, NoSuchKey.
+        """
+        with s3_access():
+            entry = self._object(bucket, key)
+            content = entry._value_buffer  # noqa: SLF001 - moto has no other way in
+            file = content.path.open("rb") if isinstance(content, StoredContent) else io.BytesIO(entry.value)
+            content_type = str(entry.metadata.get("Content-Type") or entry.metadata.get("content-type") or "")
+            return file, entry.size, content_type
 
     def delete(self, bucket: str, key: str) -> None:
         """Delete an object; nothing happens if there is none.

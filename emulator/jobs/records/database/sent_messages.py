@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from emulator.exceptions import StartupError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from emulator.jobs.records.database.store import JobStore
     from emulator.moto_services.sns import PublishedMessage
 
 logger = logging.getLogger(__name__)
@@ -44,7 +43,7 @@ class SentMessage:
     content: Mapping[str, Any]
 
 
-def record_message(store: JobStore, message: PublishedMessage) -> None:
+def record_message(add_sent: Callable[[str, str, Mapping[str, Any], int], None], message: PublishedMessage) -> None:
     """Keep a message that SNS accepted, and say it in the emulator's log."""
     content = {
         "MessageId": message.message_id,
@@ -53,7 +52,7 @@ def record_message(store: JobStore, message: PublishedMessage) -> None:
         "Subject": message.subject,
         "Message": message.message,
     }
-    store.add_sent(SNS, message.region, content, time.time_ns() // 1_000_000)
+    add_sent(SNS, message.region, content, time.time_ns() // 1_000_000)
     to = ", ".join(" ".join(endpoint) for endpoint in message.endpoints) or "no subscriber"
     logger.info("SNS message to %s (%s): %s", message.destination, to, message.subject or message.message)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import uuid
 from contextlib import contextmanager
-from threading import RLock
+from threading import Condition, RLock
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
@@ -16,6 +16,7 @@ from sqlalchemy import (
     event,
     func,
     insert,
+    or_,
     select,
     tuple_,
     union_all,
@@ -31,7 +32,8 @@ from emulator.jobs.records.database.rows import (
     load_record,
 )
 from emulator.jobs.records.database.search import build_condition, find_sort_column, select_property_names
-from emulator.jobs.records.database.transaction import StoreTransaction
+from emulator.jobs.records.database.sent_messages import SentMessage
+from emulator.jobs.records.database.transaction import KEPT_MESSAGES, StoreTransaction
 from emulator.jobs.records.pipeline_execution import PipelineExecution
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
@@ -39,7 +41,7 @@ from emulator.jobs.records.training_job import ENDED_STATUSES, TrainingJob
 from emulator.jobs.records.warm_pool import has_status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
     from sqlalchemy import ColumnElement, Connection, Table
@@ -79,6 +81,8 @@ class JobStore:
                 f"Another emulator is using the state folder {path.parent}: stop it, or give another with --state-dir."
             ) from error
         self._write_lock = RLock()
+        self._written = Condition()
+        self._version = 0
         self._engine = create_engine(
             f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 30}, pool_size=8, max_overflow=-1
         )
@@ -118,6 +122,18 @@ class JobStore:
         """Read and write as one: committed when the block ends, undone when it raises."""
         with self._write_lock, self._engine.begin() as connection:
             yield StoreTransaction(connection)
+        self._tell_change()
+
+    def _tell_change(self) -> None:
+        with self._written:
+            self._version += 1
+            self._written.notify_all()
+
+    def wait_for_change(self, version: int, timeout: float) -> int:
+        """Return how often the store was written, as soon as that is not ``version``, or after so many seconds."""
+        with self._written:
+            self._written.wait_for(lambda: self._version != version, timeout)
+            return self._version
 
     @contextmanager
     def _reading(self) -> Iterator[StoreTransaction]:
@@ -288,6 +304,48 @@ class JobStore:
         with self.transaction() as transaction:
             transaction.add_sent(service, region, content, time_ms)
 
+    def list_sent(
+        self, after: int = 0, limit: int = KEPT_MESSAGES, names: Collection[str] | None = None
+    ) -> list[SentMessage]:
+        """List what was sent, oldest first: the newest so many.
+
+        Args:
+            after: only messages of a higher sequence number.
+            limit: how many.
+            names: only events of jobs of these names.
+        """
+        table = tables.sent_messages
+        statement = select(table).where(table.c.sequence > after).order_by(table.c.sequence.desc()).limit(limit)
+        if names is not None:
+            members = ("TrainingJobName", "ProcessingJobName")
+            found = (func.json_extract(table.c.content, f"$.detail.{member}").in_(names) for member in members)
+            statement = statement.where(or_(*found))
+        with self._engine.connect() as connection:
+            rows = connection.execute(statement).all()
+        return [SentMessage(row.sequence, row.time_ms, row.service, row.region, row.content) for row in reversed(rows)]
+
+    def get_last_sent(self) -> int:
+        """Return the sequence number of what was sent last; 0 before anything was."""
+        with self._engine.connect() as connection:
+            return connection.execute(select(func.max(tables.sent_messages.c.sequence))).scalar() or 0
+
+    def add_outcome(self, event_id: str, outcome: Mapping[str, Any], time_ms: int) -> None:
+        """Keep what became of an event at a target, among the newest KEPT_MESSAGES."""
+        row = {"event_id": event_id, "outcome": outcome, "time_ms": time_ms}
+        with self.transaction() as transaction:
+            transaction.add_kept(tables.deliveries, row)
+
+    def list_outcomes(self, event_ids: Collection[str]) -> dict[str, list[dict[str, Any]]]:
+        """Return what became of events at their targets, by the events' ids, with the time of each."""
+        table = tables.deliveries
+        found: dict[str, list[dict[str, Any]]] = {}
+        with self._engine.connect() as connection:
+            for row in connection.execute(
+                select(table).where(table.c.event_id.in_(list(event_ids))).order_by(table.c.sequence)
+            ):
+                found.setdefault(row.event_id, []).append({**row.outcome, "timeMs": row.time_ms})
+        return found
+
     def list_arns(self, prefix: str) -> set[str]:
         """List the ARNs of the jobs whose names begin with ``prefix``, and of the evaluations of their rules."""
         with self._engine.connect() as connection:
@@ -314,6 +372,8 @@ class JobStore:
             if not prefix:
                 connection.execute(delete(tables.outbox))
                 connection.execute(delete(tables.sent_messages))
+                connection.execute(delete(tables.deliveries))
+        self._tell_change()
         return forgotten
 
     def delete_training_job(self, job: TrainingJob) -> bool:

@@ -170,3 +170,13 @@ sent_messages = Table(
     Column("region", Text, nullable=False),
     Column("content", JSON, nullable=False),
 )
+
+# What became of events at their targets, for people to look at; the oldest are forgotten.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=True),
+    Column("time_ms", BigInteger, nullable=False),
+    Column("event_id", Text, nullable=False, index=True),
+    Column("outcome", JSON, nullable=False),
+)

@@ -200,8 +200,11 @@ class StoreTransaction:
 
     def add_sent(self, service: str, region: str, content: Mapping[str, Any], time_ms: int) -> None:
         """Keep what was sent, among the newest KEPT_MESSAGES."""
-        table = tables.sent_messages
         row = {"service": service, "region": region, "content": content, "time_ms": time_ms}
+        self.add_kept(tables.sent_messages, row)
+
+    def add_kept(self, table: Table, row: Mapping[str, Any]) -> None:
+        """Add a row to a table that holds the newest KEPT_MESSAGES."""
         key = self._connection.execute(_build_statements(table).insert, row).inserted_primary_key
         assert key is not None
         sequence = key[0]

@@ -85,7 +85,7 @@ def test_what_sns_accepts_is_kept_with_those_it_is_for(store: JobStore, tmp_path
                 Endpoint=address,
                 Attributes={"FilterPolicy": json.dumps({"email": [address]})},
             )
-        with capture_published(lambda message: record_message(store, message)):
+        with capture_published(lambda message: record_message(store.add_sent, message)):
             attributes = {"email": {"DataType": "String", "StringValue": "a@b.example"}}
             sns.publish(TopicArn=topic, Subject="It fired", Message="at\nstep 3", MessageAttributes=attributes)
             sns.publish(PhoneNumber="+15550100", Message="hello")
@@ -109,7 +109,7 @@ def test_following(store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """What comes while it is followed is shown; Ctrl-C ends it."""
 
     def publish(number: int) -> None:
-        record_message(store, PublishedMessage(REGION, "id", "arn:topic", f"message {number}", "", ()))
+        record_message(store.add_sent, PublishedMessage(REGION, "id", "arn:topic", f"message {number}", "", ()))
 
     publish(0)
     left = iter([lambda: publish(1), lambda: None, lambda: publish(2)])

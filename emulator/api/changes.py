@@ -1,0 +1,173 @@
+"""``/_emulator/stream`` and ``/_emulator/events``: what happens, as it happens, and what has been sent."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+from flask import Blueprint, Response, jsonify, request
+
+from emulator.api import PREFIX
+from emulator.api.account_rooms import read_number
+from emulator.api.jobs import list_events
+from emulator.exceptions import ResourceLimitExceeded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from emulator.api.account_rooms import AccountRooms, RoomsOfRequests
+
+# Each holds a thread of the server, which has so many more for everybody else.
+MOST_STREAMS = 16
+_MOST_EVENTS = 1000
+# How often it is looked whether a job that is watched has printed or saved something.
+_LOOK_SECONDS = 0.5
+# After so long without a word a line is sent that says nothing: a browser that has gone is noticed by it.
+_SILENT_LOOKS = 10
+_AT_ONCE = 200
+
+
+class Streams:
+    """The streams that are open: bounded in number, and ended when the emulator ends. Thread safe."""
+
+    def __init__(self) -> None:
+        self._slots = threading.BoundedSemaphore(MOST_STREAMS)
+        self._closing = threading.Event()
+
+    @property
+    def closing(self) -> bool:
+        """Whether the streams are to end."""
+        return self._closing.is_set()
+
+    def close(self) -> None:
+        """End every stream within a second."""
+        self._closing.set()
+
+    def open(self, lines: Iterator[str]) -> Iterator[str]:
+        """Return the lines of a stream that has one of the slots until it is closed.
+
+        Raises:
+            ResourceLimitExceeded: there is none left.
+        """
+        if not self._slots.acquire(blocking=False):
+            text = f"{MOST_STREAMS} pages are open already: close one, or load this one anew now and then."
+            raise ResourceLimitExceeded(text, status=503)
+        return _Held(lines, self._slots)
+
+
+class _Held:
+    """An iterator that gives its slot back, also when it is closed before it began."""
+
+    def __init__(self, lines: Iterator[str], slots: threading.BoundedSemaphore) -> None:
+        self._lines = lines
+        self._slots: threading.BoundedSemaphore | None = slots
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        try:
+            return next(self._lines)
+        except StopIteration:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        slots, self._slots = self._slots, None
+        if slots is not None:
+            slots.release()
+
+
+def build_changes_pages(rooms: RoomsOfRequests, streams: Streams, on_open: Callable[[str], None]) -> Blueprint:
+    """Build the pages.
+
+    Args:
+        rooms: find the account's.
+        streams: those that are open.
+        on_open: told the account of a page that was opened.
+    """
+    pages = Blueprint("changes", __name__)
+
+    @pages.get(f"{PREFIX}events")
+    def read_events() -> Any:
+        after = read_number("after", 0, 1 << 60)
+        limit = max(1, read_number("limit", 100, _MOST_EVENTS))
+        names = request.args.getlist("job") or None
+        return jsonify(events=list_events(rooms.find(), names, after, limit))
+
+    @pages.get(f"{PREFIX}stream")
+    def stream() -> Response:
+        account = rooms.find()
+        region, _, name = request.args.get("job", "").partition("/")
+        last = request.headers.get("Last-Event-ID") or request.args.get("lastEventId", "")
+        after = int(last) if last.isascii() and last.isdecimal() and len(last) < 18 else None
+        lines = streams.open(follow(account, (region, name) if name else None, after, lambda: streams.closing))
+        on_open(account.account)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return Response(lines, headers=headers, content_type="text/event-stream; charset=utf-8")
+
+    return pages
+
+
+def follow(
+    account: AccountRooms, job: tuple[str, str] | None, after: int | None, is_closing: Callable[[], bool]
+) -> Generator[str, None, None]:
+    """Yield server-sent events: ``change`` with the names of jobs that changed, ``progress`` of a job that is watched.
+
+    A change's id is the sequence number of the message that was sent of it: who comes back with the last one gets what
+    came meanwhile, also from the next process.
+
+    Args:
+        account: whose.
+        job: region and name of a job that is watched.
+        after: the last id that was seen; None for what comes from now on.
+        is_closing: whether to end.
+    """
+    store = account.store
+    last = store.get_last_sent()
+    yield "retry: 500\n\n"
+    if after is None or after > last:
+        # Another state than the page knows, or the first look: all is to be asked for.
+        after = last
+        yield _format("hello", {"sequence": last}, last)
+    version, progress, silent = -1, None, 0
+    while not is_closing():
+        version = store.wait_for_change(version, _LOOK_SECONDS)
+        sent = store.list_sent(after, _AT_ONCE)
+        if sent:
+            after = sent[-1].sequence
+            names = {str(name) for each in sent for name in _list_names(each.content)}
+            yield _format("change", {"jobs": sorted(names), "sequence": after}, after)
+        elif store.get_last_sent() < after:
+            after = store.get_last_sent()
+            yield _format("hello", {"sequence": after}, after)
+        now = _measure(account, *job) if job is not None else None
+        if now != progress:
+            progress = now
+            yield _format("progress", now)
+        elif not sent:
+            silent += 1
+        if silent >= _SILENT_LOOKS:
+            silent = 0
+            yield ": still here\n\n"
+
+
+def _list_names(content: Any) -> list[str]:
+    detail = content.get("detail", {})
+    return [detail[member] for member in ("TrainingJobName", "ProcessingJobName") if member in detail]
+
+
+def _measure(account: AccountRooms, region: str, name: str) -> dict[str, Any]:
+    """Say how far a job has come in what it prints; what it saves is asked for when this, or its status, changes."""
+    from emulator.jobs.runs.logs import TRAINING_GROUP
+
+    logs = account.logs(region)
+    lines = sum(len(logs.read(TRAINING_GROUP, each)) for each in logs.list_streams(TRAINING_GROUP, f"{name}/"))
+    found = account.store.find_training_job(region, name)
+    return {"lines": lines, "status": None if found is None else found.secondary_status}
+
+
+def _format(event: str, data: Any, sequence: int | None = None) -> str:
+    line = "" if sequence is None else f"id: {sequence}\n"
+    return f"{line}event: {event}\ndata: {json.dumps(data)}\n\n"

@@ -1,0 +1,323 @@
+"""``/_emulator/jobs``: training jobs, what they printed, and what was measured of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from flask import Blueprint, jsonify, request
+
+from emulator.api import PREFIX
+from emulator.api.account_rooms import read_choice, read_number
+from emulator.exceptions import ObjectStoreError, ResourceNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from emulator.api.account_rooms import AccountRooms, RoomsOfRequests
+    from emulator.jobs.records.rule_evaluation import RuleEvaluation
+    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.moto_services.cloudwatch.logs import LogLine
+
+_STATUSES = ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
+_RULE_STATUSES = ("InProgress", "NoIssuesFound", "IssuesFound", "Error", "Stopping", "Stopped")
+_MOST_JOBS = 1000
+_MOST_LINES = 5000
+# Of one answer: a page shows no more, and a line may have 256 kB.
+_MOST_LOG_BYTES = 2 * 1024**2
+_MOST_REPORT_BYTES = 4 * 1024**2
+
+
+def build_jobs_pages(rooms: RoomsOfRequests) -> Blueprint:
+    """Build the pages."""
+    pages = Blueprint("jobs", __name__)
+
+    @pages.get(f"{PREFIX}jobs")
+    def list_jobs() -> Any:
+        return jsonify(_list_jobs(rooms.find()))
+
+    @pages.get(f"{PREFIX}jobs/<region>/<name>")
+    def describe_job(region: str, name: str) -> Any:
+        account = rooms.find()
+        return jsonify(describe(account, account.find_training_job(region, name)))
+
+    @pages.post(f"{PREFIX}jobs/<region>/<name>/stop")
+    def stop_job(region: str, name: str) -> tuple[Any, int]:
+        account = rooms.find()
+        account.find_training_job(region, name)
+        return jsonify(status=account.jobs.training.stop(region, name).status), 202
+
+    @pages.get(f"{PREFIX}jobs/<region>/<name>/logs")
+    def read_logs(region: str, name: str) -> Any:
+        account = rooms.find()
+        return jsonify(_read_logs(account, account.find_training_job(region, name)))
+
+    @pages.get(f"{PREFIX}jobs/<region>/<name>/metrics")
+    def read_metrics(region: str, name: str) -> Any:
+        account = rooms.find()
+        return jsonify(_read_metrics(account, account.find_training_job(region, name)))
+
+    return pages
+
+
+def _list_jobs(account: AccountRooms) -> dict[str, Any]:
+    """List the newest jobs of all regions that fit the query's words, statuses and rules."""
+    from emulator.jobs.records.database.listing import ListQuery
+
+    words = request.args.get("words", "").casefold().split()
+    rule = read_choice("rule", _RULE_STATUSES)
+    status = read_choice("status", _STATUSES)
+    most = read_number("limit", 200, _MOST_JOBS)
+    regions = [request.args["region"]] if request.args.get("region") else account.store.list_regions()
+    found: list[dict[str, Any]] = []
+    for region in regions:
+        after = None
+        taken = 0
+        # A page of the store at a time: the words are looked for in more than it can look into.
+        while taken < most:
+            query = ListQuery(status_equals=status or None, descending=True, max_results=100, after=after)
+            jobs, token = account.store.list_training_jobs(region, query)
+            for job in jobs:
+                summary = _summarize(account, job)
+                fits_rule = not rule or any(each["status"] == rule for each in summary["rules"])
+                text = f"{job.name} {region} {job.status} {job.secondary_status}".casefold()
+                rules = " ".join(f"{each['name']} {each['status']}" for each in summary["rules"]).casefold()
+                if fits_rule and all(word in text or word in rules for word in words):
+                    found.append(summary)
+                    taken += 1
+            if token is None:
+                break
+            from emulator.jobs.records.database.listing import parse_token
+
+            after = parse_token(token)
+    found.sort(key=lambda each: each["creationMs"], reverse=True)
+    return {"jobs": found[:most], "regions": account.store.list_regions(), "account": account.account}
+
+
+def _summarize(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
+    return {
+        "name": job.name,
+        "region": job.region,
+        "status": job.status,
+        "secondaryStatus": job.secondary_status,
+        "creationMs": job.creation_ms,
+        "endMs": job.last_modified_ms if job.ended else None,
+        "failureReason": job.failure_reason,
+        "savesTensors": "DebugHookConfig" in job.request,
+        "rules": [
+            {"name": each.rule_configuration_name, "status": each.status}
+            for each in account.store.list_rule_evaluations_of(job)
+        ],
+    }
+
+
+def describe(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
+    """Describe a job with all that its page shows but logs, metrics and tensors, which are asked for by themselves."""
+    from emulator.jobs.staging.s3_paths import build_output_uri, build_tensors_uri
+
+    evaluations = account.store.list_rule_evaluations_of(job)
+    links = {"output": build_output_uri(job)}
+    if "DebugHookConfig" in job.request:
+        links["tensors"] = build_tensors_uri(job)
+    if job.model_artifacts:
+        links["model"] = job.model_artifacts
+    for channel in job.request.get("InputDataConfig") or ():
+        if source := channel["DataSource"].get("S3DataSource"):
+            links[f"input {channel['ChannelName']}"] = source["S3Uri"]
+    return {
+        **_summarize(account, job),
+        "account": account.account,
+        "request": _to_json(job.request),
+        "description": account.jobs.training.describe(job),
+        "transitions": [
+            {"status": each.status, "startMs": each.start_ms, "endMs": each.end_ms, "message": each.message}
+            for each in job.transitions
+        ],
+        "rules": [_describe_rule(account, job, each) for each in evaluations],
+        "events": list_events(account, [job.name, *(each.name for each in evaluations)]),
+        "links": links,
+        "hosts": _list_hosts(account, job),
+    }
+
+
+def _describe_rule(account: AccountRooms, job: TrainingJob, evaluation: RuleEvaluation) -> dict[str, Any]:
+    from emulator.jobs.staging.s3_paths import build_rule_output_uri
+
+    uri = build_rule_output_uri(job, evaluation)
+    return {
+        "name": evaluation.rule_configuration_name,
+        "status": evaluation.status,
+        "details": evaluation.status_details,
+        "processingJob": evaluation.name,
+        "parameters": dict(evaluation.configuration.get("RuleParameters") or {}),
+        "startMs": evaluation.start_ms,
+        "endMs": evaluation.end_ms,
+        "outputUri": uri,
+        "report": _read_report(account, job.region, uri) if evaluation.ended else None,
+    }
+
+
+def _read_report(account: AccountRooms, region: str, uri: str) -> Any:
+    """Read what a rule left, None where it left nothing, or nothing of its report's form."""
+    from emulator.moto_services.s3.objects import parse_s3_uri
+
+    try:
+        bucket, key = parse_s3_uri(f"{uri}/report.json")
+        file, size, _ = account.objects(region).open(bucket, key)
+        with file:
+            found = json.loads(file.read()) if size <= _MOST_REPORT_BYTES else None
+    except (ObjectStoreError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("Series"), list) else None
+
+
+def list_events(account: AccountRooms, names: Sequence[str] | None, after: int = 0, limit: int = 1000) -> list[Any]:
+    """List events with what their targets answered, oldest first.
+
+    Args:
+        account: whose.
+        names: of jobs; None for every event and message.
+        after: only those with a higher sequence number.
+        limit: the newest so many.
+    """
+    from emulator.events.outcomes import read_function_name
+
+    sent = account.store.list_sent(after, limit, names)
+    outcomes = account.store.list_outcomes([str(each.content.get("id")) for each in sent])
+    found = []
+    for each in sent:
+        deliveries = outcomes.get(str(each.content.get("id")), [])
+        for delivery in deliveries:
+            delivery["function"] = read_function_name(delivery["target_arn"])
+        found.append(
+            {
+                "sequence": each.sequence,
+                "timeMs": each.time_ms,
+                "service": each.service,
+                "region": each.region,
+                "content": each.content,
+                "deliveries": deliveries,
+            }
+        )
+    return found
+
+
+def _list_hosts(account: AccountRooms, job: TrainingJob) -> list[str]:
+    from emulator.jobs.runs.logs import TRAINING_GROUP
+
+    streams = account.logs(job.region).list_streams(TRAINING_GROUP, f"{job.name}/")
+    return [_name_host(stream) for stream in streams]
+
+
+def _name_host(stream: str) -> str:
+    return stream.rpartition("/")[2].rpartition("-")[0]
+
+
+def _find_streams(account: AccountRooms, job: TrainingJob) -> Iterator[tuple[str, str]]:
+    """Yield group and name of the log streams that the query asks for.
+
+    Raises:
+        ResourceNotFound: the job has no such rule.
+    """
+    from emulator.jobs.runs.logs import PROCESSING_GROUP, TRAINING_GROUP
+
+    logs = account.logs(job.region)
+    group, prefix = TRAINING_GROUP, job.name
+    if function := request.args.get("function"):
+        group = f"/aws/lambda/{function}"
+        yield from ((group, stream) for stream in logs.list_streams(group, ""))
+        return
+    if rule := request.args.get("rule"):
+        found = [each for each in account.store.list_rule_evaluations_of(job) if each.rule_configuration_name == rule]
+        if not found:
+            raise ResourceNotFound(f"{job.name} has no rule {rule[:80]}.", status=404)
+        group, prefix = PROCESSING_GROUP, found[0].name
+    host = request.args.get("host")
+    for stream in logs.list_streams(group, f"{prefix}/"):
+        if not host or _name_host(stream) == host:
+            yield group, stream
+
+
+def _read_logs(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
+    """Return lines of one host's log, or of all one after the other; ``after`` says where the last answer ended.
+
+    With ``words``, only the lines that hold them. Without ``after``, the last lines; ``before`` gives those before it.
+    """
+    words, invocation = request.args.get("words", "").casefold(), request.args.get("requestId", "")
+    most = read_number("limit", 500, _MOST_LINES)
+    before = read_number("before", 0, 1 << 60) if "before" in request.args else None
+    after = read_number("after", 0, 1 << 60) if "after" in request.args else None
+    streams = []
+    for group, stream in _find_streams(account, job):
+        lines = account.logs(job.region).read(group, stream)
+        if invocation:
+            chosen = _cut_invocation(lines, invocation)
+            if not chosen:
+                continue
+        else:
+            chosen = _choose_lines(lines, words, most, after, before)
+        streams.append(
+            {
+                "stream": stream,
+                "host": _name_host(stream),
+                "total": len(lines),
+                "lines": [{"number": at, "timeMs": line.timestamp_ms, "message": line.message} for at, line in chosen],
+            }
+        )
+    return {"streams": streams}
+
+
+def _choose_lines(
+    lines: Sequence[LogLine], words: str, most: int, after: int | None, before: int | None
+) -> list[tuple[int, LogLine]]:
+    """Choose lines, each with its number from 0: those from number ``after`` on, or the last ones before ``before``."""
+    forward = after is not None
+    at = range(min(after or 0, len(lines)), len(lines))
+    if not forward:
+        at = range((len(lines) if before is None else min(before, len(lines))) - 1, -1, -1)
+    found: list[tuple[int, LogLine]] = []
+    size = 0
+    for number in at:
+        line = lines[number]
+        if words and words not in line.message.casefold():
+            continue
+        size += len(line.message)
+        if len(found) == most or (found and size > _MOST_LOG_BYTES):
+            break
+        found.append((number, line))
+    return found if forward else found[::-1]
+
+
+def _cut_invocation(lines: Sequence[LogLine], request_id: str) -> list[tuple[int, LogLine]]:
+    """Choose the lines of one invocation of a function, from its START to its REPORT."""
+    found: list[tuple[int, LogLine]] = []
+    for at, line in enumerate(lines):
+        begins = line.message.startswith("START RequestId: ")
+        if begins and found:
+            break
+        if found or (begins and request_id in line.message):
+            found.append((at, line))
+    return found[:_MOST_LINES]
+
+
+def _read_metrics(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
+    """Return the job's metrics over time, and what each host took of its processor, memory and disk."""
+    from emulator.jobs.runs.logs import TRAINING_GROUP
+
+    metrics = account.metrics(job.region)
+    own = metrics.read(TRAINING_GROUP, "TrainingJobName", job.name)
+    hosts = metrics.read(TRAINING_GROUP, "Host", job.name)
+    series: dict[tuple[str, str], dict[str, Any]] = {}
+    for datum in [*own, *hosts]:
+        host = datum.dimensions.get("Host", "").partition("/")[2]
+        line = series.setdefault(
+            (datum.name, host), {"name": datum.name, "host": host, "unit": datum.unit, "timesMs": [], "values": []}
+        )
+        line["timesMs"].append(datum.timestamp_ms)
+        line["values"].append(datum.value)
+    return {"series": list(series.values())}
+
+
+def _to_json(value: Any) -> Any:
+    """Return a request with its times as JSON has them."""
+    return json.loads(json.dumps(value, default=str))

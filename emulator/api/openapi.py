@@ -1,0 +1,270 @@
+"""``/_emulator/openapi.json`` and ``/_emulator/docs``: what can be asked of the emulator itself.
+
+The table below is the one description: a test compares it with the addresses that answer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+
+from emulator.api import PREFIX
+
+_JOB = {"region": "of the job", "name": "its TrainingJobName"}
+_ACCOUNT = {"account": "12 digits; the emulator's own account if it is left out"}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One address.
+
+    Attributes:
+        path: with ``<name>`` for what varies.
+        summary: what it answers.
+        query: what may be asked, by name.
+        body: an example of what is sent.
+    """
+
+    method: str
+    path: str
+    summary: str
+    query: dict[str, str]
+    body: Any = None
+
+
+_STEPS = {"first": "lowest global step", "last": "highest global step", "mode": "GLOBAL, TRAIN, EVAL or PREDICT"}
+_TENSORS = f"{PREFIX}jobs/<region>/<name>/tensors"
+PAGES = (
+    Page("GET", f"{PREFIX}health", "How the emulator is doing.", {}),
+    Page(
+        "GET",
+        f"{PREFIX}jobs",
+        "Training jobs of all regions, newest first, with their rules' statuses.",
+        {
+            **_ACCOUNT,
+            "words": "only jobs whose name, region, status or rules hold all of these",
+            "status": "TrainingJobStatus",
+            "rule": "RuleEvaluationStatus that one of the rules has",
+            "region": "only of this one",
+            "limit": "at most so many; 200",
+        },
+    ),
+    Page(
+        "GET",
+        f"{PREFIX}jobs/<region>/<name>",
+        "A job: as it was asked for, as SageMaker describes it, its timeline, the events sent with what their "
+        "targets answered, its rules with verdict and report, and where its inputs and outputs are.",
+        _ACCOUNT,
+    ),
+    Page("POST", f"{PREFIX}jobs/<region>/<name>/stop", "Ask a job to stop, as StopTrainingJob does.", _ACCOUNT),
+    Page(
+        "POST",
+        f"{PREFIX}training-jobs/<name>/interrupt",
+        "Take the Spot instances from a job.",
+        {"region": "of the job", "capacityAfterSeconds": "for how long there are no others"},
+    ),
+    Page(
+        "GET",
+        f"{PREFIX}jobs/<region>/<name>/logs",
+        "What a job printed, by host.",
+        {
+            **_ACCOUNT,
+            "host": "e.g. algo-1",
+            "rule": "what this rule printed instead",
+            "function": "what a Lambda function printed instead",
+            "requestId": "with function: only this invocation",
+            "words": "only lines that hold them",
+            "after": "lines from this number on",
+            "before": "the last lines before this number",
+            "limit": "at most so many of each host; 500",
+        },
+    ),
+    Page(
+        "GET",
+        f"{PREFIX}jobs/<region>/<name>/metrics",
+        "Metrics over time, and what each host took of its processor, memory and disk.",
+        _ACCOUNT,
+    ),
+    Page(
+        "GET",
+        _TENSORS,
+        "What a job saved: steps, modes, workers, collections with their configuration, tensors.",
+        _ACCOUNT,
+    ),
+    Page(
+        "GET",
+        f"{_TENSORS}/series",
+        "Tensors over steps, reduced to bands of lowest, highest and mean.",
+        {
+            **_ACCOUNT,
+            "tensor": "a name; up to 12 times",
+            "reduction": "e.g. abs_mean, for tensors of several numbers",
+            **_STEPS,
+            "points": "of each line; 600",
+            "most": "how many steps are read, evenly chosen; 2000",
+        },
+    ),
+    Page(
+        "GET",
+        f"{_TENSORS}/histogram",
+        "How a tensor's values are spread over steps.",
+        {
+            **_ACCOUNT,
+            "tensor": "a name",
+            "scale": "magnitude (exponents of ten) or value",
+            "bins": "48",
+            "columns": "80",
+            "mode": _STEPS["mode"],
+        },
+    ),
+    Page(
+        "GET",
+        f"{_TENSORS}/heat-map",
+        "A reduction of many tensors over steps, a row a tensor.",
+        {
+            **_ACCOUNT,
+            "collection": "of whose tensors",
+            "regex": "or: found in their names",
+            "reduction": "abs_mean",
+            "columns": "120",
+            "mode": _STEPS["mode"],
+        },
+    ),
+    Page(
+        "GET",
+        f"{_TENSORS}/values",
+        "A tensor at a step: statistics, and a part of its numbers.",
+        {
+            **_ACCOUNT,
+            "tensor": "a name",
+            "step": "a global step; the last",
+            "index": "of the dimensions before the last two",
+        },
+    ),
+    Page(
+        "GET",
+        f"{_TENSORS}/confusion",
+        "How often each label was predicted as each class.",
+        {**_ACCOUNT, "labels": "a tensor's name", "predictions": "a tensor's name", "step": "a global step; the last"},
+    ),
+    Page(
+        "POST",
+        f"{PREFIX}jobs/<region>/<name>/rules/<rule>/retry",
+        "Judge a job that ended once more with other parameters; nothing of the job changes.",
+        _ACCOUNT,
+        {"parameters": {"threshold": "0.01"}},
+    ),
+    Page("GET", f"{PREFIX}s3", "The buckets.", _ACCOUNT),
+    Page(
+        "GET",
+        f"{PREFIX}s3/<bucket>",
+        "Folders and objects below a prefix.",
+        {**_ACCOUNT, "prefix": "of the keys", "after": "of the last answer", "limit": "200"},
+    ),
+    Page(
+        "GET",
+        f"{PREFIX}s3/<bucket>/object",
+        "An object, under a policy that lets nothing in it run.",
+        {**_ACCOUNT, "key": "its key", "limit": "only its first bytes", "download": "as a file"},
+    ),
+    Page("GET", f"{PREFIX}s3/<bucket>/archive", "What a tar archive holds.", {**_ACCOUNT, "key": "its key"}),
+    Page(
+        "GET",
+        f"{PREFIX}events",
+        "What was sent, oldest first, with what targets answered.",
+        {**_ACCOUNT, "after": "a sequence number", "limit": "the newest so many; 100", "job": "only of this one"},
+    ),
+    Page(
+        "GET",
+        f"{PREFIX}stream",
+        "Server-sent events: hello, change (jobs that changed), progress (of the job that is watched). Last-Event-ID "
+        "resumes, also after a restart of the emulator.",
+        {**_ACCOUNT, "job": "REGION/NAME that is watched", "lastEventId": "as the header of this name"},
+    ),
+    Page(
+        "POST", f"{PREFIX}reset", "Stop and forget jobs, or everything.", {"jobNamePrefix": "only jobs that begin so"}
+    ),
+    Page("GET", f"{PREFIX}state", "The whole state as one archive.", {}),
+    Page("POST", f"{PREFIX}state", "Take the state from such an archive, which is the body.", {}),
+)
+
+
+def build_document(version: str) -> dict[str, Any]:
+    """Build the OpenAPI document."""
+    paths: dict[str, Any] = {}
+    for page in PAGES:
+        names = re.findall(r"<(\w+)>", page.path)
+        parameters = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+        ] + [
+            {"name": name, "in": "query", "description": text, "schema": {"type": "string"}}
+            for name, text in page.query.items()
+        ]
+        operation: dict[str, Any] = {
+            "summary": page.summary,
+            "operationId": _name_operation(page),
+            "parameters": parameters,
+            "responses": {
+                "200": {"description": "What was asked for."},
+                "default": {"description": 'JSON {"error": one sentence}.'},
+            },
+        }
+        if page.body is not None:
+            operation["requestBody"] = {"content": {"application/json": {"example": page.body}}}
+        paths.setdefault(re.sub(r"<(\w+)>", r"{\1}", page.path), {})[page.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "SageMaker Debugger emulator",
+            "version": version,
+            "description": "What the console and the command line ask; AWS's own services are at the same address.",
+        },
+        "paths": paths,
+    }
+
+
+def _name_operation(page: Page) -> str:
+    words = re.findall(r"[a-z0-9]+", page.path.removeprefix(PREFIX))
+    return page.method.lower() + "".join(word.capitalize() for word in words)
+
+
+def build_openapi_pages(version: str) -> Blueprint:
+    """Build the pages."""
+    pages = Blueprint("openapi", __name__)
+
+    @pages.get(f"{PREFIX}openapi.json")
+    def document() -> Any:
+        return jsonify(build_document(version))
+
+    @pages.get(f"{PREFIX}docs")
+    def docs() -> Response:
+        headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"}
+        return Response(render_docs(), headers=headers, mimetype="text/html")
+
+    return pages
+
+
+def render_docs() -> str:
+    """Render the table as a page for people."""
+    sections = []
+    for page in PAGES:
+        rows = "".join(
+            f"<dt><code>{escape(name)}</code></dt><dd>{escape(text)}</dd>" for name, text in page.query.items()
+        )
+        sections.append(
+            f"<section><h2><code>{page.method} {escape(page.path)}</code></h2><p>{escape(page.summary)}</p>"
+            f"<dl>{rows}</dl></section>"
+        )
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        "<title>API of the SageMaker Debugger emulator</title><style>:root{color-scheme:light dark;font:1rem/1.5 "
+        "system-ui,sans-serif}body{max-width:56rem;margin:2rem auto;padding:0 1rem}h2{font-size:1rem;margin:2rem 0 0;"
+        "overflow-wrap:anywhere}p{margin:.3rem 0}dl{display:grid;grid-template-columns:max-content 1fr;gap:0 1rem;"
+        "margin:.3rem 0 0 1rem}dd{margin:0}</style><main><h1>API of the SageMaker Debugger emulator</h1>"
+        f"<p>For programs: <a href='{PREFIX}openapi.json'>openapi.json</a>. An error is JSON with one sentence, "
+        f"<code>error</code>.</p>{''.join(sections)}</main></html>"
+    )

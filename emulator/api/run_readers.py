@@ -1,0 +1,215 @@
+"""Processes that read runs: tensors are smdebug's, which the emulator does not import.
+
+Neither a hostile file nor a slow read stops the emulator: a process that does not answer in time is killed, one that
+dies is replaced, and each bounds its own memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import AwsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_ANSWER_SECONDS = 30.0
+# How long a question waits for a process that has time for it.
+_QUEUE_SECONDS = 30.0
+# One that nobody asks gives its memory back.
+_IDLE_SECONDS = 300.0
+_MOST_PROCESSES = 2
+
+
+class ReadError(AwsError):
+    """A run cannot be read, or not as asked; the text says why."""
+
+
+class _DiedError(ReadError):
+    """A process ended before it had answered."""
+
+
+class _Reader:
+    """One process; asked by one thread at a time."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.last_path = ""
+        self.used_at = time.monotonic()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "smdebug.inspection"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=dict(environment),
+            text=True,
+            start_new_session=True,
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        """Return the process's line.
+
+        Raises:
+            ReadError: it gave none in time, and is gone.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self.last_path = str(question["path"])
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            self._process.kill()
+
+        timer = threading.Timer(seconds, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            self._process.stdin.write(json.dumps(question) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except OSError:
+            line = ""
+        finally:
+            timer.cancel()
+            self.used_at = time.monotonic()
+        if not line.endswith("\n"):
+            self.close()
+            if late.is_set():
+                text = f"Reading took longer than {seconds:.0f} s: ask for less, or look with python -m smdebug.trials."
+                raise ReadError(text, status=504)
+            raise _DiedError("The process that reads tensors died of this question.", status=500)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue  # half a question was left in it
+
+
+class RunReaders:
+    """The processes of every account. Thread safe; none is left after ``close``."""
+
+    def __init__(
+        self, build_environment: Callable[[str], Mapping[str, str]], answer_seconds: float = _ANSWER_SECONDS
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            build_environment: of a process that reads an account's S3.
+            answer_seconds: how long an answer may take.
+        """
+        self._build_environment = build_environment
+        self._answer_seconds = answer_seconds
+        self._changed = threading.Condition()
+        self._idle: dict[str, list[_Reader]] = {}
+        self._busy: dict[str, list[_Reader]] = {}
+        self._closed = False
+
+    def ask(self, account: str, path: str, question: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask about a run.
+
+        Args:
+            account: whose run it is.
+            path: s3://bucket/prefix.
+            question: one of ``smdebug.inspection.questions``.
+            arguments: what is asked for.
+
+        Raises:
+            ReadError: there is no answer; the text says why.
+        """
+        asked = {"path": path, "question": question, "arguments": dict(arguments)}
+        try:
+            answer = self._ask(account, asked)
+        except _DiedError:
+            # It may have been killed for something else, before it was asked.
+            answer = self._ask(account, asked)
+        if "answer" not in answer:
+            absent = answer["kind"] in ("NoTensorsError", "TensorUnavailable")
+            status = HTTPStatus.NOT_FOUND if absent else HTTPStatus.UNPROCESSABLE_ENTITY
+            raise ReadError(answer["error"], code=answer["kind"], status=status)
+        found: dict[str, Any] = answer["answer"]
+        return found
+
+    def warm(self, account: str) -> None:
+        """Start a process if there is none, so that who asks next need not wait for what it imports."""
+        with self._changed:
+            if not self._closed and not self._idle.get(account) and not self._busy.get(account):
+                self._idle.setdefault(account, []).append(_Reader(self._build_environment(account)))
+
+    def close(self) -> None:
+        """End every process. Questions that run get no answer. Idempotent."""
+        with self._changed:
+            self._closed = True
+            readers = [each for group in (self._idle, self._busy) for some in group.values() for each in some]
+            self._idle.clear()
+            self._changed.notify_all()
+        for reader in readers:
+            reader.close()
+
+    def _ask(self, account: str, question: Mapping[str, Any]) -> dict[str, Any]:
+        reader = self._take(account, question["path"])
+        try:
+            return reader.ask(question, self._answer_seconds)
+        finally:
+            self._give_back(account, reader)
+
+    def _take(self, account: str, path: str) -> _Reader:
+        deadline = time.monotonic() + _QUEUE_SECONDS
+        with self._changed:
+            while not self._closed:
+                self._end_idle()
+                idle, busy = self._idle.setdefault(account, []), self._busy.setdefault(account, [])
+                # Who has the run open, else who was asked last.
+                if idle:
+                    reader = next((each for each in idle if each.last_path == path), idle[-1])
+                    idle.remove(reader)
+                elif len(busy) < _MOST_PROCESSES:
+                    reader = _Reader(self._build_environment(account))
+                elif (left := deadline - time.monotonic()) > 0:
+                    self._changed.wait(left)
+                    continue
+                else:
+                    raise ReadError("Everything that reads tensors is busy: ask again in a moment.", status=503)
+                busy.append(reader)
+                return reader
+        raise ReadError("The emulator is closing.", status=503)
+
+    def _give_back(self, account: str, reader: _Reader) -> None:
+        with self._changed:
+            self._busy[account].remove(reader)
+            if self._closed or not reader.alive:
+                reader.close()
+            else:
+                self._idle[account].append(reader)
+            self._changed.notify_all()
+
+    def _end_idle(self) -> None:
+        """End the processes that died, or that nobody asked for long."""
+        oldest = time.monotonic() - _IDLE_SECONDS
+        for readers in self._idle.values():
+            for reader in [each for each in readers if not each.alive or each.used_at < oldest]:
+                readers.remove(reader)
+                reader.close()
+
+
+def build_reader_environment(aws: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment with AWS's variables replaced; a single thread is enough to reduce numbers."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return {**kept, **aws, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

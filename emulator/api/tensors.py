@@ -1,0 +1,162 @@
+"""``/_emulator/jobs/REGION/NAME/tensors`` and ``…/rules/NAME/retry``: what a job saved, and what a rule says of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flask import Blueprint, jsonify, request
+
+from emulator.api import PREFIX
+from emulator.api.run_readers import ReadError
+from emulator.exceptions import ResourceNotFound, ValidationException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from emulator.api.account_rooms import AccountRooms, RoomsOfRequests
+    from emulator.api.run_readers import RunReaders
+    from emulator.jobs.records.training_job import TrainingJob
+
+# The questions, by the last part of the address: what ``smdebug.inspection`` calls them is the same but for the first.
+_QUESTIONS = ("series", "histogram", "heat-map", "values", "confusion")
+_RETRY_SECONDS = 120.0
+_MOST_PARAMETERS = 100
+# Rules of these make something happen, which a trial of other parameters is not to.
+_ACTIONS = ("action_json",)
+
+
+def build_tensors_pages(
+    rooms: RoomsOfRequests, readers: RunReaders, build_environment: Callable[[str], Mapping[str, str]]
+) -> Blueprint:
+    """Build the pages.
+
+    Args:
+        rooms: find the account's.
+        readers: read the tensors.
+        build_environment: of a process that judges a run in an account's S3.
+    """
+    pages = Blueprint("tensors", __name__)
+
+    @pages.get(f"{PREFIX}jobs/<region>/<name>/tensors")
+    def describe_run(region: str, name: str) -> Any:
+        account = rooms.find()
+        return jsonify(readers.ask(account.account, _locate(account, region, name), "describe", {}))
+
+    @pages.get(f"{PREFIX}jobs/<region>/<name>/tensors/<question>")
+    def ask(region: str, name: str, question: str) -> Any:
+        if question not in _QUESTIONS:
+            raise ResourceNotFound(f"There is no {question[:40]}: ask for {', '.join(_QUESTIONS)}.", status=404)
+        account = rooms.find()
+        arguments: dict[str, Any] = {key: value for key, value in request.args.items() if key != "account"}
+        arguments["tensors"] = request.args.getlist("tensor")
+        return jsonify(readers.ask(account.account, _locate(account, region, name), question, arguments))
+
+    @pages.post(f"{PREFIX}jobs/<region>/<name>/rules/<rule>/retry")
+    def retry(region: str, name: str, rule: str) -> Any:
+        account = rooms.find()
+        job = account.find_training_job(region, name)
+        return jsonify(retry_rule(account, job, rule, read_parameters(), build_environment(account.account)))
+
+    return pages
+
+
+def _locate(account: AccountRooms, region: str, name: str) -> str:
+    from emulator.jobs.staging.s3_paths import build_tensors_uri
+
+    job = account.find_training_job(region, name)
+    if "DebugHookConfig" not in job.request:
+        text = f"{name} saves no tensors: it was created without a DebugHookConfig."
+        raise ReadError(text, code="NoTensorsError", status=404)
+    return build_tensors_uri(job)
+
+
+def read_parameters() -> dict[str, str]:
+    """Read the request's ``parameters``: texts by name.
+
+    Raises:
+        ValidationException: they are none.
+    """
+    body = request.get_json(force=True, silent=True)
+    given = body.get("parameters") if isinstance(body, dict) else None
+    if not isinstance(given, dict) or len(given) > _MOST_PARAMETERS:
+        raise ValidationException('Send JSON such as {"parameters": {"threshold": "0.01"}}.')
+    return {str(name): str(value) for name, value in given.items()}
+
+
+def retry_rule(
+    account: AccountRooms, job: TrainingJob, rule: str, parameters: Mapping[str, str], environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """Judge a job that ended once more with other parameters; nothing of the job changes, and no action is taken.
+
+    Raises:
+        ResourceNotFound: the job has no such rule.
+        ValidationException: the job still runs, or the rule is a custom one.
+        ReadError: it took too long.
+    """
+    from emulator.jobs.staging.rule_configuration import build_rule_configuration, find_other_jobs
+
+    found = [each for each in account.store.list_rule_evaluations_of(job) if each.rule_configuration_name == rule]
+    if not found:
+        raise ResourceNotFound(f"{job.name} has no rule {rule[:80]}.", status=404)
+    if not job.ended:
+        raise ValidationException(f"{job.name} has not ended: a rule can be tried again on all that was saved.")
+    (evaluation,) = found
+    before = dict(evaluation.configuration.get("RuleParameters") or {})
+    if "source_s3_uri" in before or "source_s3_uri" in parameters:
+        raise ValidationException(
+            f"{rule} is a custom rule: its code runs in containers only. Create a job with the new parameters, or "
+            "run it on the trial in a script of your own."
+        )
+    kept = {name: value for name, value in {**before, **parameters}.items() if name not in _ACTIONS and value != ""}
+    kept["rule_to_invoke"] = before.get("rule_to_invoke", rule)
+    with tempfile.TemporaryDirectory(prefix="smdebug-retry-") as scratch:
+        folder = Path(scratch)
+        content = build_rule_configuration(
+            evaluation,
+            job,
+            find_other_jobs(account.store, evaluation),
+            output_path=str(folder / "output"),
+            verdict_path=str(folder / "verdict.json"),
+        )
+        (folder / "rule.json").write_text(json.dumps({**content, "RuleParameters": kept}))
+        said = _run_evaluator(folder, environment)
+        verdict = _read_json(folder / "verdict.json") or {}
+        plot = folder / "output" / "plot.svg"
+        return {
+            "name": rule,
+            "parameters": kept,
+            "status": verdict.get("RuleEvaluationStatus", "Error"),
+            "details": verdict.get("StatusDetails") or said,
+            "report": _read_json(folder / "output" / "report.json"),
+            "plot": plot.read_text() if plot.is_file() else None,
+        }
+
+
+def _run_evaluator(folder: Path, environment: Mapping[str, str]) -> str:
+    """Run the rule container's program; return the last line that it printed."""
+    command = [sys.executable, "-P", "-m", "smdebug.rules.evaluator"]
+    try:
+        done = subprocess.run(
+            command,
+            env={**environment, "SMDEBUG_RULE_CONFIG_PATH": str(folder / "rule.json"), "TMPDIR": str(folder)},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_RETRY_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        text = f"The rule still ran after {_RETRY_SECONDS:.0f} s: give start_step and end_step to judge fewer steps."
+        raise ReadError(text, status=504) from None
+    lines = done.stdout.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"The rule ended with exit code {done.returncode}."
+
+
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_bytes()) if path.is_file() else None

@@ -1,0 +1,62 @@
+"""What became of an event at a target, for people to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from emulator.events.targets import Delivery
+    from emulator.lambda_functions.invocation import InvocationResult
+
+_MAX_ANSWER = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One delivery that has ended.
+
+    Attributes:
+        event_id: of the event's envelope.
+        account: the account that the event is of.
+        succeeded: whether the target took it; for a function, whether it ended without an error.
+        answer: what a function returned, or why the delivery was given up.
+        request_id: of a function's invocation, by which its log has it; empty for other targets.
+    """
+
+    event_id: str
+    account: str
+    rule_arn: str
+    target_id: str
+    target_arn: str
+    succeeded: bool
+    answer: str = ""
+    request_id: str = ""
+
+
+def describe_delivery(
+    delivery: Delivery, *, error: str | None = None, result: InvocationResult | None = None
+) -> Outcome:
+    """Describe how a delivery ended: by an error, by a function's result, or without a word."""
+    target, event = delivery.target, delivery.event
+    answer = error or ("" if result is None else result.payload.decode(errors="replace"))
+    return Outcome(
+        str(event.get("id")),
+        str(event.get("account")),
+        target.rule_arn,
+        target.target_id,
+        target.arn,
+        error is None and (result is None or result.function_error is None),
+        answer[:_MAX_ANSWER],
+        "" if result is None else result.request_id,
+    )
+
+
+def read_function_name(target_arn: str) -> str:
+    """Read a function's name in its ARN; empty for other targets.
+
+    >>> read_function_name("arn:aws:lambda:us-east-1:123456789012:function:stop")
+    'stop'
+    """
+    parts = target_arn.split(":")
+    return parts[6] if len(parts) > 6 and parts[2] == "lambda" else ""

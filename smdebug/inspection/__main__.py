@@ -1,0 +1,70 @@
+"""Answers questions about runs: `python -m smdebug.inspection`, a JSON line on standard input for each one on output.
+
+A question is ``{"path": PATH, "question": NAME, "arguments": {...}}``, its answer ``{"answer": {...}}`` or
+``{"error": one sentence, "kind": class of the error}``. Runs stay open, the last few of them. Its memory is bounded,
+so that a value that is too large is an error of one question and no trouble of the machine's.
+"""
+
+import json
+import logging
+import os
+import resource
+import sys
+from collections import OrderedDict
+from typing import Any
+
+from smdebug.exceptions import SMDebugError
+from smdebug.inspection.questions import QUESTIONS
+from smdebug.inspection.watched_run import WatchedRun
+
+_MOST_RUNS = 6
+# Of address space; what numpy and boto3 reserve for themselves is some of it.
+_MOST_MEMORY = 4 * 1024**3
+
+
+def main() -> int:
+    """Answer until standard input ends."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    # Answers have a descriptor of their own: whatever else is printed goes to standard error.
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)
+        logging.basicConfig(level=logging.WARNING)
+        runs: OrderedDict[str, WatchedRun] = OrderedDict()
+        for line in sys.stdin:
+            answers.write(json.dumps(answer(line, runs), allow_nan=False) + "\n")
+            answers.flush()
+    return 0
+
+
+def answer(line: str, runs: OrderedDict[str, WatchedRun]) -> dict[str, Any]:
+    """Answer one question.
+
+    Args:
+        line: JSON.
+        runs: those that are open, by path, the last used last.
+    """
+    path = ""
+    try:
+        question = json.loads(line)
+        path = str(question["path"])
+        if path not in runs:
+            runs[path] = WatchedRun(path)
+            while len(runs) > _MOST_RUNS:
+                runs.popitem(last=False)
+        runs.move_to_end(path)
+        return {"answer": QUESTIONS[question["question"]](runs[path], question["arguments"])}
+    except MemoryError:
+        runs.clear()
+        return {
+            "error": f"It takes more than {_MOST_MEMORY // 1024**3} GiB of memory to read this.",
+            "kind": "MemoryError",
+        }
+    except (SMDebugError, OSError, KeyError, ValueError, TypeError) as error:
+        # The run may have been replaced by another one of its name: it is opened anew for the next question.
+        runs.pop(path, None)
+        text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+        return {"error": " ".join(text.split()) or type(error).__name__, "kind": type(error).__name__}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

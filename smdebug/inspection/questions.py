@@ -1,0 +1,348 @@
+"""The questions that can be asked of a run, by name; each answer is JSON that holds no number that JSON has not."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.exceptions import SMDebugValueError, TensorUnavailable
+from smdebug.inspection.watched_run import MOST_BYTES, WatchedRun, parse_reduction, thin_out
+from smdebug.mode_keys import ModeKeys
+from smdebug.rules.measuring.classes import count_pairs, order_scores, pair_classes
+from smdebug.trials.create import open_files
+from smdebug.trials.run_collections import load_collections
+from smdebug.trials.step_tensors import Place
+
+Arguments = Mapping[str, Any]
+Answer = dict[str, Any]
+
+# What one answer holds at most.
+_MOST_NAMES, _MOST_ROWS, _MOST_COLUMNS, _MOST_POINTS = 12, 200, 400, 4000
+_LOOKED_INTO = 200
+_SHOWN = 64
+_MOST_CLASSES = 100
+# Magnitudes below this are drawn at it; float64's own smallest is far smaller than what a training is told by.
+_SMALLEST_EXPONENT = -30.0
+
+
+def describe(run: WatchedRun, _: Arguments) -> Answer:
+    """Say what the run holds: steps, modes, workers, tensors by collection, and how collections are saved.
+
+    Of a long run only some steps are looked into, evenly chosen.
+    """
+    trial = run.trial
+    steps = run.choose_steps(ModeKeys.GLOBAL, 1 << 62)
+    looked_into = thin_out(steps, _LOOKED_INTO)
+    trial.run_index.read(looked_into)
+    names: dict[str, set[str]] = {}
+    for step in looked_into:
+        for index in trial.run_index.at(step).values():
+            for name in index.layout.names:
+                kinds = names.setdefault(name, set())
+                kinds.update(
+                    f"{'abs_' if of_abs else ''}{each}" for each, of_abs in index.layout.reductions.get(name, ())
+                )
+                kinds.update(["value"] if name in index.layout.values else [])
+    files = open_files(trial.path)
+    known = load_collections(files, files.list_collections_files()[0]).get_collections()
+    collections = []
+    for name, collection in sorted(known.items()):
+        members = [tensor for tensor in sorted(names) if collection.matches(tensor)]
+        collections.append({"name": name, "tensors": members, "configuration": collection.to_json_dict()})
+    return {
+        "steps": {"count": len(steps), "first": steps[0] if steps else None, "last": steps[-1] if steps else None},
+        "modes": [mode.name for mode in _list_modes(run, looked_into)],
+        "workers": trial.workers(),
+        "ended": trial.loaded_all_steps,
+        "tensors": [{"name": name, "saved": sorted(kinds)} for name, kinds in sorted(names.items())],
+        "collections": [each for each in collections if each["tensors"] or each["name"] != "all"],
+        "damaged": [reason for _, reason in sorted(trial.run_index.damage.items())][:_SHOWN],
+        "complete": len(looked_into) == len(steps),
+    }
+
+
+def _list_modes(run: WatchedRun, steps: Sequence[int]) -> list[ModeKeys]:
+    modes = {index.mode for step in steps for index in run.trial.run_index.at(step).values()}
+    return sorted(modes - {ModeKeys.GLOBAL}, key=lambda mode: mode.value)
+
+
+def series(run: WatchedRun, arguments: Arguments) -> Answer:
+    """Return tensors over steps: of each part of the steps the lowest, highest and mean number.
+
+    It is asked with:
+        tensors: names.
+        reduction: e.g. ``abs_mean``; none for tensors of one number.
+        mode: GLOBAL for all.
+        points: how many parts.
+        most: how many steps are read, evenly chosen where there are more.
+        first, last: global steps.
+    """
+    names = _read_names(arguments)
+    mode, reduction = _read_mode(arguments), parse_reduction(arguments.get("reduction"))
+    points = _read_count(arguments, "points", 600, _MOST_POINTS)
+    most = _read_count(arguments, "most", 2000, 100_000)
+    chosen = run.find_steps_of(names, mode, most, _read_step(arguments, "first"), _read_step(arguments, "last"))
+    found = []
+    for name in names:
+        steps, known = chosen[name]
+        if not steps and not run.trial.has_tensor(name):
+            raise TensorUnavailable(name)
+        numbers = np.asarray(run.read_numbers(name, steps, reduction), dtype=np.float64)
+        found.append({"tensor": name, "known": known, "read": len(steps), **_reduce_to(points, steps, numbers)})
+    return {"series": found, "lastStep": run.trial.last_complete_step, "ended": run.trial.loaded_all_steps}
+
+
+def _reduce_to(points: int, steps: Sequence[int], numbers: NDArray[np.float64]) -> Answer:
+    """Cut steps into so many parts of equal counts; a number that is none is left out of its part and counted."""
+    finite = np.isfinite(numbers)
+    strange = [[steps[at], _name_number(numbers[at])] for at in np.flatnonzero(~finite)[:_SHOWN]]
+    parts = [part for part in np.array_split(np.arange(len(steps)), min(points, len(steps)) or 1) if part.size]
+    lines: dict[str, list[float | None]] = {"min": [], "max": [], "mean": []}
+    for part in parts:
+        good = numbers[part][finite[part]]
+        for name, line in lines.items():
+            line.append(float(getattr(good, name)()) if good.size else None)
+    return {
+        "steps": [steps[part[-1]] if part.size == 1 else steps[part[part.size // 2]] for part in parts],
+        **lines,
+        "notFinite": {"count": int((~finite).sum()), "first": strange},
+    }
+
+
+def histogram(run: WatchedRun, arguments: Arguments) -> Answer:
+    """Return how a tensor's values are spread over steps: a row of shares a step.
+
+    It is asked with:
+        tensor: name.
+        scale: ``magnitude`` for exponents of ten of absolute values, in which what vanishes is seen to; else ``value``.
+        columns: of how many steps.
+        bins: how many.
+        mode: GLOBAL for all.
+    """
+    name = str(arguments.get("tensor", ""))
+    bins, columns = _read_count(arguments, "bins", 48, 200), _read_count(arguments, "columns", 80, _MOST_COLUMNS)
+    scale = arguments.get("scale", "magnitude")
+    if scale not in ("magnitude", "value"):
+        raise SMDebugValueError(f"scale is {scale!r}: give magnitude or value.")
+    run.trial.tensor(name)
+    steps, _ = run.find_steps_of([name], _read_mode(arguments), columns)[name]
+    places = [run.trial.step_tensors.places([name], step)[0] for step in steps]
+    places = [place for place in places if _may_be_read(place)]
+    low, high = math.inf, -math.inf
+    for place in places:
+        values = _spread(_read_array(run, place), scale)
+        if values.size:
+            low, high = min(low, float(values.min())), max(high, float(values.max()))
+    if low > high:
+        text = f"{name} holds no number at any step that was looked at, or only reductions of it were saved."
+        raise SMDebugValueError(text)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    edges = np.linspace(low, high, bins + 1)
+    rows, counts = [], []
+    for place in places:
+        array = _read_array(run, place)
+        values = _spread(array, scale)
+        rows.append((np.histogram(values, edges)[0] / max(array.size, 1)).round(6).tolist())
+        zeros = int(np.count_nonzero(array == 0)) if array.dtype.kind in "biuf" else 0
+        counts.append({"size": int(array.size), "zero": zeros, "notFinite": _count_not_finite(array)})
+    return {"tensor": name, "scale": scale, "edges": edges.tolist(), "steps": [p.step for p in places],
+            "shares": rows, "counts": counts}  # fmt: skip
+
+
+def _spread(array: NDArray[Any], scale: str) -> NDArray[np.float64]:
+    if array.dtype.kind not in "biuf":
+        return np.empty(0)
+    values = array.reshape(-1).astype(np.float64)
+    values = values[np.isfinite(values)]
+    if scale == "value":
+        return values
+    values = np.abs(values[values != 0])
+    exponents: NDArray[np.float64] = np.maximum(np.log10(values), _SMALLEST_EXPONENT)
+    return exponents
+
+
+def heat_map(run: WatchedRun, arguments: Arguments) -> Answer:
+    """Return a reduction of many tensors over steps: a row a tensor.
+
+    It is asked with:
+        collection: of whose tensors, or
+        regex: found in their names.
+        reduction: e.g. ``abs_mean``, which is what is taken if none is given.
+        columns: of how many steps.
+        mode: GLOBAL for all.
+    """
+    trial = run.trial
+    looked_into = run.choose_steps(_read_mode(arguments), _LOOKED_INTO)
+    trial.run_index.read(looked_into)
+    names = sorted({name for step in looked_into for name in trial.run_index.names(step)})
+    if collection := arguments.get("collection"):
+        matches = trial.collection(str(collection)).matches
+    else:
+        try:
+            matches = re.compile(str(arguments.get("regex", ""))).search  # type: ignore[assignment]
+        except re.error as error:
+            raise SMDebugValueError(f"regex is {arguments.get('regex')!r}: {error}.") from error
+    names = [name for name in names if matches(name)][:_MOST_ROWS]
+    columns = _read_count(arguments, "columns", 120, _MOST_COLUMNS)
+    reduction = parse_reduction(arguments.get("reduction") or "abs_mean")
+    chosen = run.find_steps_of(names, _read_mode(arguments), columns)
+    steps = thin_out(sorted({step for found, _ in chosen.values() for step in found}), columns)
+    rows = []
+    for name in names:
+        at = set(run.trial.run_index.find_steps(name, steps))
+        numbers = dict(zip(sorted(at), run.read_numbers(name, sorted(at), reduction), strict=True))
+        rows.append([_to_json(numbers.get(step, math.nan)) for step in steps])
+    return {"tensors": names, "steps": steps, "values": rows}
+
+
+def values(run: WatchedRun, arguments: Arguments) -> Answer:
+    """Return a tensor at a step: its statistics, and of its numbers as many as a screen shows.
+
+    It is asked with:
+        tensor: name.
+        step: the global step; the last at which it was saved if none is given.
+        index: of the dimensions before the last two, e.g. ``0,3``; zeros where it is shorter.
+    """
+    name = str(arguments.get("tensor", ""))
+    tensor = run.trial.tensor(name)
+    step = _read_step(arguments, "step")
+    if step is None:
+        steps, _ = run.find_steps_of([name], ModeKeys.GLOBAL, 2)[name]
+        step = steps[-1] if steps else 0
+    places = run.trial.step_tensors.places([name], step)
+    answer: Answer = {"tensor": name, "step": step, "workers": [place.worker for place in places]}
+    if not places:
+        tensor.value(step)  # says what is there instead
+    place = places[0]
+    answer["reductions"] = {
+        f"{'abs_' if of_abs else ''}{each}": _to_json(run.read_numbers(name, [step], (each, of_abs))[0])
+        for each, of_abs in sorted(place.saved.reductions)
+    }
+    if place.saved.location is None:
+        return answer
+    if not _may_be_read(place):
+        size = place.saved.location.length / 1e9
+        text = f"Its value takes {size:.1f} GB; values of up to {MOST_BYTES // 1024**2} MB are shown."
+        return answer | {"tooLarge": text, "bytes": place.saved.location.length}
+    array = _read_array(run, place)
+    answer |= {"shape": list(array.shape), "dtype": str(array.dtype)}
+    if array.dtype.kind not in "biuf":
+        return answer | {"texts": [str(each) for each in array.reshape(-1)[: _SHOWN * 4]]}
+    finite = array[np.isfinite(array)].astype(np.float64)
+    for each in ("min", "max", "mean", "std"):
+        answer[each] = float(getattr(finite, each)()) if finite.size else None
+    answer["notFinite"] = _count_not_finite(array)
+    shown, index = _cut_plane(array, _read_index(arguments))
+    return answer | {"index": index, "plane": [[_to_json(number) for number in row] for row in shown.tolist()]}
+
+
+def _cut_plane(array: NDArray[Any], index: Sequence[int]) -> tuple[NDArray[Any], list[int]]:
+    """Return two dimensions of an array, of at most _SHOWN rows and columns, and which of the others' were taken."""
+    if array.ndim < 2:
+        return array.reshape(1, -1)[:, :_SHOWN] if array.ndim else array.reshape(1, 1), []
+    taken: list[int] = []
+    while array.ndim > 2:
+        wanted = index[len(taken)] if len(taken) < len(index) else 0
+        if not 0 <= wanted < max(array.shape[0], 1):
+            raise SMDebugValueError(f"index {wanted} is none of 0 to {array.shape[0] - 1}.")
+        if not array.shape[0]:
+            return np.empty((0, 0)), taken
+        array, taken = array[wanted], [*taken, wanted]
+    return array[:_SHOWN, :_SHOWN], taken
+
+
+def confusion(run: WatchedRun, arguments: Arguments) -> Answer:
+    """Return how often each label was predicted as each class, a row a label.
+
+    It is asked with:
+        labels, predictions: names of tensors.
+        step: the global step; the last at which the labels were saved if none is given.
+    """
+    labels, predictions = str(arguments.get("labels", "")), str(arguments.get("predictions", ""))
+    for name in (labels, predictions):
+        run.trial.tensor(name)
+    step = _read_step(arguments, "step")
+    if step is None:
+        steps, _ = run.find_steps_of([labels], ModeKeys.GLOBAL, 2)[labels]
+        step = steps[-1] if steps else 0
+    truth, scores = run.trial.tensor(labels).value(step), run.trial.tensor(predictions).value(step)
+    ordered = order_scores(scores, truth)
+    pairs = None if ordered is None else pair_classes(truth, ordered)
+    if pairs is None or not pairs[0].size:
+        raise SMDebugValueError(f"{labels} and {predictions} hold no labels and scores of classes at step {step}.")
+    if (highest := int(max(each.max() for each in pairs))) >= _MOST_CLASSES:
+        raise SMDebugValueError(f"There are {highest + 1} classes; {_MOST_CLASSES} can be shown.")
+    return {"step": step, "counts": count_pairs(*pairs).tolist()}
+
+
+QUESTIONS: Mapping[str, Callable[[WatchedRun, Arguments], Answer]] = {
+    "describe": describe,
+    "series": series,
+    "histogram": histogram,
+    "heat-map": heat_map,
+    "values": values,
+    "confusion": confusion,
+}
+
+
+def _may_be_read(place: Place) -> bool:
+    return place.saved.location is not None and place.saved.location.length <= MOST_BYTES
+
+
+def _read_array(run: WatchedRun, place: Place) -> NDArray[Any]:
+    assert place.saved.location is not None
+    return run.trial.step_tensors.read_record(place, place.saved.location)
+
+
+def _count_not_finite(array: NDArray[Any]) -> int:
+    return int(np.count_nonzero(~np.isfinite(array))) if array.dtype.kind == "f" else 0
+
+
+def _to_json(number: Any) -> Any:
+    return _name_number(number) if isinstance(number, float) and not math.isfinite(number) else number
+
+
+def _name_number(number: float) -> str:
+    """Name what JSON has no number for, as JavaScript's Number reads it."""
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+def _read_names(arguments: Arguments) -> list[str]:
+    names = list(dict.fromkeys(map(str, arguments.get("tensors", ()))))
+    if not 0 < len(names) <= _MOST_NAMES:
+        raise SMDebugValueError(f"Give the names of 1 to {_MOST_NAMES} tensors, not {len(names)}.")
+    return names
+
+
+def _read_mode(arguments: Arguments) -> ModeKeys:
+    name = str(arguments.get("mode") or "GLOBAL")
+    if name not in ModeKeys.__members__:
+        raise SMDebugValueError(f"mode is {name!r}: give one of {', '.join(ModeKeys.__members__)}.")
+    return ModeKeys[name]
+
+
+def _read_count(arguments: Arguments, name: str, default: int, most: int) -> int:
+    count = arguments.get(name, default)
+    if not str(count).isdecimal() or not 0 < int(count) <= most:
+        raise SMDebugValueError(f"{name} is {str(count)[:40]!r}: give a whole number from 1 to {most}.")
+    return int(count)
+
+
+def _read_step(arguments: Arguments, name: str) -> int | None:
+    step = arguments.get(name)
+    if step in (None, ""):
+        return None
+    if not str(step).isdecimal() or len(str(step)) > 18:
+        raise SMDebugValueError(f"{name} is {str(step)[:40]!r}: give a global step.")
+    return int(str(step))
+
+
+def _read_index(arguments: Arguments) -> list[int]:
+    text = str(arguments.get("index") or "")
+    if text and not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
+        raise SMDebugValueError(f"index is {text[:40]!r}: give whole numbers with commas between them.")
+    return [int(part) for part in text.split(",")] if text else []

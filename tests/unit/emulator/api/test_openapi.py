@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from emulator.api.application import build_pages
+from emulator.api.changes import Streams, build_changes_pages
+from emulator.api.jobs import build_jobs_pages
+from emulator.api.objects import build_objects_pages
+from emulator.api.openapi import PAGES, build_document, build_openapi_pages, render_docs
+from emulator.api.spot import build_spot_pages
+from emulator.api.state import build_state_pages
+from emulator.api.tensors import build_tensors_pages
+
+if TYPE_CHECKING:
+    from emulator.api.account_rooms import RoomsOfRequests
+    from emulator.api.run_readers import RunReaders
+
+# The questions of one address are told apart there.
+QUESTIONS = "/_emulator/jobs/<region>/<name>/tensors/"
+OF_THE_DOCUMENT = {("GET", "/_emulator/openapi.json"), ("GET", "/_emulator/docs"), ("GET", "/")}
+
+
+def test_the_table_has_every_address_and_no_other() -> None:
+    rooms, readers = cast("RoomsOfRequests", None), cast("RunReaders", None)
+    unused: Any = None
+    pages = build_pages(
+        dict,
+        [
+            build_jobs_pages(rooms),
+            build_tensors_pages(rooms, readers, unused),
+            build_objects_pages(rooms),
+            build_changes_pages(rooms, Streams(), unused),
+            build_spot_pages(unused),
+            build_state_pages(unused, unused, unused),
+            build_openapi_pages("1"),
+        ],
+    )
+    answered = {
+        (method, rule.rule)
+        for rule in pages.url_map.iter_rules()
+        for method in (rule.methods or set()) & {"GET", "POST"}
+    }
+    described = {
+        (page.method, f"{QUESTIONS}<question>" if page.path.startswith(QUESTIONS) else page.path) for page in PAGES
+    }
+    assert answered - OF_THE_DOCUMENT == described
+
+
+def test_the_document_is_openapi() -> None:
+    from openapi_spec_validator import validate
+
+    document = build_document("1")
+    validate(document)
+    names = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
+    assert len(names) == len(set(names))
+
+
+def test_the_page_for_people_names_every_address() -> None:
+    text = render_docs()
+    assert all(page.path.replace("<", "&lt;").replace(">", "&gt;") in text for page in PAGES)
+    assert "<script" not in text

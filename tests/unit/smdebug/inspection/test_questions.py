@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from smdebug.exceptions import SMDebugError, SMDebugValueError, TensorUnavailable
+from smdebug.inspection.__main__ import answer
+from smdebug.inspection.questions import QUESTIONS
+from smdebug.inspection.watched_run import NoTensorsError, WatchedRun
+from smdebug.mode_keys import ModeKeys
+from tests.unit.smdebug.rules.builtin.judging import write_run
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from smdebug.trials import Trial
+
+
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """Twenty steps in which a gradient vanishes; every fourth is an evaluation."""
+    generator = np.random.default_rng(0)
+    steps: list[dict[str, Any]] = []
+    modes: list[ModeKeys] = []
+    for step in range(20):
+        spread = generator.normal(size=(8, 8)) * 10.0**-step
+        tensors: dict[str, Any] = {"loss": np.float32(2.0 - step / 20), "gradient/layer.weight": spread}
+        tensors["labels"] = np.array([0, 1, 2, 1] * 4)
+        tensors["scores"] = np.eye(3)[[0, 1, 1, 1] * 4]
+        if step == 7:
+            tensors["loss"] = np.float32(math.nan)
+        if step == 9:
+            tensors |= {"words": np.array(["<b>", "\u202eabc"]), "empty": np.zeros((0, 4))}
+        steps.append(tensors)
+        modes.append(ModeKeys.EVAL if step % 4 == 3 else ModeKeys.TRAIN)
+    return write_run(tmp_path_factory.mktemp("run"), steps, modes)
+
+
+def ask(trial: Trial, question: str, **arguments: Any) -> dict[str, Any]:
+    found = QUESTIONS[question](WatchedRun(trial.path), arguments)
+    return dict(json.loads(json.dumps(found, allow_nan=False)))
+
+
+def test_a_series_is_what_the_trial_says(trial: Trial) -> None:
+    (line,) = ask(trial, "series", tensors=["loss"])["series"]
+    expected = {step: trial.tensor("loss").value(step).item() for step in trial.tensor("loss").steps()}
+    assert line["steps"] == list(expected)
+    shown = [value for step, value in expected.items() if step != 7]
+    assert [value for value in line["mean"] if value is not None] == shown
+    assert line["mean"][7] is None
+    assert line["notFinite"] == {"count": 1, "first": [[7, "NaN"]]}
+
+
+def test_a_long_series_becomes_bands_of_all_that_was_read(trial: Trial) -> None:
+    (line,) = ask(trial, "series", tensors=["gradient/layer.weight"], reduction="abs_mean", points=4)["series"]
+    assert len(line["steps"]) == 4
+    every = [float(trial.tensor("gradient/layer.weight").reduction_value(s, "mean", abs=True)) for s in range(20)]
+    assert line["max"] == pytest.approx([max(every[at : at + 5]) for at in range(0, 20, 5)])
+    assert line["min"] == pytest.approx([min(every[at : at + 5]) for at in range(0, 20, 5)])
+
+
+def test_of_many_steps_few_are_read_and_that_is_said(trial: Trial) -> None:
+    (line,) = ask(trial, "series", tensors=["loss"], most=3)["series"]
+    assert (line["steps"], line["read"], line["known"]) == ([0, 10, 19], 3, 20)
+
+
+def test_a_mode_is_shown_by_itself(trial: Trial) -> None:
+    (line,) = ask(trial, "series", tensors=["loss"], mode="EVAL")["series"]
+    assert line["steps"] == [3, 7, 11, 15, 19]
+
+
+def test_a_gradient_that_vanishes_is_seen_to_in_its_histogram(trial: Trial) -> None:
+    found = ask(trial, "histogram", tensor="gradient/layer.weight", columns=20)
+    edges = np.array(found["edges"])
+    centres = [float(np.dot((edges[:-1] + edges[1:]) / 2, row)) for row in found["shares"]]
+    assert centres[0] > -2
+    assert centres[-1] < -18
+    assert all(abs(sum(row) - 1) < 1e-4 for row in found["shares"])
+
+
+def test_a_heat_map_has_a_row_a_tensor_and_gaps_where_nothing_was_saved(trial: Trial) -> None:
+    found = ask(trial, "heat-map", collection="gradients")
+    assert found["tensors"] == ["gradient/layer.weight"]
+    assert len(found["values"][0]) == len(found["steps"]) == 20
+    assert ask(trial, "heat-map", regex="^empty|^loss")["values"][0] == ["NaN"] * 20
+
+
+def test_values_of_every_kind(trial: Trial) -> None:
+    found = ask(trial, "values", tensor="gradient/layer.weight", step=0)
+    assert (found["shape"], found["dtype"]) == ([8, 8], "float64")
+    assert found["plane"] == trial.tensor("gradient/layer.weight").value(0).tolist()
+    assert ask(trial, "values", tensor="words")["texts"] == ["<b>", "\u202eabc"]
+    assert ask(trial, "values", tensor="empty")["mean"] is None
+    assert ask(trial, "values", tensor="loss", step=7)["plane"] == [["NaN"]]
+
+
+def test_confusion_counts_pairs(trial: Trial) -> None:
+    found = ask(trial, "confusion", labels="labels", predictions="scores")
+    assert found["counts"] == [[4, 0, 0], [0, 8, 0], [0, 4, 0]]
+
+
+def test_what_a_run_holds(trial: Trial) -> None:
+    found = ask(trial, "describe")
+    assert found["steps"] == {"count": 20, "first": 0, "last": 19}
+    assert found["modes"] == ["TRAIN", "EVAL"]
+    assert {each["name"]: each["tensors"] for each in found["collections"]}["losses"] == ["loss"]
+    assert {"name": "loss", "saved": ["value"]} in found["tensors"]
+    assert found["ended"]
+
+
+@pytest.mark.parametrize(
+    ("question", "arguments", "kind"),
+    [
+        ("series", {"tensors": []}, SMDebugValueError),
+        ("series", {"tensors": ["no"]}, TensorUnavailable),
+        ("series", {"tensors": ["loss"], "reduction": "median"}, SMDebugValueError),
+        ("series", {"tensors": ["loss"], "mode": "train"}, SMDebugValueError),
+        ("series", {"tensors": ["loss"], "points": "-1"}, SMDebugValueError),
+        ("histogram", {"tensor": "words"}, SMDebugValueError),
+        ("histogram", {"tensor": "loss", "scale": "other"}, SMDebugValueError),
+        ("heat-map", {"regex": "("}, SMDebugValueError),
+        ("values", {"tensor": "loss", "step": 99}, SMDebugError),
+        ("values", {"tensor": "loss", "index": "a"}, SMDebugValueError),
+        ("confusion", {"labels": "words", "predictions": "scores", "step": 9}, SMDebugError),
+    ],
+)
+def test_what_cannot_be_answered_is_said(
+    trial: Trial, question: str, arguments: dict[str, Any], kind: type[Exception]
+) -> None:
+    with pytest.raises(kind):
+        ask(trial, question, **arguments)
+
+
+def test_a_damaged_file_takes_one_number_and_not_the_run(tmp_path: Path) -> None:
+    found = write_run(tmp_path, [{"loss": np.float32(1.0)}, {"loss": np.float32(2.0)}])
+    event_file = sorted(tmp_path.glob("events/*/*.tfevents"))[0]
+    content = bytearray(event_file.read_bytes())
+    content[len(content) // 2 :] = b"\xff" * (len(content) - len(content) // 2)
+    event_file.write_bytes(content)
+    (line,) = ask(found, "series", tensors=["loss"])["series"]
+    assert line["mean"] == [None, 2.0]
+
+
+def test_a_run_that_is_none_or_has_only_begun(tmp_path: Path) -> None:
+    with pytest.raises(NoTensorsError, match="No tensors have been saved yet"):
+        WatchedRun(str(tmp_path))
+    RunMaker(tmp_path, workers=2).write_collections()
+    (tmp_path / "collections" / "000000000" / "worker_1_collections.json").unlink()
+    with pytest.raises(NoTensorsError, match="Not all workers"):
+        WatchedRun(str(tmp_path))
+
+
+def test_a_value_that_is_too_large_is_named(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smdebug.inspection.questions.MOST_BYTES", 100)
+    found = ask(trial, "values", tensor="gradient/layer.weight")
+    assert "are shown" in found["tooLarge"]
+    assert "plane" not in found
+
+
+@pytest.mark.parametrize(
+    "line", ["", "[]", "{}", '{"path": 3}', '{"path": "/nowhere", "question": "x", "arguments": {}}']
+)
+def test_a_line_that_is_no_question_is_answered(line: str) -> None:
+    from collections import OrderedDict
+
+    assert answer(line, OrderedDict()).keys() == {"error", "kind"}
