@@ -45,7 +45,8 @@ class JobsOfAKind:
             if self._threads.closing:
                 raise InternalFailure("The emulator is shutting down and starts no more jobs.")
             keep()
-            self._threads.start(run)
+            self._threads.register(run)
+        self._threads.begin(run)
 
     def _create(
         self, kind: type[R], name: str, region: str, request: Mapping[str, Any], build_run: Callable[[R], Run]

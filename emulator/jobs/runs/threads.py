@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from threading import Condition, Event, RLock, Thread, current_thread
+from threading import Condition, Event, RLock, Thread
 from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy.exc import DatabaseError
@@ -34,7 +34,7 @@ class Run(Protocol):
 
 
 class RunThreads:
-    """Starts the threads, knows what each drives, and joins them. Thread safe.
+    """Starts the threads, knows what each drives, and waits for their ends. Thread safe.
 
     Attributes:
         lock: held over storing a job and starting its run, and over looking a run up: whoever finds a job stored as
@@ -46,7 +46,6 @@ class RunThreads:
         self._ended = Condition(self.lock)
         self._closing = Event()
         self._runs: dict[str, Run] = {}
-        self._threads: set[Thread] = set()
 
     @property
     def closing(self) -> bool:
@@ -56,10 +55,23 @@ class RunThreads:
     def start(self, run: Run) -> None:
         """Drive ``run`` in a thread of its own."""
         with self.lock:
-            self._runs[run.arn] = run
-            thread = Thread(target=self._drive, args=(run,), name=f"run-{run.name}")
-            self._threads.add(thread)
-            thread.start()
+            self.register(run)
+        self.begin(run)
+
+    def register(self, run: Run) -> None:
+        """Let ``run`` be found, and be waited for; hold the lock, and let ``begin`` follow when it is given back.
+
+        A thread takes its time to begin where many want the processor, and nobody else should wait for it.
+        """
+        self._runs[run.arn] = run
+
+    def begin(self, run: Run) -> None:
+        """Drive a run that was registered in a thread of its own."""
+        try:
+            Thread(target=self._drive, args=(run,), name=f"run-{run.name}").start()
+        except RuntimeError:  # the system gives no more threads
+            self._forget(run)
+            raise
 
     def find(self, arn: str) -> Run | None:
         """Find the run of the job with this ARN, None when none goes on; hold the lock as long as that matters."""
@@ -102,21 +114,21 @@ class RunThreads:
                 return
 
     def close(self, grace_seconds: float) -> None:
-        """Stop every run, give it so long between SIGTERM and SIGKILL, and join every thread."""
-        with self.lock:
+        """Stop every run, give it so long between SIGTERM and SIGKILL, and return when all have ended."""
+        with self._ended:
             self._closing.set()
             for run in self._runs.values():
                 run.shut_down(grace_seconds)
-            threads = list(self._threads)
-        # Nothing starts a thread any more: new jobs are refused, and a training that was asked to stop starts no rules.
-        for thread in threads:
-            thread.join()
+            # None is added any more: new jobs are refused, and a training that was asked to stop starts no rules.
+            self._ended.wait_for(lambda: not self._runs)
 
     def _drive(self, run: Run) -> None:
         try:
             run.live()
         finally:
-            with self.lock:
-                del self._runs[run.arn]
-                self._threads.discard(current_thread())
-                self._ended.notify_all()
+            self._forget(run)
+
+    def _forget(self, run: Run) -> None:
+        with self._ended:
+            del self._runs[run.arn]
+            self._ended.notify_all()

@@ -485,6 +485,8 @@ class TrainingRun(StagedRun):
     def _end_rules(self) -> None:
         """After the training's end: rules that never started stop, those that run finish what was saved."""
         ledger, threads = self._with.ledger, self._with.threads
+        if not ledger.store.list_rule_evaluations_of(self._job):
+            return
         with threads.lock:
             job, uploads = self._read_job(), self._uploads
             for evaluation in ledger.store.list_rule_evaluations_of(job):

@@ -185,19 +185,23 @@ class JobStore:
         condition = and_(table.c.region == region, build_condition(request))
         column = find_sort_column(request.get("SortBy", "LastModifiedTime"))
         after = parse_token(request["NextToken"], (int, float, str)) if request.get("NextToken") else None
+        # SQLite makes the list of what is found once, for the page and for the total.
+        found = select(table.c.region, table.c.name, column.label("sort_value")).where(condition).cte("found")
+        count = select(func.count()).select_from(found)
         with self._engine.connect() as connection:
             names, next_token = read_page(
                 connection,
-                select(table.c.region, table.c.name, column.label("sort_value")).where(condition),
-                (column, table.c.name),
+                select(found, count.scalar_subquery().label("total")),
+                (found.c.sort_value, found.c.name),
                 after,
                 request.get("MaxResults", DEFAULT_MAX_RESULTS),
                 descending=request.get("SortOrder", "Descending") == "Descending",
             )
             keys = [(row.region, row.name) for row in names]
             rows = connection.execute(select(table).where(tuple_(table.c.region, table.c.name).in_(keys))).all()
-            jobs = {row.name: load_record(TrainingJob, row) for row in rows}
-            total = connection.execute(select(func.count()).select_from(table).where(condition)).scalar_one()
+            behind_the_last = after is not None and not names
+            total = connection.execute(count).scalar_one() if behind_the_last else names[0].total if names else 0
+        jobs = {row.name: load_record(TrainingJob, row) for row in rows}
         return [jobs[row.name] for row in names], next_token, total
 
     def suggest_property_names(self, region: str, hint: str) -> list[str]:
