@@ -175,17 +175,17 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
     details += f"{report.last_step}."
     if not isinstance(rule, BuiltInRule):
         return details
-    remarks = [rule.remark()]
+    silence = ""
     if not rule.inspected:
-        details = (
+        details = silence = (
             f"Rule {rule.rule_name} found none of what it looks at in the steps up to {report.last_step}: "
             f"{rule.inspects}. Add the collection to the job's DebugHookConfig."
         )
     elif report.with_values < report.evaluated or report.evaluated == 1:
-        remarks.append(describe_silence(rule, report))
-    said = [remark for remark in remarks if remark]
-    if said or not rule.inspected:
-        details = " ".join([details, *said])
+        silence = describe_silence(rule, report)
+        details = f"{details} {silence}"
+    details = " ".join(filter(None, (details, rule.remark())))
+    if silence:
         rule.logger.warning("%s", details)
     return details
 

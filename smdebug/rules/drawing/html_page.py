@@ -4,10 +4,25 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
+import numpy as np
+from numpy.typing import NDArray
+
 from smdebug.rules.drawing.svg import Scale, element, polyline
 
 _WIDTH, _HEIGHT, _MARGIN = 560, 300, 68
-_COLOURS = ("#1f5fa8", "#c2571a", "#2c7a43", "#8b3a8f", "#7a6a1c", "#5a5a5a")
+_LEGEND, _BINS = 200, 30
+_COLOURS = (
+    "#1f5fa8",
+    "#c2571a",
+    "#2c7a43",
+    "#8b3a8f",
+    "#7a6a1c",
+    "#5a5a5a",
+    "#0e7c86",
+    "#b3245a",
+    "#6a8f00",
+    "#4b3fb5",
+)
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { border-bottom: 1px solid #ccc; margin-top: 2.2rem; }
@@ -32,8 +47,30 @@ def render_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return f"<table><tr>{cells}</tr>{lines}</table>"
 
 
+def render_text(text: str) -> str:
+    """Return a paragraph."""
+    return f"<p>{escape(text)}</p>\n"
+
+
+def render_matrix(rows: Sequence[Sequence[int]], row_name: str, column_name: str) -> str:
+    """Return a table of counts whose cells are the darker the larger their part of the row is."""
+    heads = "".join(f"<th>{escape(column_name)} {number}</th>" for number in range(len(rows)))
+    lines = []
+    for number, row in enumerate(rows):
+        total = sum(row) or 1
+        cells = "".join(f'<td style="{_shade(count / total)}">{count}</td>' for count in row)
+        lines.append(f"<tr><th>{escape(row_name)} {number}</th>{cells}</tr>")
+    return f"<table><tr><th></th>{heads}</tr>{''.join(lines)}</table>"
+
+
+def _shade(share: float) -> str:
+    """Return white for 0, the first colour of all for 1, and writing that can be read on it."""
+    red, green, blue = (round(255 - share * (255 - int(_COLOURS[0][at : at + 2], 16))) for at in (1, 3, 5))
+    return f"background:#{red:02x}{green:02x}{blue:02x};color:{'#fff' if share > 0.5 else '#1c1c1c'}"
+
+
 def render_lines(series: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_label: str) -> str:
-    """Lines through points (x, y), one a series; points that are no finite numbers are left out."""
+    """Lines through points (x, y), one a series, and their names beside them; what is not finite is left out."""
     finite = {
         name: [p for p in points if math.isfinite(p[0]) and math.isfinite(p[1])] for name, points in series.items()
     }
@@ -41,26 +78,30 @@ def render_lines(series: Mapping[str, Sequence[tuple[float, float]]], x_label: s
     parts = [axes.frame(x_label, y_label)]
     for number, (name, points) in enumerate(finite.items()):
         colour = _COLOURS[number % len(_COLOURS)]
+        # The same colour a second time is dashed.
+        dashes = {"stroke_dasharray": "5 3"} if number >= len(_COLOURS) else {}
         places = [(axes.x.place(x), axes.y.place(y)) for x, y in points]
-        parts.append(polyline(places, colour, 2))
+        parts.append(polyline(places, colour, 2, **dashes))
         if len(points) == 1:
             # There is no line through one point.
             parts.append(element("circle", cx=places[0][0], cy=places[0][1], r=3, fill=colour))
-        parts.append(element("text", name, x=_MARGIN + 8, y=16 + 15 * number, fill=colour))
-    return _svg(parts)
+        beside, y = _WIDTH + 12, 20 + 17 * number
+        parts.append(element("path", d=f"M{beside} {y - 4}h20", stroke=colour, stroke_width=3, **dashes))
+        parts.append(element("text", name, x=beside + 26, y=y))
+    return _svg(parts, max(_HEIGHT, 24 + 17 * len(finite)), _WIDTH + _LEGEND)
 
 
-def render_points(points: Sequence[tuple[float, float]], x_label: str, y_label: str) -> str:
-    """Points (x, y) and the line y = 0."""
-    finite = [point for point in points if math.isfinite(point[0]) and math.isfinite(point[1])]
-    axes = _Axes([*finite, *((x, 0.0) for x, _ in finite[:1])])
-    parts = [axes.frame(x_label, y_label)]
-    zero = axes.y.place(0.0)
-    parts.append(element("line", x1=_MARGIN, y1=zero, x2=_WIDTH - 10, y2=zero, stroke="#999"))
-    parts += [
-        element("circle", cx=axes.x.place(x), cy=axes.y.place(y), r="2.5", fill=_COLOURS[0], fill_opacity=".6")
-        for x, y in finite
-    ]
+def render_histogram(values: NDArray[np.float64], x_label: str) -> str:
+    """Return how many of some finite numbers lie in each of thirty parts of their range."""
+    counts, edges = np.histogram(values, bins=_BINS)
+    axes = _Axes([(float(edges[0]), 0.0), (float(edges[-1]), float(counts.max()))])
+    bottom = axes.y.place(0.0)
+    parts = [axes.frame(x_label, "samples")]
+    for count, low, high in zip(counts.tolist(), edges.tolist(), edges[1:].tolist(), strict=False):
+        left, right, top = axes.x.place(low), axes.x.place(high), axes.y.place(float(count))
+        parts.append(
+            element("rect", x=left, y=top, width=right - left, height=bottom - top, fill=_COLOURS[0], stroke="#fff")
+        )
     return _svg(parts)
 
 
@@ -102,5 +143,5 @@ def _format(value: object, digits: int = 6) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
-def _svg(parts: Sequence[str], height: int = _HEIGHT) -> str:
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" role="img">{"".join(parts)}</svg>'
+def _svg(parts: Sequence[str], height: int = _HEIGHT, width: int = _WIDTH) -> str:
+    return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img">{"".join(parts)}</svg>'

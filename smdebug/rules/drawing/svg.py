@@ -29,10 +29,10 @@ def element(tag: str, content: str | None = None, **attributes: str | float) -> 
     return f"<{tag}{given}/>" if content is None else f"<{tag}{given}>{escape(content)}</{tag}>"
 
 
-def polyline(points: Iterable[tuple[float, float]], colour: str, width: float) -> str:
+def polyline(points: Iterable[tuple[float, float]], colour: str, width: float, **attributes: str) -> str:
     """Return a line through places of the picture."""
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return element("polyline", points=path, fill="none", stroke=colour, stroke_width=width)
+    return element("polyline", points=path, fill="none", stroke=colour, stroke_width=width, **attributes)
 
 
 class Scale:

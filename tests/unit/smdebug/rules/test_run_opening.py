@@ -146,7 +146,7 @@ def test_an_other_trial_on_s3(tmp_path: Path, storage: Storage) -> None:
 def test_what_a_rule_leaves_goes_into_its_folder(tmp_path: Path) -> None:
     write_finished(tmp_path / "run", 1.0)
     assert judge_run(tmp_path, "CreateXgboostReport", tmp_path / "run").status == "NoIssuesFound"
-    assert (tmp_path / "rule/CreateXgboostReport/xgboost-reports/xgboost_report.html").is_file()
+    assert (tmp_path / "rule/xgboost_report.html").is_file()
 
 
 def test_a_finished_run_is_not_stalled(tmp_path: Path) -> None:

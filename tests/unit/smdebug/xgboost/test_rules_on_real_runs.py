@@ -105,8 +105,26 @@ def test_losses(digits: Trial, diabetes: Trial) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("digits", ["Loss curve: mlogloss", "Confusion matrix", "Feature importance: total_cover", "multi:softprob"]),
-        ("diabetes", ["Loss curve: rmse", "Residuals", "Feature importance: weight", "reg:squarederror"]),
+        (
+            "digits",
+            [
+                "Loss curve: mlogloss",
+                "Confusion matrix",
+                "Feature importance: total_cover",
+                "multi:softprob",
+                "class 9",
+            ],
+        ),
+        (
+            "diabetes",
+            [
+                "Loss curve: rmse",
+                "Distribution of residuals",
+                "Absolute validation error by label bin",
+                "Feature importance: weight",
+                "reg:squarederror",
+            ],
+        ),
     ],
 )
 def test_report(request: pytest.FixtureRequest, tmp_path: Path, name: str, words: list[str]) -> None:

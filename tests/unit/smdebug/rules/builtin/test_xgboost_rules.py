@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import precision_recall_fscore_support, roc_auc_score
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.builtin.create_xgboost_report import CreateXgboostReport, compute_roc
+from smdebug.rules.builtin.create_xgboost_report import CreateXgboostReport
 from smdebug.rules.builtin.feature_importance_overweight import FeatureImportanceOverweight
 from smdebug.rules.builtin.tree_depth import TreeDepth
 from smdebug.rules.drawing.html_page import render_lines
+from smdebug.rules.drawing.xgboost_page import XgboostRun
+from smdebug.rules.evaluator import evaluate
+from smdebug.rules.measuring.classes import count_pairs
+from smdebug.rules.measuring.evaluation import (
+    choose_label_bins,
+    compute_average_scores,
+    compute_class_scores,
+    compute_errors_by_bin,
+    compute_roc,
+)
 from tests.unit.smdebug.rules.builtin.judging import find_firing, get_finding, write_run
 
 if TYPE_CHECKING:
@@ -120,26 +131,89 @@ def make_report(folder: Path, trial: Any) -> Page:
     rule = CreateXgboostReport(trial)
     rule.output_dir = folder
     assert find_firing(rule) == []
-    written = folder / "CreateXgboostReport/xgboost-reports/xgboost_report.html"
+    written = folder / "xgboost_report.html"
     return Page(written.read_text(encoding="utf-8"))
+
+
+def test_scores_agree_with_sklearn() -> None:
+    random = np.random.default_rng(8)
+    # Class 3 has no sample, class 4 is never predicted, class 5 has neither.
+    labels, predicted = random.choice([0, 0, 0, 1, 2, 4], 300), random.choice([0, 0, 1, 2, 2, 3], 300)
+    matrix = count_pairs(labels, predicted, 6)
+    for average, scores in compute_average_scores(matrix).items():
+        expected = precision_recall_fscore_support(labels, predicted, average=average, zero_division=0)
+        assert scores == pytest.approx(expected[:3])
+    expected = precision_recall_fscore_support(labels, predicted, labels=range(6), zero_division=0)
+    assert np.array(compute_class_scores(matrix)) == pytest.approx(np.array(expected[:3]).T)
+
+
+def test_errors_by_bin_of_labels() -> None:
+    labels = np.linspace(0, 100, 201)
+    edges = choose_label_bins(labels)
+    assert edges.tolist() == list(range(0, 101, 10))
+    errors = compute_errors_by_bin(labels, labels + np.where(labels >= 90, 3, -1), edges)
+    assert errors == pytest.approx([1] * 9 + [3])
+    assert np.isnan(compute_errors_by_bin(np.array([1.0]), np.array([1.0]), edges)[5])
+    assert choose_label_bins(np.array([4.0, 4.0])).tolist() == [3.5, 4.5]
+    assert choose_label_bins(np.array([np.nan])).tolist() == [-0.5, 0.5]
+
+
+# AWS's sections; of each stands what it means and what to do.
+OF_ALL = ("Distribution of true labels", "Loss curve: ", "Feature importance: ")
+OF_CLASSES = (
+    "Confusion matrix",
+    "Evaluation of the confusion matrix",
+    "Accuracy of each diagonal element over iterations",
+    "ROC curve",
+)
+OF_NUMBERS = (
+    "Distribution of residuals at the last saved step",
+    "Absolute validation error by label bin over iterations",
+)
 
 
 def test_report_of_classes(tmp_path: Path, original_run: Any) -> None:
     page = make_report(tmp_path, original_run("xgb_all"))
-    for heading in (
-        "Hyperparameters",
-        "Loss curve: logloss",
-        "Feature importance: gain",
-        "Confusion matrix",
-        "ROC curve",
-    ):
-        assert heading in page.text
+    found = [page.text.find(heading) for heading in ("Hyperparameters", *OF_ALL, *OF_CLASSES)]
+    assert found == sorted(found)
+    assert -1 not in found
+    assert not any(heading in page.text for heading in OF_NUMBERS)
     assert "binary:logistic" in page.text
+    assert all(f"{average} average" in page.text for average in ("micro", "macro", "weighted"))
     assert page.links == []
     assert "script" not in page.tags
-    assert page.tags.count("svg") == 8
-    notebook = tmp_path / "CreateXgboostReport/xgboost-reports/xgboost_report.ipynb"
-    assert original_run("xgb_all").path in notebook.read_text(encoding="utf-8")
+    assert page.tags.count("svg") == 10
+    assert page.text.count("What to do: ") == len(OF_ALL) + len(OF_CLASSES)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["xgboost_report.html", "xgboost_report.ipynb"]
+    assert original_run("xgb_all").path in (tmp_path / "xgboost_report.ipynb").read_text(encoding="utf-8")
+
+
+def test_accuracy_of_each_class_is_drawn_round_by_round(tmp_path: Path) -> None:
+    labels = np.array([0, 0, 1, 1, 2, 2])
+    rounds = [np.array([0, 1, 1, 1, 2, 0]), labels]
+    steps = [{"labels": labels, "predictions": each, "hyperparameters/objective": "multi:softmax"} for each in rounds]
+    rule = CreateXgboostReport(write_run(tmp_path / "run", steps))
+    rule.output_dir = tmp_path
+    verdict = evaluate(rule)
+    rule.finish()
+    assert "wrote xgboost_report.html and xgboost_report.ipynb into its own folder: rule-output/" in verdict.details
+    page = rule.path.read_text(encoding="utf-8")
+    section = page[page.index("Accuracy of each diagonal") :].partition("<h2>")[0]
+    assert re.findall(r">(class \d)<", section) == ["class 0", "class 1", "class 2"]
+    assert section.count("<polyline") == 3
+    # All right at last: the diagonal is dark, the rest is white.
+    cells = re.findall(r'<td style="background:(#\w+);color:(#\w+)">(\d+)</td>', page)
+    assert [cells[at] for at in (0, 4, 8)] == [("#1f5fa8", "#fff", "2")] * 3
+    assert cells[1] == ("#ffffff", "#1c1c1c", "0")
+
+
+def test_many_rounds_are_thinned(tmp_path: Path) -> None:
+    run = XgboostRun(hyperparameters={"objective": "binary:logistic"})
+    labels = np.array([0, 1])
+    for step in range(2000):
+        run.take_predictions(step, labels if not step else None, np.array([0.1, 0.9]))
+    section = run.render("x").partition("Accuracy of each diagonal")[2].partition("<h2>")[0]
+    assert 200 <= re.findall(r'points="([^"]*)"', section)[0].count(" ") <= 400
 
 
 def test_a_single_round_is_seen() -> None:
@@ -151,7 +225,7 @@ def test_report_of_a_regression(tmp_path: Path) -> None:
     labels, predictions = np.linspace(0, 5, 50), np.linspace(0.1, 5.3, 50)
     steps = [{"labels": labels, "predictions": predictions, "train-rmse": 1.0, "hyperparameters/<eta>": "a & b"}]
     page = make_report(tmp_path, write_run(tmp_path / "run", steps))
-    assert "Residuals" in page.text
+    assert all(heading in page.text for heading in ("Distribution of true labels", *OF_NUMBERS))
     assert f"{np.sqrt(np.mean((labels - predictions) ** 2)):.6g}" in page.text
     assert "ROC curve" not in page.text
     assert "<eta>" in page.text
@@ -159,23 +233,22 @@ def test_report_of_a_regression(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("objective", "heading"),
-    [("reg:squarederror", "Residuals"), ("rank:ndcg", ""), ("multi:softmax", "Confusion matrix")],
+    [("reg:squarederror", "Distribution of residuals"), ("rank:ndcg", ""), ("multi:softmax", "Confusion matrix")],
 )
 def test_what_is_shown_of_predictions_depends_on_what_is_learned(tmp_path: Path, objective: str, heading: str) -> None:
     grades = np.arange(60) % 5
     scores = grades.astype(np.float32) if objective.startswith("multi") else grades + np.linspace(-0.4, 0.4, 60)
     steps = [{"labels": grades, "predictions": scores, "hyperparameters/objective": objective}]
     page = make_report(tmp_path, write_run(tmp_path / "run", steps))
-    assert [each for each in ("Residuals", "Confusion matrix", "ROC curve") if each in page.text] == [heading][
-        : len(heading)
-    ]
+    found = [each for each in ("Distribution of residuals", "Confusion matrix", "ROC curve") if each in page.text]
+    assert found == [heading][: len(heading)]
 
 
 def test_a_page_about_many_predictions_stays_small(tmp_path: Path) -> None:
     scores = np.linspace(0, 1, 100_000)
     page = make_report(tmp_path, write_run(tmp_path / "run", [{"labels": scores > 0.5, "predictions": scores}]))
     assert "area 1.0000" in page.text
-    written = tmp_path / "CreateXgboostReport/xgboost-reports/xgboost_report.html"
+    written = tmp_path / "xgboost_report.html"
     assert written.stat().st_size < 100_000
 
 
