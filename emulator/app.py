@@ -116,8 +116,11 @@ class Emulator:
 
             # moto answers, and has what it had in the last run.
             from emulator.moto_services.durable import open_moto
+            from emulator.moto_services.instances import untracked
             from emulator.moto_services.s3.backend import open_s3
 
+            if not settings.moto_api:
+                closers.enter_context(untracked())
             self._s3 = open_s3(settings.state_dir / "s3", disk)
             closers.callback(self._s3.close)
             self._moto = open_moto(settings.state_dir / "moto")

@@ -1,48 +1,73 @@
 """CloudWatch's log events, kept in a table: a stream grows with every line, and is not written anew for each.
 
-A stream is pickled without its events; they are rows under a name that no other stream has, not even a later one that
-is called the same.
+A stream is pickled without its events, and holds none in memory either: they are rows under a name that no other stream
+has, not even a later one that is called the same. Where the table has grown to its bound, the oldest rows go.
 """
 
 from __future__ import annotations
 
 import functools
+import logging
 import sqlite3
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.replacement import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-_TABLE = """
-CREATE TABLE IF NOT EXISTS events (
-    stream TEXT NOT NULL, ingestion INTEGER NOT NULL, timestamp INTEGER NOT NULL, message BLOB NOT NULL
-)
+logger = logging.getLogger(__name__)
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS streams (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS lines (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, stream INTEGER NOT NULL, ingestion INTEGER NOT NULL,
+    timestamp INTEGER NOT NULL, message BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS lines_by_time ON lines (stream, timestamp);
+"""
+# How earlier versions kept them.
+_FROM_EVENTS = """
+INSERT OR IGNORE INTO streams (name) SELECT DISTINCT stream FROM events;
+INSERT INTO lines (stream, ingestion, timestamp, message)
+    SELECT streams.id, ingestion, timestamp, message FROM events JOIN streams ON name = stream ORDER BY events.rowid;
+DROP TABLE events;
 """
 # A message may hold half a surrogate pair: JSON can.
 _ENCODING = ("utf-8", "surrogatepass")
+# CloudWatch's own: what one answer holds, each event counted with 26 bytes more.
+_PAGE_BYTES, _PAGE_EVENTS, _EVENT_BYTES = 1024**2, 10_000, 26
+_READ_ROWS = 1000
+_DEFAULT_BOUND = 2 * 1024**3
+# How much goes when the bound is reached, and after how many puts the size is looked at.
+_DROPPED_SHARE, _PUTS_BETWEEN_LOOKS = 10, 200
 
 
 class LogEvents:
     """The table. Thread safe."""
 
-    def __init__(self, path: Path) -> None:
-        """Open or create it.
+    def __init__(self, path: Path, bound: int = _DEFAULT_BOUND) -> None:
+        """Open or create it; it grows to ``bound`` bytes.
 
         Raises:
             StartupError: it cannot be used.
         """
         self._lock = threading.Lock()
+        self._bound = bound
+        self._puts = 0
+        self._numbers: dict[str, int] = {}
         try:
             self._database = sqlite3.connect(path, check_same_thread=False)
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
-            self._database.execute(_TABLE)
+            self._database.executescript(_TABLES)
+            if self._ask("SELECT 1 FROM sqlite_master WHERE name = 'events'"):
+                self._database.executescript(f"BEGIN; {_FROM_EVENTS} COMMIT;")
         except sqlite3.Error as error:
             raise StartupError(
                 f"The log events in {path} cannot be used ({error}): move the file away; the groups and streams stay."
@@ -50,24 +75,39 @@ class LogEvents:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Write every event that moto gets meanwhile before whoever puts it goes on."""
-        from moto.logs.models import LogStream
+        """Write every event that moto gets meanwhile before whoever puts it goes on, and read what it asks for."""
+        from moto.logs.models import LogEvent, LogGroup, LogStream
 
         put = LogStream.put_log_events
 
         @functools.wraps(put)
         def put_log_events(stream: Any, log_events: list[dict[str, Any]]) -> Any:
-            before = len(stream.events)
-            token = put(stream, log_events)
-            self._append(_name(stream), stream.events[before:])
-            return token
+            stream.events = []
+            try:
+                return put(stream, log_events)
+            finally:
+                new, stream.events = stream.events, StoredEvents(self, _name(stream))
+                self._append(_name(stream), new)
+                vars(LogEvent)[
+                    "instances_tracked"
+                ].clear()  # moto's list of all that it ever made, for the end of a test
 
-        with replaced(LogStream, "put_log_events", put_log_events):
+        def update(stream: Any) -> None:
+            (found,) = self._ask(
+                "SELECT MIN(timestamp), MAX(timestamp) FROM lines WHERE stream = ?", self._find_number(_name(stream))
+            )
+            stream.first_event_timestamp, stream.last_event_timestamp = found
+
+        with ExitStack() as closers:
+            closers.enter_context(replaced(LogStream, "put_log_events", put_log_events))
+            closers.enter_context(replaced(LogStream, "_update", update))
+            closers.enter_context(replaced(LogStream, "get_log_events", _as_method(self._get)))
+            closers.enter_context(replaced(LogGroup, "filter_log_events", _as_method(self._filter)))
             yield
 
     def restore(self) -> None:
         """Give the streams that moto has their events, and forget those of the others."""
-        from moto.logs.models import LogEvent, logs_backends
+        from moto.logs.models import logs_backends
 
         backends: Any = logs_backends
         streams = {
@@ -76,21 +116,19 @@ class LogEvents:
             for group in backend.groups.values()
             for stream in group.streams.values()
         }
-        for stream in streams.values():
-            stream.events = []
-        gone = set()
-        for name, ingestion, timestamp, message in self._database.execute("SELECT * FROM events ORDER BY rowid"):
+        for name, stream in streams.items():
+            stream.events = StoredEvents(self, name)
+        known = dict(self._ask("SELECT name, id FROM streams"))
+        gone = [(number,) for name, number in known.items() if name not in streams]
+        with self._lock, self._database:
+            self._database.executemany("DELETE FROM lines WHERE stream = ?", gone)
+            self._database.executemany("DELETE FROM streams WHERE id = ?", gone)
+            self._numbers.clear()
+        for name, number in known.items():
             if name in streams:
-                event = LogEvent(ingestion, {"timestamp": timestamp, "message": message.decode(*_ENCODING)})
-                streams[name].events.append(event)
-            else:
-                gone.add(name)
-        with self._database:
-            self._database.executemany("DELETE FROM events WHERE stream = ?", [(name,) for name in gone])
-        for stream in streams.values():
-            if stream.events:
                 # What else a stream knows of its events may have been written before the last of them.
-                stream.stored_bytes = sum(len(event.message) for event in stream.events)
+                ((stored,),) = self._ask("SELECT TOTAL(LENGTH(message)) FROM lines WHERE stream = ?", number)
+                streams[name].stored_bytes = int(stored)
 
     def close(self) -> None:
         """Give the file back."""
@@ -99,12 +137,218 @@ class LogEvents:
     def clear(self) -> None:
         """Forget every event."""
         with self._lock, self._database:
-            self._database.execute("DELETE FROM events")
+            self._database.execute("DELETE FROM lines")
+            self._database.execute("DELETE FROM streams")
+            self._numbers.clear()
+
+    def count(self, name: str, start: int | None = None, end: int | None = None) -> int:
+        """Count the events of a stream between two times, both in epoch milliseconds and included."""
+        condition, values = _select([self._find_number(name)], start, end)
+        ((found,),) = self._ask(f"SELECT COUNT(*) FROM lines WHERE {condition}", *values)  # noqa: S608 -- ours, without a value
+        return int(found)
+
+    def read(
+        self, names: Iterable[str], start: int | None = None, end: int | None = None, **place: Any
+    ) -> Iterator[Any]:
+        """Yield the events of streams in the order of their times, and hold few of them at once.
+
+        Args:
+            names: of the streams.
+            start: the first time, in epoch milliseconds; None for the earliest.
+            end: the last; None for the latest.
+            place: ``skip``, how many come before the first that is wanted; ``after``, the number of the event
+                before it; ``backwards``, true for the latest first.
+        """
+        condition, values = _select([self._find_number(name) for name in names], start, end)
+        order, compare = ("timestamp DESC, id DESC", "<") if place.get("backwards") else ("timestamp, id", ">")
+        follows = f"(timestamp, id) {compare} (SELECT timestamp, id FROM lines WHERE id = ?)"  # noqa: S608
+        skip, after = place.get("skip", 0), place.get("after")
+        while True:
+            where, last = (condition, []) if after is None else (f"{condition} AND {follows}", [after])
+            page = self._ask(
+                "SELECT id, stream, ingestion, timestamp, message FROM lines "  # noqa: S608 -- ours, without a value
+                f"WHERE {where} ORDER BY {order} LIMIT {_READ_ROWS} OFFSET ?",
+                *values, *last, skip,
+            )  # fmt: skip
+            yield from map(_make_event, page)
+            if len(page) < _READ_ROWS:
+                return
+            skip, after = 0, page[-1][0]
+
+    def _get(
+        self,
+        stream: Any,
+        start_time: int | None,
+        end_time: int | None,
+        limit: int | None,
+        next_token: str | None,
+        start_from_head: bool,
+    ) -> tuple[list[dict[str, Any]], str, str]:
+        """Answer GetLogEvents as moto's stream does: its tokens name a direction and the position of an event."""
+        name = _name(stream)
+        number = self.count(name, start_time, end_time)
+        direction, position = _parse_token(next_token)
+        if direction == "f" or (direction is None and start_from_head):
+            first = 0 if direction is None else position + 1
+            page = _cut_page(self.read([name], start_time, end_time, skip=first), limit)
+            nothing = number - 1
+        else:
+            after = number if direction is None else min(position, number)
+            latest_first = self.read([name], start_time, end_time, skip=number - after, backwards=True)
+            page = _cut_page(latest_first, limit)[::-1] if after else []
+            first, nothing = after - len(page), 0
+        if not page:
+            return [], f"b/{nothing:056d}", f"f/{nothing:056d}"
+        return [event.to_response_dict() for event in page], f"b/{first:056d}", f"f/{first + len(page) - 1:056d}"
+
+    def _filter(
+        self,
+        group: Any,
+        log_group_name: str,
+        log_stream_names: list[str],
+        start_time: int | None,
+        end_time: int | None,
+        limit: int | None,
+        next_token: str | None,
+        filter_pattern: str,
+        interleaved: bool,
+    ) -> tuple[list[dict[str, Any]], str | None, list[dict[str, Any]]]:
+        """Answer FilterLogEvents as moto's group does, a page at a time: its tokens name the last event of one."""
+        from moto.logs.utils import EventMessageFilter
+
+        names = [name for name in group.streams if not log_stream_names or name in log_stream_names]
+        searched = [{"logStreamName": name, "searchedCompletely": True} for name in names]
+        after: int | None = None
+        together = [names] if interleaved else [[name] for name in names]
+        if next_token:
+            at, _, last = next_token.removeprefix(f"{log_group_name}@").rpartition("@")
+            if at not in names or not last.isdecimal() or not next_token.startswith(f"{log_group_name}@"):
+                return [], None, searched  # as AWS does
+            after = int(last)
+            together = together[next(place for place, some in enumerate(together) if at in some) :]
+        by_number = {self._find_number(_name(group.streams[name])): name for name in names}
+        matches = EventMessageFilter(filter_pattern).matches
+
+        def find() -> Iterator[Any]:
+            begin = after
+            for some in together:
+                own = [_name(group.streams[name]) for name in some]
+                found = self.read(own, start_time, end_time, after=begin)
+                yield from (event for event in found if matches(event.message))
+                begin = None
+
+        events = find()
+        page = _cut_page(events, limit)
+        has_more = bool(page) and next(events, None) is not None
+        shown = [{**event.to_filter_dict(), "logStreamName": by_number[event.stream]} for event in page]
+        token = f"{log_group_name}@{shown[-1]['logStreamName']}@{page[-1].event_id}" if has_more else None
+        return shown, token, searched
 
     def _append(self, name: str, events: Iterable[Any]) -> None:
-        rows = [(name, e.ingestion_time, e.timestamp, e.message.encode(*_ENCODING)) for e in events]
+        number = self._find_number(name)
+        rows = [(number, e.ingestion_time, e.timestamp, e.message.encode(*_ENCODING)) for e in events]
         with self._lock, self._database:
-            self._database.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", rows)
+            self._database.executemany(
+                "INSERT INTO lines (stream, ingestion, timestamp, message) VALUES (?, ?, ?, ?)", rows
+            )
+            self._puts += 1
+            if self._puts % _PUTS_BETWEEN_LOOKS == 0:
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """Make room where the table has grown to its bound; the caller holds the lock."""
+        size, pages, free = (
+            self._database.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_size", "page_count", "freelist_count")
+        )
+        if size * (pages - free) <= self._bound:
+            return
+        oldest, latest = self._database.execute("SELECT MIN(id), MAX(id) FROM lines").fetchone()
+        limit = oldest + (latest - oldest) // _DROPPED_SHARE + 1
+        dropped = self._database.execute("DELETE FROM lines WHERE id < ?", (limit,)).rowcount
+        logger.warning("The log events have grown to %d MB: the oldest %d were dropped.", self._bound >> 20, dropped)
+
+    def _find_number(self, name: str) -> int:
+        """Find the number of a stream in the table; one that has none gets one."""
+        found = self._numbers.get(name)
+        if found is None:
+            with self._lock, self._database:
+                self._database.execute("INSERT OR IGNORE INTO streams (name) VALUES (?)", (name,))
+                (found,) = self._database.execute("SELECT id FROM streams WHERE name = ?", (name,)).fetchone()
+            self._numbers[name] = found
+        return found
+
+    def _ask(self, statement: str, *values: object) -> list[Any]:
+        with self._lock:
+            return self._database.execute(statement, values).fetchall()
+
+
+class StoredEvents:
+    """The events of one stream, as moto goes through them."""
+
+    def __init__(self, events: LogEvents, name: str) -> None:
+        self._events, self._name = events, name
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> StoredEvents:
+        """Return itself: moto copies functions with the streams of their logs."""
+        return self
+
+    def __bool__(self) -> bool:
+        """Tell whether there is one."""
+        return next(iter(self), None) is not None
+
+    def __len__(self) -> int:
+        """Count them."""
+        return self._events.count(self._name)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield them in the order of their times."""
+        return self._events.read([self._name])
+
+
+def _as_method(answer: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that is a method of the class that it becomes an attribute of, as a bound method is not."""
+    return lambda owner, *args, **kwargs: answer(owner, *args, **kwargs)
+
+
+def _select(numbers: list[int], start: int | None, end: int | None) -> tuple[str, list[int]]:
+    """Build the condition for the events of streams between two times, and its values. moto takes 0 for no time."""
+    condition = f"stream IN ({', '.join('?' * len(numbers))})"
+    condition += (" AND timestamp >= ?" if start else "") + (" AND timestamp <= ?" if end else "")
+    return condition, [*numbers, *(time for time in (start, end) if time)]
+
+
+def _make_event(row: tuple[int, int, int, int, bytes]) -> Any:
+    from moto.logs.models import LogEvent
+
+    number, stream, ingestion, timestamp, message = row
+    event: Any = object.__new__(LogEvent)
+    event.event_id, event.stream, event.ingestion_time, event.timestamp = number, stream, ingestion, timestamp
+    event.message = message.decode(*_ENCODING)
+    return event
+
+
+def _cut_page(events: Iterator[Any], limit: int | None) -> list[Any]:
+    """Take as many events as one answer may hold, one at least."""
+    page: list[Any] = []
+    size = 0
+    for event in islice(events, limit or _PAGE_EVENTS):
+        page.append(event)
+        size += len(event.message.encode(*_ENCODING)) + _EVENT_BYTES
+        if size >= _PAGE_BYTES:
+            break
+    return page
+
+
+def _parse_token(token: str | None) -> tuple[str | None, int]:
+    from moto.logs.exceptions import InvalidParameterException
+
+    if token is None:
+        return None, 0
+    direction, _, position = token.partition("/")
+    if direction not in ("f", "b") or not position.removeprefix("-").isdecimal():
+        raise InvalidParameterException("The specified nextToken is invalid.")
+    return direction, int(position)
 
 
 def _name(stream: Any) -> str:
