@@ -14,7 +14,7 @@ from tests.running_emulator import RunningEmulator
 
 MIB = 1024**2
 SIZE = 80 * MIB
-MOST = 56 * MIB
+MOST = 100 * MIB
 PARTS = TransferConfig(multipart_threshold=8 * MIB, multipart_chunksize=16 * MIB)
 
 
