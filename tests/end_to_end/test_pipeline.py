@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import uuid
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -69,13 +71,20 @@ def build_steps(bucket: str, train: str) -> list[dict[str, Any]]:
 
 def run(emulator: RunningEmulator, train: str, count: str = "1") -> tuple[str, dict[str, Any], dict[str, Any]]:
     """The execution's ARN, its description at its end, and its steps by name."""
-    sagemaker, s3 = emulator.client("sagemaker"), emulator.client("s3")
     name = f"pipeline-{uuid.uuid4().hex[:8]}"
-    s3.create_bucket(Bucket=name)
+    emulator.client("s3").create_bucket(Bucket=name)
+    return run_steps(emulator, name, build_steps(name, train), count)
+
+
+def run_steps(
+    emulator: RunningEmulator, name: str, steps: list[dict[str, Any]], count: str = "1"
+) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """As ``run``, of a pipeline of these steps."""
+    sagemaker = emulator.client("sagemaker")
     definition = {
         "Version": "2020-12-01",
         "Parameters": [{"Name": "count", "Type": "Integer", "DefaultValue": 1}],
-        "Steps": build_steps(name, train),
+        "Steps": steps,
     }
     sagemaker.create_pipeline(
         PipelineName=name, PipelineDefinition=json.dumps(definition), RoleArn=ROLE, ClientRequestToken="t" * 32
@@ -89,10 +98,10 @@ def run(emulator: RunningEmulator, train: str, count: str = "1") -> tuple[str, d
 
     ended = {"Succeeded", "Failed", "Stopped"}
     wait_until(lambda: describe()["PipelineExecutionStatus"] in ended, lambda: f"{describe()}\n{emulator.log_text()}")
-    steps = sagemaker.list_pipeline_execution_steps(PipelineExecutionArn=arn)["PipelineExecutionSteps"]
+    shown = sagemaker.list_pipeline_execution_steps(PipelineExecutionArn=arn)["PipelineExecutionSteps"]
     (summary,) = sagemaker.list_pipeline_executions(PipelineName=name)["PipelineExecutionSummaries"]
     assert summary["PipelineExecutionArn"] == arn
-    return arn, describe(), {step["StepName"]: step for step in steps}
+    return arn, describe(), {step["StepName"]: step for step in shown}
 
 
 def test_steps_run_in_the_order_of_their_needs(emulator: RunningEmulator) -> None:
@@ -128,3 +137,90 @@ def test_what_the_api_refuses_fails_the_step(emulator: RunningEmulator) -> None:
     sagemaker = emulator.client("sagemaker")
     with pytest.raises(sagemaker.exceptions.ResourceNotFound):
         sagemaker.start_pipeline_execution(PipelineName="nobody")
+
+
+DOUBLE = b"def handler(event, context):\n    return {'doubled': event['number'] * 2, 'of': event['number']}\n"
+
+
+def test_steps_that_are_no_jobs(emulator: RunningEmulator) -> None:
+    """A function doubles a number of a file, a condition takes its branch by that, and the branch fails on purpose."""
+    name = f"pipeline-{uuid.uuid4().hex[:8]}"
+    emulator.client("s3").create_bucket(Bucket=name)
+    emulator.client("s3").put_object(Bucket=name, Key="scores.json", Body=json.dumps({"scores": {"auc": [21]}}))
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.writestr("code.py", DOUBLE)
+    role = emulator.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    arn = emulator.client("lambda").create_function(
+        FunctionName=name,
+        Runtime="python3.11",
+        Role=role,
+        Handler="code.handler",
+        Code={"ZipFile": code.getvalue()},
+    )["FunctionArn"]
+    number = {"Std:JsonGet": {"S3Uri": f"s3://{name}/scores.json", "Path": "scores.auc[0]"}}
+    doubled = {"Get": "Steps.Double.OutputParameters['doubled']"}
+    model = {"ExecutionRoleArn": ROLE, "PrimaryContainer": {"Image": IMAGE, "ModelDataUrl": f"s3://{name}/m"}}
+    message = {"Std:Join": {"On": " ", "Values": ["too good:", doubled]}}
+    package = {
+        "ModelPackageGroupName": f"{name}-group",
+        "InferenceSpecification": {
+            "Containers": [{"Image": IMAGE}],
+            "SupportedContentTypes": ["text/csv"],
+            "SupportedResponseMIMETypes": ["text/csv"],
+        },
+    }
+    good = [
+        {"Name": "Model", "Type": "Model", "Arguments": model},
+        {"Name": "Package", "Type": "RegisterModel", "Arguments": package, "DependsOn": ["Model"]},
+        {"Name": "Refuse", "Type": "Fail", "Arguments": {"ErrorMessage": message}, "DependsOn": ["Package"]},
+    ]
+    conditions = [
+        {"Type": "GreaterThan", "LeftValue": doubled, "RightValue": {"Get": "Parameters.count"}},
+        {"Type": "Not", "Expression": {"Type": "In", "QueryValue": doubled, "Values": [41, 43]}},
+    ]
+    steps = [
+        {
+            "Name": "If",
+            "Type": "Condition",
+            "Arguments": {
+                "Conditions": conditions,
+                "IfSteps": good,
+                "ElseSteps": [{"Name": "Never", "Type": "Fail", "Arguments": {"ErrorMessage": "not this branch"}}],
+            },
+        },
+        {
+            "Name": "Double",
+            "Type": "Lambda",
+            "FunctionArn": arn,
+            "Arguments": {"number": number},
+            "OutputParameters": [{"OutputName": "doubled", "OutputType": "Integer"}],
+        },
+    ]
+    _, execution, shown = run_steps(emulator, name, steps)
+    assert {each: step["StepStatus"] for each, step in shown.items()} == {
+        "Double": "Succeeded",
+        "If": "Succeeded",
+        "Model": "Succeeded",
+        "Package": "Succeeded",
+        "Refuse": "Failed",
+    }, shown
+    assert execution["PipelineExecutionStatus"] == "Failed"
+    assert shown["If"]["Metadata"] == {"Condition": {"Outcome": "True"}}
+    outputs = [{"Name": "doubled", "Value": "42"}]
+    assert shown["Double"]["Metadata"] == {"Lambda": {"Arn": arn, "OutputParameters": outputs}}
+    assert shown["Refuse"]["FailureReason"] == "too good: 42"
+    assert shown["Refuse"]["Metadata"] == {"Fail": {"ErrorMessage": "too good: 42"}}
+    sagemaker = emulator.client("sagemaker")
+    made = shown["Model"]["Metadata"]["Model"]["Arn"].rpartition("/")[2]
+    assert sagemaker.describe_model(ModelName=made)["PrimaryContainer"]["ModelDataUrl"] == f"s3://{name}/m"
+    registered = sagemaker.list_model_packages(ModelPackageGroupName=f"{name}-group")["ModelPackageSummaryList"]
+    assert [each["ModelPackageArn"] for each in registered] == [shown["Package"]["Metadata"]["RegisterModel"]["Arn"]]
+
+
+def test_a_function_that_fails_fails_its_step(emulator: RunningEmulator) -> None:
+    name = f"pipeline-{uuid.uuid4().hex[:8]}"
+    gone = "arn:aws:lambda:us-east-1:123456789012:function:nobody"
+    _, execution, shown = run_steps(emulator, name, [{"Name": "Call", "Type": "Lambda", "FunctionArn": gone}])
+    assert execution["PipelineExecutionStatus"] == "Failed"
+    assert "ResourceNotFound" in shown["Call"]["FailureReason"]

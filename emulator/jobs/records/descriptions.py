@@ -33,6 +33,8 @@ _RULE_DEFAULTS = {"VolumeSizeInGB": 0}
 
 _INPUT_DEFAULTS = {"S3DataDistributionType": "FullyReplicated", "S3CompressionType": "None"}
 
+_STEP_METADATA = {"Training": "TrainingJob", "Processing": "ProcessingJob", "Tuning": "TuningJob"}
+
 _RULE_INSTANCE_TYPE = "ml.t3.medium"
 _RULE_VOLUME_GB = 30
 
@@ -215,7 +217,8 @@ def describe_steps(execution: PipelineExecution) -> list[dict[str, Any]]:
     """PipelineExecutionSteps of an execution, in the order they were started."""
     described = []
     for name, step in execution.steps.items():
-        member = {"Tuning": "TuningJob"}.get(step["type"], f"{step['type']}Job")
+        member = _STEP_METADATA.get(step["type"], step["type"])
+        metadata = step.get("metadata") or ({"Arn": step["arn"]} if "arn" in step else None)
         described.append(
             {
                 "StepName": name,
@@ -224,7 +227,7 @@ def describe_steps(execution: PipelineExecution) -> list[dict[str, Any]]:
                 "AttemptCount": 1,
                 "FailureReason": step.get("failure_reason"),
                 "EndTime": to_seconds(step["end_ms"]) if "end_ms" in step else None,
-                "Metadata": {member: {"Arn": step["arn"]}} if "arn" in step else {},
+                "Metadata": {member: metadata} if metadata else {},
             }
         )
     return described

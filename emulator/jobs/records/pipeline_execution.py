@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
+from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.exceptions import ValidationException
 from emulator.jobs.records.arns import build_arn
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # Kinds of steps that run; the others are stored with the pipeline and refused when it is started.
-STEP_TYPES = frozenset({"Training", "Processing", "Tuning"})
+STEP_TYPES = frozenset({"Training", "Processing", "Tuning", "Condition", "Fail", "Lambda", "Model", "RegisterModel"})
+_BRANCHES = {True: "IfSteps", False: "ElseSteps"}
 
 # Pipelines have words of their own for the statuses of every job.
 EXECUTION_STATUSES = {
@@ -31,6 +34,13 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "Integer": int,
     "Float": float,
     "Boolean": lambda text: {"true": True, "false": False}[text.lower()],
+}
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "Equals": operator.eq,
+    "GreaterThan": operator.gt,
+    "GreaterThanOrEqualTo": operator.ge,
+    "LessThan": operator.lt,
+    "LessThanOrEqualTo": operator.le,
 }
 _PATH = re.compile(r"\.?([\w-]+)|\[(\d+)\]|\[['\"]([^'\"]*)['\"]\]")
 
@@ -62,10 +72,47 @@ class PipelineExecution(RequestedJob):
         found: Mapping[str, Any] = json.loads(self.request["PipelineDefinition"])
         return found
 
+    @property
+    def planned(self) -> dict[str, PlannedStep]:
+        """Every step of the definition, those behind conditions included, by name."""
+        return plan_steps(self.definition)
+
     def set_step(self, name: str, now_ms: int, **members: Any) -> PipelineExecution:
         """Return the execution with members of a step set."""
         step = {**self.steps.get(name, {}), **members}
         return replace(self, steps={**self.steps, name: step}, last_modified_ms=now_ms)
+
+
+class PlannedStep(NamedTuple):
+    """A step of a definition.
+
+    Attributes:
+        needs: the steps that have to succeed before.
+        guards: the conditions in whose branches it is, with what each of them has to come to.
+    """
+
+    definition: Mapping[str, Any]
+    needs: frozenset[str]
+    guards: tuple[tuple[str, bool], ...]
+
+
+def plan_steps(definition: Mapping[str, Any]) -> dict[str, PlannedStep]:
+    """Plan every step, by name: first those at the top, then those behind conditions."""
+    planned: dict[str, PlannedStep] = {}
+    waiting: deque[tuple[Sequence[Mapping[str, Any]], tuple[tuple[str, bool], ...]]] = deque(
+        [(definition["Steps"], ())]
+    )
+    while waiting:
+        steps, guards = waiting.popleft()
+        for step in steps:
+            planned[step["Name"]] = PlannedStep(
+                step, frozenset(_list_needs(step)) | {name for name, _ in guards}, guards
+            )
+            if step["Type"] == "Condition":
+                arguments = step["Arguments"]
+                for outcome, branch in _BRANCHES.items():
+                    waiting.append((arguments.get(branch) or (), (*guards, (step["Name"], outcome))))
+    return planned
 
 
 def read_definition(text: str) -> Mapping[str, Any]:
@@ -76,22 +123,20 @@ def read_definition(text: str) -> Mapping[str, Any]:
     """
     try:
         definition = json.loads(text)
-        steps = [(step["Name"], step["Type"]) for step in definition["Steps"]]
+        planned = plan_steps(definition)
     except (ValueError, TypeError, KeyError):
         raise ValidationException(
             "The pipeline's definition is no JSON object with Steps of a Name and a Type."
         ) from None
-    other = [f"{name} ({kind})" for name, kind in steps if kind not in STEP_TYPES]
+    kinds = {name: step.definition["Type"] for name, step in planned.items()}
+    other = [f"{name} ({kind})" for name, kind in kinds.items() if kind not in STEP_TYPES]
     if other:
         raise ValidationException(
             f"Steps of these types are not emulated: {', '.join(other)}. What runs: {', '.join(sorted(STEP_TYPES))}."
         )
-    names = {name for name, _ in steps}
-    for step in definition["Steps"]:
-        if unknown := sorted(list_needs(step) - names):
-            raise ValidationException(
-                f"The step {step['Name']} needs {', '.join(unknown)}, which the pipeline has not."
-            )
+    for name, step in planned.items():
+        if unknown := sorted(step.needs - planned.keys()):
+            raise ValidationException(f"The step {name} needs {', '.join(unknown)}, which the pipeline has not.")
     found: Mapping[str, Any] = definition
     return found
 
@@ -117,10 +162,12 @@ def bind_parameters(definition: Mapping[str, Any], given: Sequence[Mapping[str, 
     return bound
 
 
-def list_needs(step: Mapping[str, Any]) -> set[str]:
+def _list_needs(step: Mapping[str, Any]) -> set[str]:
     """List the steps that have to succeed before: those it names, and those whose properties it has."""
     named = {str(name).split("[")[0] for name in step.get("DependsOn", ())}
-    return named | {path.split(".")[1] for path in _find_paths(step.get("Arguments")) if path.startswith("Steps.")}
+    own = {key: value for key, value in step.get("Arguments", {}).items() if key not in _BRANCHES.values()}
+    paths = [*_find_paths(own), *_find_paths(step.get("FunctionArn"))]
+    return named | {path.split(".")[1] for path in paths if path.startswith("Steps.")}
 
 
 def _find_paths(value: Any) -> Iterator[str]:
@@ -134,19 +181,49 @@ def _find_paths(value: Any) -> Iterator[str]:
             yield from _find_paths(entry)
 
 
-def resolve(value: Any, look_up: Callable[[str], Any]) -> Any:
-    """Copy ``value`` with every reference replaced by what ``look_up`` has for its path, and joins joined."""
+def resolve(value: Any, look_up: Callable[[str], Any], read_json: Callable[[Mapping[str, Any]], Any]) -> Any:
+    """Copy ``value`` with its references replaced, and joins joined.
+
+    Args:
+        value: arguments of a step.
+        look_up: what a path such as ``Parameters.epochs`` stands for.
+        read_json: what a ``Std:JsonGet``, whose own references are replaced already but for that to its property
+            file, stands for.
+    """
     match value:
+        case {"Std:JsonGet": dict() as source, **rest} if not rest:
+            given = {
+                key: entry if key == "PropertyFile" else resolve(entry, look_up, read_json)
+                for key, entry in source.items()
+            }
+            return read_json(given)
         case {"Get": str() as path, **rest} if not rest:
             return look_up(path)
         case {"Std:Join": {"On": str() as separator, "Values": list() as values}, **rest} if not rest:
-            return separator.join(str(resolve(entry, look_up)) for entry in values)
+            return separator.join(str(resolve(entry, look_up, read_json)) for entry in values)
         case dict():
-            return {key: resolve(entry, look_up) for key, entry in value.items()}
+            return {key: resolve(entry, look_up, read_json) for key, entry in value.items()}
         case list():
-            return [resolve(entry, look_up) for entry in value]
+            return [resolve(entry, look_up, read_json) for entry in value]
         case _:
             return value
+
+
+def is_true(condition: Mapping[str, Any]) -> bool:
+    """Tell what a condition, with its references replaced, comes to.
+
+    Raises:
+        LookupError, TypeError: it is of no kind that there is, or compares what cannot be compared.
+    """
+    match condition["Type"]:
+        case "Not":
+            return not is_true(condition["Expression"])
+        case "Or":
+            return any(is_true(each) for each in condition["Conditions"])
+        case "In":
+            return condition["QueryValue"] in condition["Values"]
+        case kind:
+            return bool(_COMPARISONS[kind](condition["LeftValue"], condition["RightValue"]))
 
 
 def follow_path(description: Any, path: str) -> Any:

@@ -11,7 +11,8 @@ from emulator.exceptions import ValidationException
 from emulator.jobs.records.pipeline_execution import (
     bind_parameters,
     follow_path,
-    list_needs,
+    is_true,
+    plan_steps,
     read_definition,
     resolve,
 )
@@ -30,12 +31,55 @@ def step(name: str, arguments: Any = None, kind: str = "Training", **members: An
 
 def test_needs_are_those_named_and_those_referred_to() -> None:
     uri = {"Std:Join": {"On": "/", "Values": [{"Get": "Steps.Split.Output"}, {"Get": "Parameters.x"}]}}
-    assert list_needs(step("B", {"A": [{"B": uri}]}, DependsOn=["A"])) == {"A", "Split"}
+    planned = plan_steps({"Steps": [step("B", {"A": [{"B": uri}]}, DependsOn=["A"])]})
+    assert planned["B"].needs == {"A", "Split"}
+
+
+def test_what_is_behind_a_condition_needs_it_and_its_outcome() -> None:
+    inner = step("Inner", {"Conditions": [], "IfSteps": [step("Deep")]}, kind="Condition")
+    conditions = [{"LeftValue": {"Get": "Steps.Score.Value"}}]
+    branches = {"IfSteps": [inner], "ElseSteps": [step("Else", {"A": {"Get": "Steps.Own.B"}})]}
+    planned = plan_steps(
+        {"Steps": [step("If", {"Conditions": conditions, **branches}, kind="Condition"), step("Last")]}
+    )
+    assert list(planned) == ["If", "Last", "Inner", "Else", "Deep"], "those at the top keep their places"
+    assert planned["If"].needs == {"Score"}
+    assert planned["Else"].needs == {"If", "Own"}
+    assert planned["Else"].guards == (("If", False),)
+    assert planned["Deep"].guards == (("If", True), ("Inner", True))
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ({"Type": "Equals", "LeftValue": "a", "RightValue": "a"}, True),
+        ({"Type": "GreaterThan", "LeftValue": 1, "RightValue": 1.0}, False),
+        ({"Type": "GreaterThanOrEqualTo", "LeftValue": 1, "RightValue": 1.0}, True),
+        ({"Type": "LessThan", "LeftValue": 1, "RightValue": 1.5}, True),
+        ({"Type": "LessThanOrEqualTo", "LeftValue": 2, "RightValue": 1.5}, False),
+        ({"Type": "In", "QueryValue": 2, "Values": [1, 2]}, True),
+        ({"Type": "Not", "Expression": {"Type": "In", "QueryValue": 2, "Values": [1, 2]}}, False),
+        ({"Type": "Or", "Conditions": [{"Type": "Equals", "LeftValue": n, "RightValue": 1} for n in (0, 1)]}, True),
+    ],
+)
+def test_conditions(condition: dict[str, Any], holds: bool) -> None:
+    assert is_true(condition) is holds
+
+
+@pytest.mark.parametrize("condition", [{"Type": "Like", "LeftValue": 1, "RightValue": 1}, {"Type": "Equals"}])
+def test_a_condition_of_no_kind_is_an_error(condition: dict[str, Any]) -> None:
+    with pytest.raises(LookupError):
+        is_true(condition)
 
 
 def test_references_and_joins_are_resolved() -> None:
     value = {"a": [{"Std:Join": {"On": "/", "Values": ["s3:/", {"Get": "Parameters.b"}, 3]}}], "c": {"Get": "Steps.x"}}
-    assert resolve(value, lambda path: path.upper()) == {"a": ["s3://PARAMETERS.B/3"], "c": "STEPS.X"}
+    assert resolve(value, str.upper, dict) == {"a": ["s3://PARAMETERS.B/3"], "c": "STEPS.X"}
+
+
+def test_a_value_of_a_file_is_read_with_its_place_resolved() -> None:
+    get = {"Std:JsonGet": {"S3Uri": {"Get": "Parameters.uri"}, "Path": "a"}}
+    assert resolve([get], str.upper, lambda source: (source["S3Uri"], source["Path"])) == [("PARAMETERS.URI", "a")]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +125,8 @@ def test_parameters_have_the_given_value_or_the_default() -> None:
     [
         ("{", "no JSON object"),
         ("[]", "no JSON object"),
-        (json.dumps({"Steps": [step("C", kind="Condition")]}), r"are not emulated: C \(Condition\)"),
+        (json.dumps({"Steps": [step("C", kind="EMR")]}), r"are not emulated: C \(EMR\)"),
+        (json.dumps({"Steps": [step("C", {"IfSteps": [step("T", kind="Transform")]}, kind="Condition")]}), r"T \(Tran"),
         (json.dumps({"Steps": [step("A", DependsOn=["Gone"])]}), "A needs Gone, which the pipeline has not"),
     ],
 )
