@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from emulator.cli.check import check
 from emulator.cli.doctor import doctor
 from emulator.cli.engine import engine
 from emulator.cli.events import events
@@ -54,6 +55,7 @@ COMMANDS: tuple[click.Command, ...] = (
     interrupt,
     reset,
     state,
+    check,
     rules,
     stop_handler,
     images,

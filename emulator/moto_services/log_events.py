@@ -70,7 +70,8 @@ class LogEvents:
                 self._database.executescript(f"BEGIN; {_FROM_EVENTS} COMMIT;")
         except sqlite3.Error as error:
             raise StartupError(
-                f"The log events in {path} cannot be used ({error}): move the file away; the groups and streams stay."
+                f"The log events in {path} cannot be used ({error}): run smdebug-emulator check --mend, or move the "
+                "file away; the groups and streams stay."
             ) from error
 
     @contextmanager

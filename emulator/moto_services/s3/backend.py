@@ -341,7 +341,10 @@ def open_s3(folder: Path, disk: DiskBudget | None = None) -> DurableS3:
         try:
             _restore(journal)
         except sqlite3.Error as error:
-            raise StartupError(f"S3's index in {folder} cannot be read ({error}): move the folder away.") from error
+            raise StartupError(
+                f"S3's index in {folder} cannot be read ({error}): run smdebug-emulator check --mend, or move the "
+                "folder away."
+            ) from error
         _active = DurableS3(journal, closers.pop_all())
     return _active
 

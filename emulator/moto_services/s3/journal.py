@@ -95,7 +95,10 @@ class S3Journal:
             self._index = self._connect()
             self._create_tables()
         except (OSError, sqlite3.Error) as error:
-            raise StartupError(f"S3's contents in {folder} cannot be used ({error}): move the folder away.") from error
+            raise StartupError(
+                f"S3's contents in {folder} cannot be used ({error}): run smdebug-emulator check --mend, or move the "
+                "folder away."
+            ) from error
         self._run = uuid.uuid4().hex[:8]
         self._numbers = count()
         self._claimed: set[Path] = set()
@@ -284,6 +287,11 @@ class S3Journal:
         """Yield every version of every object, in the order of buckets, keys and ages."""
         for row in self._index.execute("SELECT * FROM objects ORDER BY bucket, key, position"):
             yield ObjectRow(*row)
+
+    def forget_version(self, row: ObjectRow) -> None:
+        """Remove a version's row from the index; its file stays."""
+        place = (row.bucket, row.key, row.position)
+        self._index.execute("DELETE FROM objects WHERE bucket = ? AND key = ? AND position = ?", place)
 
     def remove_leftovers(self, read_files: Callable[[str], set[str]]) -> None:
         """Remove files that the index does not name: of runs that ended before they could name or delete them.

@@ -297,12 +297,25 @@ def _read_setting(setting: str, value: Any) -> Any:
     return document
 
 
+def read_checksums(row: ObjectRow) -> bytes:
+    """Return the checksums of a version's contents.
+
+    Raises:
+        ValueError: the row is damaged.
+    """
+    attributes = json.loads(row.attributes)
+    if not isinstance(attributes, dict):
+        raise ValueError("its attributes are no object")  # noqa: TRY004 -- of text
+    return bytes.fromhex(attributes.get(_CHECKSUMS, ""))
+
+
 def restore_object(journal: S3Journal, row: ObjectRow) -> None:
     """Add the version of ``row`` to its bucket, which exists; a damaged one is said in the log and left out."""
     with _saying_what_is_left_out(f"The object {row.key!r} of the bucket {row.bucket!r}"):
         bucket = find_bucket(row.bucket)
         attributes = json.loads(row.attributes)
-        checksums = bytes.fromhex(attributes.pop(_CHECKSUMS, ""))
+        checksums = read_checksums(row)
+        attributes.pop(_CHECKSUMS, None)
         entry: Any
         if row.file is None:
             # What a marker marks may be deleted since; all that moto then asks of it is its name.

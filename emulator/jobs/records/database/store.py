@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from emulator.jobs.records.database.listing import ListQuery
     from emulator.jobs.records.tuning_job import TuningJob
 
+# Up to this size, which takes some 0.1 s, a store is looked through when it is opened.
+_CHECKED_BYTES = 64 * 1024**2
 _DELIVERED = delete(tables.outbox).where(tables.outbox.c.event_id == bindparam("of_event"))
 _TABLES_WITH_ARNS = (tables.training_jobs, tables.rule_evaluations, tables.processing_jobs, tables.tuning_jobs)
 
@@ -92,13 +94,22 @@ class JobStore:
             self._create_tables(path)
         except DatabaseError as error:
             self.close()
-            raise StartupError(f"{path} cannot be used as a job store ({error.orig}): move it away.") from error
+            raise StartupError(
+                f"{path} cannot be used as a job store ({error.orig}): run smdebug-emulator check --mend, or move it "
+                "away."
+            ) from error
         except StartupError:
             self.close()
             raise
 
     def _create_tables(self, path: Path) -> None:
         with self._engine.begin() as connection:
+            if path.stat().st_size < _CHECKED_BYTES:
+                found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+                if found != "ok":
+                    raise StartupError(
+                        f"{path} is damaged ({' '.join(found.split())}): run smdebug-emulator check --mend."
+                    )
             version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
             if version not in (0, tables.VERSION):
                 raise StartupError(

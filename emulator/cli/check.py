@@ -1,0 +1,46 @@
+"""``check``: damage in a state folder, found and mended."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+
+from emulator.cli.running import fail, read_settings, state_dir_option
+from emulator.exceptions import StartupError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command()
+@state_dir_option
+@click.option("--mend", is_flag=True, help="Mend what can be mended; what is taken out is set aside, not deleted.")
+def check(state_dir: Path | None, *, mend: bool) -> None:
+    """Read everything that a stopped emulator keeps, and say what is damaged.
+
+    A line for each damage says what it is of, where, and what was done or can be. The exit code is 1 where something is
+    damaged and was not mended.
+    """
+    from emulator.state_check import check_state
+    from emulator.state_folder import StateFolder
+
+    settings = read_settings(state_dir)
+    if not settings.state_dir.exists():
+        fail(f"There is no state in {settings.state_dir}.")
+    logging.getLogger("emulator").setLevel(logging.CRITICAL)  # what it would say is printed below
+    try:
+        folder = StateFolder(settings.state_dir)
+    except StartupError as error:
+        fail(str(error))
+    number = 0
+    with closing(folder):
+        for line in check_state(settings.state_dir, mend=mend):
+            number += 1
+            click.echo(line)
+    if not number:
+        click.echo(f"Everything in {settings.state_dir} is what was written.")
+    elif not mend:
+        raise SystemExit(1)
