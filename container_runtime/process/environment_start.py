@@ -18,6 +18,7 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import ROOT
 from container_runtime.process.environments import build_environment
 from container_runtime.process.namespaces import enter
+from container_runtime.process.own_packages import make_own_packages
 from container_runtime.runtime import ContainerRuntimeError
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def wrap_start(
     environment: Mapping[str, str],
     cache: Path,
     namespaces: Mapping[str, Any] | None,
+    scratch: Path,
 ) -> tuple[list[str], dict[str, str]]:
     """Return argv and environment of a process that builds the image's environment, then becomes ``argv``.
 
@@ -50,13 +52,14 @@ def wrap_start(
     # The process runs in a folder of the container's, with nothing of this process's own path.
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from {__name__} import main; main()"
     for_pip = {name: value for name, value in os.environ.items() if _FOR_PIP.fullmatch(name)}
-    command = [sys.executable, "-I", "-c", code, str(definitions), image, str(cache), json.dumps(namespaces), *argv]
+    command = [sys.executable, "-I", "-c", code, str(definitions), image, str(cache), json.dumps(namespaces)]
+    command += [str(scratch), *argv]
     return command, {**environment, _BUILDER_ENVIRONMENT: json.dumps(for_pip)}
 
 
 def main() -> None:
     """Build, then become the command; exit code 1 where that cannot be built, 127 where there is no such program."""
-    folder, image, cache, namespaces, *argv = sys.argv[1:]
+    folder, image, cache, namespaces, scratch, *argv = sys.argv[1:]
     builder_environment = json.loads(os.environ.pop(_BUILDER_ENVIRONMENT))
     container_environment = dict(os.environ)
     os.environ.clear()
@@ -64,6 +67,7 @@ def main() -> None:
     definition = next(found for found in ImageCatalogue(Path(folder)) if found.name == image)
     try:
         environment = build_environment(definition, Path(cache), _say)
+        make_own_packages(Path(scratch), environment)
     except ContainerRuntimeError as exc:
         _say(f"the environment of {image} cannot be built: {exc}")
         sys.exit(1)

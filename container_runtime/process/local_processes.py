@@ -31,6 +31,7 @@ from container_runtime.process.environment_start import find_program, wrap_start
 from container_runtime.process.environments import locate_environment, needs_environment
 from container_runtime.process.loopback_network import LoopbackNetworks
 from container_runtime.process.namespace_grant import probe_namespaces
+from container_runtime.process.own_packages import build_variables, make_own_packages
 from container_runtime.process.supervised import (
     SupervisorWatch,
     has_started,
@@ -300,9 +301,10 @@ class LocalProcesses:
         if own is not None and not own.is_complete:
             namespaces = self._build_namespaces(spec, scratch, own.folder)
             argv, environment = wrap_start(
-                self._catalogue.folder, definition.name, argv, environment, self._cache, namespaces
+                self._catalogue.folder, definition.name, argv, environment, self._cache, namespaces, scratch
             )
             return {"argv": argv, "environment": environment, "namespaces": None}
+        make_own_packages(scratch, own)
         program = find_program(argv[0], str(python), environment["PATH"])
         if program is None:
             raise ContainerStartError(
@@ -326,6 +328,7 @@ class LocalProcesses:
             "LANG": "C.UTF-8",
             **definition.environment,
             **spec.environment,
+            **build_variables(scratch, spec.environment),
         }
         for mount in spec.mounts:
             if mount.target.rstrip("/") == _OPT_ML and not self.grant.mounts:

@@ -252,7 +252,7 @@ def test_container_builds_its_environment_and_runs_in_it(
         assert path.startswith(f"{environment.bin}:/usr/local/sbin")
         assert str(Path(sys.executable).parent) not in path.split(":")
         # What pip needed of the emulator's own environment is gone.
-        assert variables == "['HOME', 'LANG', 'MINE', 'PATH', 'TMPDIR']"
+        assert variables == "['HOME', 'LANG', 'MINE', 'PATH', 'PIP_PYTHON', 'PYTHONPATH', 'TMPDIR']"
         told = [
             line for line in lines if line.startswith("smdebug-emulator: building the environment of tiny-training")
         ]
@@ -266,7 +266,7 @@ def test_only_what_configures_pip_is_handed_over(
         monkeypatch.setenv(name, "theirs")
     for name in ("PIP_INDEX_URL", "https_proxy", "REQUESTS_CA_BUNDLE"):
         monkeypatch.setenv(name, "pip's")
-    _, environment = wrap_start(tmp_path, definition.name, ["train"], {"A": "b"}, cache, None)
+    _, environment = wrap_start(tmp_path, definition.name, ["train"], {"A": "b"}, cache, None, tmp_path)
     handed_over = json.loads(environment.pop("SMDEBUG_EMULATOR_BUILDER_ENVIRONMENT"))
     assert environment == {"A": "b"}
     assert {name for name, value in handed_over.items() if value == "pip's"} == {
