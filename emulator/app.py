@@ -126,9 +126,11 @@ class Emulator:
             self._moto = open_moto(settings.state_dir / "moto")
             closers.callback(self._moto.close)
             from emulator.moto_services.cloudwatch.metric_filters import count_log_events
+            from emulator.moto_services.cloudwatch.metrics import list_metrics_once
             from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
 
             closers.enter_context(count_missing_steps())
+            closers.enter_context(list_metrics_once())
             closers.enter_context(count_log_events())
             moto = MotoApplication()
             moto.preload()
@@ -210,7 +212,7 @@ class Emulator:
             rooms.sagemaker.set_result(sagemaker)
 
             # Every room answers: other processes may find this one by its folder.
-            folder.announce(settings.endpoint_url, settings.region)
+            folder.announce(settings.endpoint_url, settings.region, settings.account_id)
             self._closers = closers.pop_all()
         threading.Thread(target=sagemaker.preload, name="preload", daemon=True).start()
 

@@ -31,12 +31,14 @@ class RunningEmulator:
         endpoint_url: where it answers on this machine.
         region: its default region.
         version: of its distribution.
+        account_id: of whoever signs with no account's key.
     """
 
     pid: int
     endpoint_url: str
     region: str
     version: str = "unknown"
+    account_id: str | None = None
 
 
 class StateFolder:
@@ -63,9 +65,9 @@ class StateFolder:
                 f"{state_dir}), or give another folder with --state-dir."
             )
 
-    def announce(self, endpoint_url: str, region: str) -> None:
+    def announce(self, endpoint_url: str, region: str, account_id: str) -> None:
         """Write the record; it is there in whole or not at all."""
-        record = RunningEmulator(os.getpid(), endpoint_url, region, read_version())
+        record = RunningEmulator(os.getpid(), endpoint_url, region, read_version(), account_id)
         partial = self._state_dir / f"{RECORD_NAME}.partial"
         partial.write_text(json.dumps(asdict(record)))
         partial.replace(self._state_dir / RECORD_NAME)

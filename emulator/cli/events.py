@@ -10,6 +10,7 @@ import click
 
 from emulator.cli.running import fail, parse_account, read_settings, state_dir_option
 from emulator.exceptions import StartupError
+from emulator.state_folder import find_running_emulator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ _FOLLOW_SECONDS = 0.2
     "--account",
     metavar="NUMBER",
     type=parse_account,
-    help="Whose: 12 digits  [default: $SMDEBUG_EMULATOR_ACCOUNT_ID, else 123456789012].",
+    help="Whose: 12 digits  [default: the running emulator's, else $SMDEBUG_EMULATOR_ACCOUNT_ID, else 123456789012].",
 )
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is sent from now on, until Ctrl-C.")
 @click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True, help="The newest of the past.")
@@ -35,7 +36,9 @@ def events(state_dir: Path | None, account: str | None, limit: int, *, follow: b
     from emulator.jobs.records.database.sent_messages import encode_sent, format_sent, read_sent
 
     settings = read_settings(state_dir)
-    path = settings.state_dir / name_store(account or settings.account_id)
+    running = find_running_emulator(settings.state_dir)
+    account = account or (running and running.account_id) or settings.account_id
+    path = settings.state_dir / name_store(account)
     after, wanted = 0, limit
     try:
         while True:

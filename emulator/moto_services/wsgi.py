@@ -97,8 +97,9 @@ class MotoApplication:
 
                 def create(service: Any) -> Any:
                     if service == "iam":
-                        from emulator.moto_services import policy_simulation
+                        from emulator.moto_services import attached_policies, policy_simulation
 
+                        attached_policies.install()
                         policy_simulation.install()
                     if service == "sagemaker":
                         sagemaker_tags.install()

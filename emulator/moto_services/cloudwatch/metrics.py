@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
+from emulator.moto_services.replacement import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 # Of each account and region; CloudWatch forgets after fifteen days what it got second by second.
 _KEPT_DATA = 100_000
@@ -77,6 +79,22 @@ class Metrics:
         """Write what was put to the disk."""
         with keeping(), service_lock("cloudwatch"):
             find_backend(self._account_id, self._region)
+
+
+@contextmanager
+def list_metrics_once() -> Iterator[None]:
+    """Let ListMetrics name each metric once: moto repeats one without dimensions, and one that is a part of another."""
+    from moto.cloudwatch.models import CloudWatchBackend
+
+    def get_filtered_metrics(backend: Any, metric_name: str, namespace: str, dimensions: Any) -> list[Any]:
+        metrics = {
+            (each.namespace, each.name, frozenset((part.name, part.value) for part in each.dimensions)): each
+            for each in reversed(backend.get_all_metrics())
+        }
+        return [each for each in reversed(metrics.values()) if each.filter(namespace, metric_name, dimensions)]
+
+    with replaced(CloudWatchBackend, "get_filtered_metrics", get_filtered_metrics):
+        yield
 
 
 def find_backend(account_id: str, region: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.contract.like_moto_server.servers import ACCOUNT, EMULATOR, MOTO_SERVER, Departure, read_error
+from tests.contract.like_moto_server.servers import ACCOUNT, MOTO_SERVER, Departure, read_error
 
 if TYPE_CHECKING:
     from tests.contract.like_moto_server.servers import Server
@@ -50,8 +50,9 @@ def test_a_policy_that_a_role_has_is_not_deleted(server: Server, name: str) -> N
     policy = iam.create_policy(PolicyName=name, PolicyDocument=document)["Policy"]["Arn"]
     iam.attach_role_policy(RoleName=name, PolicyArn=policy)
     source = "AWS Identity and Access Management API Reference: DeletePolicy"
-    departures = (Departure(each, None, source) for each in (EMULATOR, MOTO_SERVER))
-    server.expect(read_error(iam.delete_policy, PolicyArn=policy), "DeleteConflict", *departures)
+    server.expect(
+        read_error(iam.delete_policy, PolicyArn=policy), "DeleteConflict", Departure(MOTO_SERVER, None, source)
+    )
 
 
 def test_a_policy_has_versions_of_which_one_is_the_default(server: Server, name: str) -> None:

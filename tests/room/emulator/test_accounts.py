@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -83,6 +84,9 @@ def test_accounts_have_jobs_of_their_own_which_outlast_a_restart(state: Path, em
         events = logs.filter_log_events(logGroupName="/aws/sagemaker/TrainingJobs")["events"]
         assert f"I am {account}" in [event["message"] for event in events]
     assert client(emulator, "sagemaker", THIRD).list_training_jobs()["TrainingJobSummaries"] == []
+    command = [sys.executable, "-m", "emulator", "events", "--json", "--state-dir", str(state)]
+    sent = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {json.loads(line)["Content"]["account"] for line in sent} == {DEFAULT}, "those of the emulator that runs"
     emulator.stop()
     with EmulatorProcess(state, runtime="process", account_id=DEFAULT) as again:
         for key, arn in zip(("anybody", OTHER), arns, strict=True):

@@ -20,9 +20,9 @@ def test_an_instance_is_found_while_it_runs(tmp_path: Path) -> None:
     assert find_running_emulator(state) is None
     folder = StateFolder(state)
     assert find_running_emulator(state) is None, "it has not announced itself yet"
-    folder.announce("http://127.0.0.1:1", "us-east-1")
+    folder.announce("http://127.0.0.1:1", "us-east-1", "1" * 12)
     assert find_running_emulator(state) == RunningEmulator(
-        os.getpid(), "http://127.0.0.1:1", "us-east-1", read_version()
+        os.getpid(), "http://127.0.0.1:1", "us-east-1", read_version(), "1" * 12
     )
     assert not wait_until_free(state, 0.0)
     folder.close()

@@ -1,0 +1,24 @@
+"""IAM's DeletePolicy of a policy that somebody has: AWS refuses it, moto forgets the policy."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+
+def install() -> None:
+    """Let moto's IAM refuse it; a stack that is deleted takes its policies from their owners first, unasked."""
+    from moto.iam.exceptions import DeleteConflictException
+    from moto.iam.responses import IamResponse
+
+    delete = IamResponse.delete_policy
+
+    @functools.wraps(delete)
+    def delete_policy(response: Any) -> Any:
+        arn = response._get_param("PolicyArn")  # noqa: SLF001 -- moto's only reader of it
+        if response.backend.get_policy(arn).attachment_count:
+            raise DeleteConflictException("Cannot delete a policy attached to entities.")
+        return delete(response)
+
+    if not hasattr(delete, "__wrapped__"):
+        IamResponse.delete_policy = delete_policy  # type: ignore[assignment,method-assign]
