@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from container_runtime.meter import Meter
     from container_runtime.spec import ContainerSpec, Mount
 
 
@@ -211,6 +212,14 @@ class ContainerRuntime(Protocol):
 
         Raises:
             ContainerNotFoundError, EngineUnavailableError.
+        """
+
+    def open_meter(self, container_id: str) -> Meter | None:
+        """Open what measures it many times a second; None when it has ended.
+
+        Raises:
+            ContainerNotFoundError, EngineUnavailableError.
+            ContainerRuntimeError: it cannot be measured from here, as on an engine of another machine.
         """
 
     def stop(self, container_id: str, grace_seconds: float) -> None:

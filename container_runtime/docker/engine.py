@@ -19,6 +19,7 @@ from container_runtime.docker.border import (
     raise_for_status,
     translated,
 )
+from container_runtime.docker.control_group import ControlGroupMeter
 from container_runtime.docker.local_images import LocalImages
 from container_runtime.docker.log import follow_log
 from container_runtime.docker.network import (
@@ -145,6 +146,12 @@ class DockerEngine:
         # By the version of the kernel's control groups.
         cache = memory["stats"].get("inactive_file", memory["stats"].get("total_inactive_file", 0))
         return Usage(stats["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9, memory["usage"] - cache)
+
+    def open_meter(self, container_id: str) -> ControlGroupMeter | None:
+        """See ``ContainerRuntime``."""
+        with translated(f"measure container {container_id}"):
+            pid = self._api.inspect_container(container_id)["State"]["Pid"]
+        return ControlGroupMeter(pid) if pid else None
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
         """See ``ContainerRuntime``."""

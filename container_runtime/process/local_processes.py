@@ -32,6 +32,7 @@ from container_runtime.process.environments import locate_environment, needs_env
 from container_runtime.process.loopback_network import LoopbackNetworks
 from container_runtime.process.namespace_grant import probe_namespaces
 from container_runtime.process.own_packages import build_variables, make_own_packages
+from container_runtime.process.process_tree import ProcessTreeMeter
 from container_runtime.process.supervised import (
     SupervisorWatch,
     has_started,
@@ -190,6 +191,11 @@ class LocalProcesses:
     def read_usage(self, container_id: str) -> Usage | None:
         """See ``ContainerRuntime``."""
         return measure_usage(self._folder_of(container_id))
+
+    def open_meter(self, container_id: str) -> ProcessTreeMeter | None:
+        """See ``ContainerRuntime``."""
+        folder = self._folder_of(container_id)
+        return ProcessTreeMeter(folder) if is_running(folder) else None
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
         """See ``ContainerRuntime``."""

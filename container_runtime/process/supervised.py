@@ -33,10 +33,10 @@ class SupervisorWatch:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.pid = _read_supervisor_pid(folder)
+        self.pid = read_supervisor_pid(folder)
         while self.pid is None and is_running(folder):
             time.sleep(_LOCK_POLL_SECONDS)  # found by its folder while it is only just starting
-            self.pid = _read_supervisor_pid(folder)
+            self.pid = read_supervisor_pid(folder)
         self._pidfd: int | None = None
         if self.pid is None:
             return
@@ -135,7 +135,8 @@ def has_started(folder: Path) -> bool:
     return (folder / "supervisor.pid").exists()
 
 
-def _read_supervisor_pid(folder: Path) -> int | None:
+def read_supervisor_pid(folder: Path) -> int | None:
+    """Read which process guards a container; None for the moment before it has said so."""
     try:
         text = (folder / "supervisor.pid").read_text(encoding="ascii")
     except FileNotFoundError:
@@ -161,7 +162,7 @@ def read_exit(folder: Path) -> Exit:
 
 def measure_usage(folder: Path) -> Usage | None:
     """Measure the tree below a container's supervisor; None when it has ended."""
-    guardian = _read_supervisor_pid(folder)
+    guardian = read_supervisor_pid(folder)
     # The lock is looked at second: the number was the supervisor's when it was still held.
     if guardian is None or not is_running(folder):
         return None

@@ -38,6 +38,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from container_runtime.meter import Load
     from container_runtime.runtime import ContainerRuntime, Network
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/sagemaker-debugger-rules:latest"
@@ -190,6 +191,50 @@ time.sleep(600)
     runtime.remove(container)
     with pytest.raises(ContainerNotFoundError):
         runtime.read_usage(container)
+
+
+def test_a_meter_reads_what_a_container_takes(runtime: ContainerRuntime, shared: Mount) -> None:
+    """Processor time of processes that have ended, memory that is held, bytes written: as its own, and for as long."""
+    written = in_container(runtime, shared, "written")
+    source = f"""
+import os, pathlib, time
+block = bytearray(b"x") * (100 << 20)
+if (pid := os.fork()) == 0:
+    while time.process_time() < 1:
+        pass
+    with open({written}, "wb") as file:
+        file.write(block[: 40 << 20])
+        file.flush()
+        os.fsync(file.fileno())
+    os._exit(0)
+os.waitpid(pid, 0)
+pathlib.Path({in_container(runtime, shared, "worked")}).touch()
+time.sleep(600)
+"""
+    container = runtime.start(python(source, mounts=(shared,)))
+    meter = runtime.open_meter(container)
+    assert meter is not None
+    first = meter.read()
+    assert first is not None
+    wait_until((shared.source / "worked").exists)
+
+    def holds_its_block() -> Load | None:
+        load = meter.read()
+        assert load is not None
+        return load if 100 * MEBIBYTE <= load.memory_bytes < 180 * MEBIBYTE else None
+
+    load = wait_until(holds_its_block, meter.read)
+    assert load is not None
+    assert 1 <= load.cpu_seconds < 60, "the processes that have ended count"
+    assert load.cpu_seconds >= first.cpu_seconds
+    assert 40 * MEBIBYTE <= load.written_bytes < 60 * MEBIBYTE
+    assert load.io_operations >= 1
+    assert (load.received_bytes is None) == (load.sent_bytes is None) == (runtime.name == "process")
+    runtime.stop(container, 0.0)
+    assert meter.read() is None
+    runtime.remove(container)
+    with pytest.raises(ContainerNotFoundError):
+        runtime.open_meter(container)
 
 
 # Logs

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from container_runtime.runtime import ContainerNotFoundError, ContainerRuntimeError
 from emulator.jobs.runs.logs import LogFollower
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from container_runtime.runtime import ContainerRuntime, Exit, LogLine
-    from emulator.jobs.runs.host_agent import HostAgent
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +21,16 @@ STORE_LABEL = "smdebug-emulator.store"
 JOB_LABEL = "smdebug-emulator.job-arn"
 # Which of a job's hosts it is.
 HOST_LABEL = "smdebug-emulator.host"
+
+
+class Agent(Protocol):
+    """What works beside a container until it ends."""
+
+    def start(self, runtime: ContainerRuntime, container_id: str) -> None:
+        """Begin; the container was started."""
+
+    def finish(self) -> None:
+        """Return when the rest is done. After the container's end; may be called again."""
 
 
 class JobContainer:
@@ -34,14 +43,14 @@ class JobContainer:
         job_name: str,
         on_line: Callable[[LogLine], None],
         on_exit: Callable[[], None] = lambda: None,
-        agent: HostAgent | None = None,
+        agents: Sequence[Agent] = (),
     ) -> None:
         self._runtime = runtime
         self._id = container_id
         self._job_name = job_name
         self._follower = LogFollower(runtime, container_id, on_line, f"log-{job_name}")
         self._on_exit = on_exit
-        self._agent = agent
+        self._agents = agents
         self._exited = Event()
         self._exit: Exit | None = None
         self._error: Exception | None = None
@@ -52,8 +61,8 @@ class JobContainer:
     def follow(self) -> None:
         """Begin to read its log, to measure it and to wait for its end."""
         self._follower.start()
-        if self._agent is not None:
-            self._agent.start(self._runtime, self._id)
+        for agent in self._agents:
+            agent.start(self._runtime, self._id)
         self._threads[0].start()
 
     @property
@@ -76,8 +85,8 @@ class JobContainer:
     def read_to_end(self) -> list[str]:
         """Wait until its whole log and its metrics were read; returns the last lines. Only after its end."""
         self._follower.join()
-        if self._agent is not None:
-            self._agent.finish()
+        for agent in self._agents:
+            agent.finish()
         return self._follower.last_lines
 
     def ask_stop(self, grace_seconds: float) -> None:

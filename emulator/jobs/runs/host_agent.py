@@ -37,7 +37,7 @@ _MAX_NAME = 255
 _MAX_VALUE = 2.0**360
 _MAX_TIME = 1e11
 
-_MACHINE_MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+MACHINE_MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 _DEFAULT_VOLUME_GB = 30
 
 
@@ -127,7 +127,7 @@ class HostAgent:
     def _describe(self, usage: Usage, cpu_share: float) -> list[Datum]:
         """Name the utilizations as AWS does: the processors' from 0 to 100 for each of them, the others to 100."""
         host, now_ms = self._host, time.time_ns() // 1_000_000
-        memory_bytes = find_memory_bytes(host.instance_type) or _MACHINE_MEMORY_BYTES
+        memory_bytes = find_memory_bytes(host.instance_type) or MACHINE_MEMORY_BYTES
         volume_bytes = (host.volume_gb or _DEFAULT_VOLUME_GB) * GIB
         percents = {
             "CPUUtilization": 100 * cpu_share,

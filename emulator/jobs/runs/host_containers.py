@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import ContainerRuntime, Exit, LogLine
     from container_runtime.spec import ContainerSpec
-    from emulator.jobs.runs.host_agent import HostAgent
+    from emulator.jobs.runs.container import Agent
     from emulator.jobs.staging.hosts import Host
 
 # What the others get between SIGTERM and SIGKILL once one host has failed: enough to flush files.
@@ -67,7 +67,7 @@ class HostContainers:
         self,
         hosts: Sequence[Host],
         on_line: Callable[[Host, LogLine], None],
-        build_agent: Callable[[Host], HostAgent] | None = None,
+        build_agents: Callable[[Host], Sequence[Agent]] = lambda _host: (),
     ) -> None:
         """Begin to read the logs, to measure and to wait for the ends of all containers, each started before."""
         for host in hosts:
@@ -77,7 +77,7 @@ class HostContainers:
                 f"{self._job_name}-{host.name}",
                 partial(on_line, host),
                 on_exit=partial(self._ended.put, host),
-                agent=build_agent and build_agent(host),
+                agents=build_agents(host),
             )
         for container in self._containers.values():
             container.follow()

@@ -147,7 +147,7 @@ class ContainersRun(StagedRun):
         """Read their logs, measure them and wait for their ends."""
         self._begin()
         with self._lock:
-            self._containers.follow(self._hosts, self._write_line, self._build_agent)
+            self._containers.follow(self._hosts, self._write_line, lambda host: (self._build_agent(host),))
             self._following = True
             if self._stop_grace is not None:
                 self._containers.ask_stop(self._stop_grace)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_container, remove_network
+from emulator.jobs.runs.measures import finish_measures
 from emulator.jobs.runs.processing import ProcessingRun, list_processing_hosts
 from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.runs.training import TrainingRun
@@ -185,6 +186,7 @@ def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
 def _build_uploads(
     job: TrainingJob, opt_mls: Sequence[OptMl], collaborators: Collaborators, folder: Path
 ) -> LiveUploads:
+    finish_measures(find_measures(folder))
     object_store = collaborators.object_store_for(job.region)
     poll_seconds = collaborators.settings.tensor_poll_seconds
     return LiveUploads(job, opt_mls, object_store, poll_seconds, find_measures(folder))

@@ -20,16 +20,17 @@ from container_runtime.runtime import (
 from container_runtime.spec import ContainerSpec
 from emulator.exceptions import ObjectStoreError
 from emulator.jobs.records.failures import ContainerFailure, RequestFailure, StopAsked, describe_algorithm_error
-from emulator.jobs.records.profiler_config import is_disabled, is_profiler_rule
+from emulator.jobs.records.profiler_config import find_interval_seconds, is_disabled, is_profiled, is_profiler_rule
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import TrainingJob
 from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
-from emulator.jobs.runs.host_agent import HostAgent, MeasuredHost
+from emulator.jobs.runs.host_agent import MACHINE_MEMORY_BYTES, HostAgent, MeasuredHost
 from emulator.jobs.runs.host_containers import HostContainers
 from emulator.jobs.runs.logs import TRAINING_GROUP, build_stream_name
 from emulator.jobs.runs.metrics import MetricReader
 from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.runs.staged_run import StagedRun
+from emulator.jobs.runs.system_monitor import SystemMonitor
 from emulator.jobs.staging.channels import download_channels, find_mode, reads_pipe
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes
@@ -107,6 +108,7 @@ class TrainingRun(StagedRun):
         # Taken up again on its way out, a job is stopped again.
         self._stop_grace = collaborators.settings.stop_grace_seconds if job.status == "Stopping" else None
         self._opt_mls: dict[Host, OptMl] = {}
+        self._monitors: dict[Host, SystemMonitor] = {}
         self._metrics = MetricReader(())
         self._pipes: list[ChannelPipe] = []
         self._uploads: LiveUploads | None = None
@@ -295,7 +297,7 @@ class TrainingRun(StagedRun):
                     "Send the job again."
                 )
         with self._lock:
-            self._containers.follow(self._hosts, self._read_line, self._build_agent)
+            self._containers.follow(self._hosts, self._read_line, self._build_agents)
             self._following = True
             if self._stop_grace is not None:
                 self._containers.ask_stop(self._stop_grace)
@@ -309,11 +311,14 @@ class TrainingRun(StagedRun):
         for pipe in self._pipes:
             pipe.start(partial(self._containers.ask_stop, self._with.settings.stop_grace_seconds))
 
-    def _build_agent(self, host: Host) -> HostAgent:
+    def _build_agents(self, host: Host) -> tuple[HostAgent, SystemMonitor]:
         volume_gb = self._job.request["ResourceConfig"].get("VolumeSizeInGB")
         measured = MeasuredHost(f"{self.name}/{host.name}", self._opt_mls[host].files, host.instance_type, volume_gb)
         metrics = self._with.metrics_for(self._job.region)
-        return HostAgent(measured, metrics, TRAINING_GROUP, self._publish_metric, METRICS)
+        memory_bytes = find_memory_bytes(host.instance_type) or MACHINE_MEMORY_BYTES
+        monitor = SystemMonitor(self.name, host.name, memory_bytes, find_measures(self._folder))
+        self._monitors[host] = monitor
+        return HostAgent(measured, metrics, TRAINING_GROUP, self._publish_metric, METRICS), monitor
 
     def _publish_metric(self, metric: FinalMetric) -> None:
         datum = Datum(metric.name, metric.value, metric.timestamp_ms, {"TrainingJobName": self.name})
@@ -338,7 +343,9 @@ class TrainingRun(StagedRun):
         assert self._uploads is not None
         if self._uploads_ended:
             return
+        interval = find_interval_seconds(job.request) if is_profiled(job.request) else None
         for host, opt_ml in self._opt_mls.items():
+            self._monitors[host].set_interval(interval)
             try:
                 self._uploads.follow_profiler(job)
                 tell_profiler_configuration(opt_ml, job.request, self._with.runtime.path_in_container)

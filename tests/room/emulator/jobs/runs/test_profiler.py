@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -156,3 +158,73 @@ while not (ml / "end").exists():
     (folder / "end").touch()
     assert room.wait()["TrainingJobStatus"] == "Completed"
     assert any("ProfilerConfig could not take effect" in line for line in room.log(TRAINING_LOG, "job/"))
+
+
+def read_rows(room: Room, prefix: str) -> list[dict[str, Any]]:
+    """The rows of all files below a prefix, in the order of their names."""
+    keys = [key for key in room.stored(prefix) if key.endswith(".json")]
+    return [json.loads(line) for key in keys for line in room.s3.get(room.bucket, key).splitlines()]
+
+
+def test_a_job_is_measured_from_its_first_moment_while_it_is_profiled(room: Room) -> None:
+    """Enabled with another interval, disabled, enabled again: in the same minute, or in one after it."""
+    script = """
+block = bytearray(b"x") * (64 << 20)
+print("ready", flush=True)
+while not (ml / "end").exists():
+    time.sleep(0.005)
+"""
+    interval = {"ProfilingIntervalInMilliseconds": 100}
+    room.jobs.training.create(REGION, room.request(script=script, ProfilerConfig={"DisableProfiler": True}))
+    room.wait_for_stage("Training")
+    wait_until(lambda: "ready" in room.log(TRAINING_LOG, "job/"), room.describe)
+    (folder,) = (room.settings.state_dir / "jobs").glob("job-*")
+
+    def count() -> int:
+        """Samples that there are so far: each has one row of the memory."""
+        return sum(path.read_text().count("MemoryUsedPercent") for path in folder.glob("profiler/*/*/*/*.json*"))
+
+    assert count() == 0
+    update(room, ProfilerConfig={"DisableProfiler": False, **interval})
+    wait_until(lambda: count() >= 3, room.describe)
+    update(room, ProfilerConfig={"DisableProfiler": True})
+    wait_until(lambda: list(folder.glob("profiler/**/*.json")) and not list(folder.glob("profiler/**/*.tmp")))
+    before = count()
+    update(room, ProfilerConfig={"DisableProfiler": False})
+    wait_until(lambda: count() >= before + 2, room.describe)
+    (folder / "algo-1" / "end").touch()
+    assert room.wait()["TrainingJobStatus"] == "Completed"
+    prefix = "out/job/profiler-output/system/"
+    keys = [key.removeprefix(prefix) for key in room.stored(prefix)]
+    assert keys.pop() == "training_job_end.ts"
+    for key in keys:
+        found = re.fullmatch(r"incremental/(\d{10})/(\d{10})\.algo-1\.json", key)
+        assert found is not None, key
+        assert int(found[2]) % 60 == 0
+        assert time.strftime("%Y%m%d%H", time.gmtime(int(found[2]))) == found[1]
+    rows = read_rows(room, prefix)
+    assert {row["NodeId"] for row in rows} == {"algo-1"}
+    assert (rows[0]["Type"], rows[0]["Name"]) == ("memory", "MemoryUsedPercent")
+    dimensions = {(row["Type"], row["Dimension"] or row["Name"]) for row in rows if row["Type"] != "network"}
+    assert dimensions == {
+        ("cpu", "CPUUtilization"),
+        ("cpu", "I/OWaitPercentage"),
+        ("memory", "MemoryUsedPercent"),
+        ("i/o", "IOPS"),
+        ("i/o", "ReadThroughputInBytesPerSecond"),
+        ("i/o", "WriteThroughputInBytesPerSecond"),
+    }
+    # Of the 8 GiB of an ml.m5.large.
+    held = max(row["Value"] for row in rows if row["Type"] == "memory")
+    assert 100 * 64 / 8192 <= held < 100 * 160 / 8192
+    stamps = [row["Timestamp"] for row in rows]
+    assert stamps == sorted(stamps)
+
+
+def test_a_job_that_ends_in_its_first_second_has_its_file(room: Room) -> None:
+    script = "import threading\nfor _ in range(30): time.sleep(0.01)"
+    done = room.run(room.request(script=script, ProfilerConfig={"S3OutputPath": f"s3://{room.bucket}/p"}))
+    assert done["TrainingJobStatus"] == "Completed"
+    rows = read_rows(room, "p/job/profiler-output/system/incremental/")
+    assert [row["Name"] for row in rows][:1] == ["MemoryUsedPercent"]
+    assert "p/job/profiler-output/system/training_job_end.ts" in room.stored()

@@ -1,0 +1,126 @@
+"""What the agent says of a host: the counters of a container and of the machine, read twice, as rates and shares."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from container_runtime.meter import read_network
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from container_runtime.meter import Load
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the system metrics, without its time and its host."""
+
+    type: str
+    name: str
+    dimension: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The counters of this machine at one time.
+
+    Attributes:
+        busy_seconds, waiting_seconds: that each of its cores was busy, or idle while something waited for storage.
+        received_bytes, sent_bytes: by all its networks.
+    """
+
+    busy_seconds: tuple[float, ...]
+    waiting_seconds: tuple[float, ...]
+    received_bytes: int
+    sent_bytes: int
+
+
+def read_machine() -> Machine:
+    """Read the counters of this machine."""
+    busy, waiting = [], []
+    with open("/proc/stat", "rb") as file:  # noqa: PTH123 - ten times a second
+        for line in file:
+            if not line.startswith(b"cpu"):
+                break
+            name, *fields = line.split()
+            if name != b"cpu":
+                user, nice, system, _idle, iowait, irq, softirq, steal = map(int, fields[:8])
+                busy.append((user + nice + system + irq + softirq + steal) / _TICKS_PER_SECOND)
+                waiting.append(iowait / _TICKS_PER_SECOND)
+    return Machine(tuple(busy), tuple(waiting), *read_network("/proc/net/dev"))
+
+
+def describe_load(
+    before: tuple[Load, Machine], now: tuple[Load, Machine], seconds: float, memory_bytes: int
+) -> Iterator[Figure]:
+    """Say what a container took of its machine between two readings, in AWS's names and units.
+
+    Neither a control group nor a process says on which cores it ran: the container's time is spread over them as the
+    machine's is, so that their sum is the container's.
+
+    Args:
+        before: the counters at the beginning.
+        now: and at the end.
+        seconds: between the two.
+        memory_bytes: what the host has.
+    """
+    (load_before, machine_before), (load, machine) = before, now
+    used = max(0.0, load.cpu_seconds - load_before.cpu_seconds)
+    busy = _subtract(machine.busy_seconds, machine_before.busy_seconds)
+    waiting = _subtract(machine.waiting_seconds, machine_before.waiting_seconds)
+    for core, (share, waited) in enumerate(zip(_spread(used, busy, seconds), waiting, strict=True)):
+        yield Figure("cpu", f"cpu{core}", "CPUUtilization", 100 * share)
+        yield Figure("cpu", f"cpu{core}", "I/OWaitPercentage", min(100.0, 100 * waited / seconds))
+    yield describe_memory(load, memory_bytes)
+    for name, counted, counted_before in (
+        ("IOPS", load.io_operations, load_before.io_operations),
+        ("ReadThroughputInBytesPerSecond", load.read_bytes, load_before.read_bytes),
+        ("WriteThroughputInBytesPerSecond", load.written_bytes, load_before.written_bytes),
+    ):
+        yield Figure("i/o", name, "", max(0, counted - counted_before) / seconds)
+    for name, own, own_before, all_of_it, all_before in (
+        (
+            "ReceiveBytesPerSecond",
+            load.received_bytes,
+            load_before.received_bytes,
+            machine.received_bytes,
+            machine_before.received_bytes,
+        ),
+        (
+            "TransmitBytesPerSecond",
+            load.sent_bytes,
+            load_before.sent_bytes,
+            machine.sent_bytes,
+            machine_before.sent_bytes,
+        ),
+    ):
+        # A container that shares the machine's network has nothing that is counted as its own.
+        taken = None if own is None or own_before is None else max(0, own - own_before)
+        if taken is not None:
+            yield Figure("network", name, "Algorithm", taken / seconds)
+        yield Figure("network", name, "Platform", max(0, all_of_it - all_before - (taken or 0)) / seconds)
+
+
+def describe_memory(load: Load, memory_bytes: int) -> Figure:
+    """Say what a container holds of its host's memory; nothing has to be known of the time before."""
+    return Figure("memory", "MemoryUsedPercent", "", 100 * load.memory_bytes / memory_bytes)
+
+
+def _subtract(now: Sequence[float], before: Sequence[float]) -> list[float]:
+    """Subtract counter by counter; a core that came or went makes all of them unknown, and so nothing."""
+    if len(now) != len(before):
+        return [0.0] * len(now)
+    return [max(0.0, after - first) for after, first in zip(now, before, strict=True)]
+
+
+def _spread(used: float, busy: Sequence[float], seconds: float) -> list[float]:
+    """Shares of each core's time whose sum is ``used`` of all, as far as no core has more than it has."""
+    total = sum(busy)
+    weights = [each / total for each in busy] if total else [1 / len(busy)] * len(busy)
+    return [min(1.0, used * weight / seconds) for weight in weights]

@@ -1,0 +1,120 @@
+"""The agent that profiles: measures one host's container at the interval of its job's ProfilerConfig, into files."""
+
+from __future__ import annotations
+
+import logging
+import time
+from threading import Condition, Thread
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import ContainerRuntimeError
+from emulator.jobs.runs.gpus import Gpus
+from emulator.jobs.runs.machine import describe_load, describe_memory, read_machine
+from emulator.jobs.runs.measures import MinuteFiles
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from container_runtime.meter import Load, Meter
+    from container_runtime.runtime import ContainerRuntime
+    from emulator.jobs.runs.machine import Machine
+
+logger = logging.getLogger(__name__)
+
+
+class SystemMonitor:
+    """A thread that measures one container until it ends, while its job is profiled."""
+
+    def __init__(self, job_name: str, host: str, memory_bytes: int, folder: Path) -> None:
+        """Prepare to measure.
+
+        Args:
+            job_name: of the container's job.
+            host: such as algo-1.
+            memory_bytes: what the host has.
+            folder: where the files go.
+        """
+        self._name = f"{job_name}/{host}"
+        self._host = host
+        self._memory_bytes = memory_bytes
+        self._folder = folder
+        self._interval: float | None = None
+        self._ended = False
+        # Told of each change of the two above.
+        self._changed = Condition()
+        self._thread: Thread | None = None
+
+    def set_interval(self, seconds: float | None) -> None:
+        """Measure so often from now on; None for not at all. Any thread may call it."""
+        with self._changed:
+            self._interval = seconds
+            self._changed.notify_all()
+
+    def start(self, runtime: ContainerRuntime, container_id: str) -> None:
+        """Begin; nothing is measured before there is an interval."""
+        self._thread = Thread(target=self._run, args=(runtime, container_id), name=f"monitor-{self._name}")
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Return when the last file is whole. After the container's end."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self, runtime: ContainerRuntime, container_id: str) -> None:
+        try:
+            with self._changed:
+                self._changed.wait_for(lambda: self._ended or self._interval is not None)
+                if self._ended and self._interval is None:
+                    return
+            if (meter := runtime.open_meter(container_id)) is not None:
+                self._measure(meter)
+        except ContainerRuntimeError as error:
+            logger.warning("%s is not profiled: %s", self._name, error)
+        except Exception:  # its job goes on without it
+            logger.exception("%s is profiled no longer", self._name)
+
+    def _measure(self, meter: Meter) -> None:
+        files, gpus = MinuteFiles(self._folder, self._host), Gpus()
+        # The counters and the time of the last reading; of none, where it is not profiled meanwhile.
+        before: tuple[Load, Machine] | None = None
+        before_at = 0.0
+        failed = False
+        try:
+            while not self._ended:
+                interval = self._interval
+                if interval is None:
+                    files.close()
+                    before = None
+                if interval is None or (before is not None and time.monotonic() < before_at + interval):
+                    self._wait(interval, None if interval is None else before_at + interval - time.monotonic())
+                    continue
+                if (load := meter.read()) is None:
+                    return
+                now, now_at = (load, read_machine()), time.monotonic()
+                # What is a rate has to wait for the second reading.
+                figures = (
+                    [describe_memory(load, self._memory_bytes)]
+                    if before is None
+                    else [*describe_load(before, now, now_at - before_at, self._memory_bytes)]
+                )
+                # A reading that came late makes the next one no sooner.
+                before, before_at = now, now_at
+                try:
+                    files.append([*figures, *gpus.measure()], time.time())
+                    failed = False
+                except OSError as error:
+                    if not failed:
+                        logger.warning("Measures of %s are lost: %s", self._name, error)
+                    failed = True
+        finally:
+            files.close()
+            gpus.close()
+
+    def _wait(self, interval: float | None, seconds: float | None) -> None:
+        """Return after so many seconds, or as soon as the interval is another one or the end has come."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self._interval != interval, seconds)

@@ -1,0 +1,45 @@
+"""Prints as JSON what the real smdebug 1.0.34 reads of a profiler's output; a script for that version's interpreter.
+
+python read_profile_with_original.py FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from typing import Any
+
+# By name: a checker of types would look for them in our own smdebug.
+PandasFrame: Any = import_module("smdebug.profiler.analysis.utils.profiler_data_to_pandas").PandasFrame
+LocalSystemMetricsReader: Any = import_module("smdebug.profiler.system_metrics_reader").LocalSystemMetricsReader
+LocalAlgorithmMetricsReader: Any = import_module(
+    "smdebug.profiler.algorithm_metrics_reader"
+).LocalAlgorithmMetricsReader
+TimeUnits: Any = import_module("smdebug.profiler.utils").TimeUnits
+
+folder = sys.argv[1]
+end = 4_000_000_000_000_000
+system = LocalSystemMetricsReader(folder)
+system.refresh_event_file_list()
+found: dict[str, Any] = {
+    "system": [
+        [event.type, event.name, event.dimension, event.value, event.node_id, event.timestamp]
+        for event in system.get_events(0, end, unit=TimeUnits.MICROSECONDS)
+    ]
+}
+frame = PandasFrame(folder)
+metrics = frame.get_all_system_metrics()
+found["frame"] = {
+    "rows": len(metrics),
+    "columns": list(metrics.columns),
+    "held": list(metrics.loc[metrics["system_metric"] == "MemoryUsedPercent", "value"]),
+}
+framework = LocalAlgorithmMetricsReader(folder)
+framework.refresh_event_file_list()
+found["framework"] = [
+    [event.training_phase, event.event_name, event.start_time, event.end_time, event.pid, event.event_args]
+    for event in framework.get_events(0, end, unit=TimeUnits.MICROSECONDS)
+]
+found["framework_rows"] = len(frame.get_all_framework_metrics()) if found["framework"] else 0
+sys.stdout.write(f"\nFOUND {json.dumps(found)}\n")

@@ -1,0 +1,51 @@
+"""The real smdebug 1.0.34 reads what our profiler writes: its readers and its PandasFrame."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from container_runtime.meter import Load
+from emulator.jobs.runs.machine import Figure, Machine, describe_load
+from emulator.jobs.runs.measures import MinuteFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+READ = Path(__file__).parent / "read_profile_with_original.py"
+MINUTE = 1_700_000_040
+
+
+@pytest.fixture
+def read_profile(original_smdebug_python: Path) -> Callable[[Path], Any]:
+    def read(folder: Path) -> Any:
+        command = [str(original_smdebug_python), "-W", "ignore", str(READ), str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        (line,) = [line.removeprefix("FOUND ") for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+        return json.loads(line)
+
+    return read
+
+
+def test_system_metrics_of_two_hosts_over_two_minutes(tmp_path: Path, read_profile: Callable[[Path], Any]) -> None:
+    before = Load(0.0, 1 << 29, 0, 0, 0, 0, 0), Machine((0.0, 0.0), (0.0, 0.0), 0, 0)
+    now = Load(0.5, 1 << 29, 1_000, 20_000_000, 30, 400, 500), Machine((0.5, 0.25), (0.125, 0.0), 4_000, 5_000)
+    figures = [*describe_load(before, now, 1.0, 1 << 33), Figure("gpu", "gpu0", "GPUUtilization", 87.5)]
+    written = []
+    for host in ("algo-1", "algo-2"):
+        files = MinuteFiles(tmp_path, host)
+        for timestamp in (MINUTE + 58.5, MINUTE + 59.5, MINUTE + 60.5):
+            files.append(figures, timestamp)
+            written += [
+                [each.type, each.name, each.dimension, round(each.value, 4), host, timestamp] for each in figures
+            ]
+        files.close()
+    found = read_profile(tmp_path)
+    assert sorted(found["system"]) == sorted(written)
+    assert found["frame"]["rows"] == len(written)
+    assert found["frame"]["held"] == [6.25] * 6

@@ -1,0 +1,76 @@
+"""A container's control group, as each of the kernel's versions shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from container_runtime.docker.control_group import ControlGroupMeter
+from container_runtime.meter import Load
+from container_runtime.runtime import ContainerRuntimeError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NETWORK = """Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls
+    lo:  999 1 0 0 0 0 0 0  999 1 0 0 0 0 0 0
+  eth0:  100 1 0 0 0 0 0 0  200 1 0 0 0 0 0 0
+eth1:1000 1 0 0 0 0 0 0 2000 1 0 0 0 0 0 0
+"""
+LOAD = Load(1.5, 900, 10, 20, 7, 1100, 2200)
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for path, content in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(content)
+
+
+def test_the_second_version(tmp_path: Path) -> None:
+    group = "groups/system.slice/docker-1a.scope"
+    write(
+        tmp_path,
+        {
+            "proc/7/cgroup": "0::/system.slice/docker-1a.scope\n",
+            "proc/7/net/dev": NETWORK,
+            f"{group}/cpu.stat": "usage_usec 1500000\nuser_usec 1000000\nsystem_usec 500000\n",
+            f"{group}/memory.current": "1000\n",
+            f"{group}/memory.stat": "anon 800\ninactive_file 100\n",
+            f"{group}/io.stat": "8:0 rbytes=4 wbytes=20 rios=1 wios=3 dios=0\n254:0 rbytes=6 wbytes=0 rios=3 wios=0\n",
+        },
+    )
+    meter = ControlGroupMeter(7, tmp_path / "groups", tmp_path / "proc")
+    assert meter.read() == LOAD
+    # The engine leaves out io.stat where no group above has that controller.
+    (tmp_path / group / "io.stat").unlink()
+    load = meter.read()
+    assert load is not None
+    assert (load.written_bytes, load.io_operations) == (0, 0)
+    (tmp_path / group / "cpu.stat").unlink()
+    assert meter.read() is None
+
+
+def test_the_first_version(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "proc/7/cgroup": "11:cpu,cpuacct:/docker/1a\n4:memory:/docker/1a\n3:blkio:/docker/1a\n0::/system.slice\n",
+            "proc/7/net/dev": NETWORK,
+            "groups/cpuacct/docker/1a/cpuacct.usage": "1500000000\n",
+            "groups/memory/docker/1a/memory.usage_in_bytes": "1000\n",
+            "groups/memory/docker/1a/memory.stat": "cache 5\ntotal_inactive_file 100\n",
+            "groups/blkio/docker/1a/blkio.throttle.io_service_bytes": "8:0 Read 10\n8:0 Write 20\nTotal 30\n",
+            "groups/blkio/docker/1a/blkio.throttle.io_serviced": "8:0 Read 4\n8:0 Write 3\n8:0 Total 7\nTotal 7\n",
+        },
+    )
+    assert ControlGroupMeter(7, tmp_path / "groups", tmp_path / "proc").read() == LOAD
+
+
+def test_a_container_of_another_machine(tmp_path: Path) -> None:
+    with pytest.raises(ContainerRuntimeError, match="process 7 is not to be seen"):
+        ControlGroupMeter(7, tmp_path / "groups", tmp_path / "proc")
+    write(tmp_path, {"proc/7/cgroup": "0::/elsewhere\n"})
+    with pytest.raises(ContainerRuntimeError, match="control group is not at"):
+        ControlGroupMeter(7, tmp_path / "groups", tmp_path / "proc")
