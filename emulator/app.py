@@ -149,7 +149,10 @@ class Emulator:
             # What is known of jobs and messages is read from the disk, and kept there.
             from emulator.jobs.accounts import Accounts
             from emulator.jobs.records.database.sent_messages import record_message
+            from emulator.jobs.runs.admission import Admission, find_most_jobs
             from emulator.moto_services.sns import capture_published
+
+            admission = Admission(settings.max_jobs or find_most_jobs(), disk)
 
             def build_jobs(account_id: str, store: JobStore) -> Jobs:
                 return Jobs(
@@ -161,6 +164,7 @@ class Emulator:
                     partial(Metrics, account_id),
                     replace(settings, account_id=account_id),
                     endpoint_url,
+                    admission=admission,
                 )
 
             accounts = self._accounts = Accounts(settings.state_dir, build_jobs)

@@ -26,6 +26,7 @@ _VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], st
     "region": (str, _REGION.fullmatch, "give a region of AWS, such as eu-west-1"),
     "account_id": (str, re.compile(r"\d{12}").fullmatch, "give an account's 12 digits"),
     "stop_grace_seconds": (float, lambda seconds: 0 <= seconds <= 86_400, "give a number from 0 to 86400"),
+    "max_jobs": (int, lambda number: 1 <= number <= 10_000, "give a whole number from 1 to 10000"),
     "disk_reserve": (parse_size, lambda _: True, "give a size such as 500M or 2G"),
     "moto_api": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
 }
@@ -49,6 +50,8 @@ class Settings:
         region: used where a request's signature names none.
         stop_grace_seconds: between SIGTERM and SIGKILL when a job is stopped (AWS: 120).
         tensor_poll_seconds: how often a running job's output folder is looked at.
+        max_jobs: so many instances of training jobs run at once, others wait; None for what the machine's processors
+            and memory bear.
         disk_reserve: so many bytes of the state folder's disk stay free: what would take them is refused.
         moto_api: whether moto's own controls below ``/moto-api/`` answer, its reset and recorder among them.
     """
@@ -60,6 +63,7 @@ class Settings:
     region: str = "us-east-1"
     stop_grace_seconds: float = 120.0
     tensor_poll_seconds: float = 0.05
+    max_jobs: int | None = None
     disk_reserve: int = 256 * 1024**2
     moto_api: bool = False
 

@@ -52,6 +52,11 @@ _STOP_SECONDS = 180.0
     help="The account of who signs with no account's key: 12 digits  [default: 123456789012].",
 )
 @click.option(
+    "--max-jobs",
+    type=click.IntRange(1, 10_000),
+    help="So many instances of training jobs run at once, others wait as Pending  [default: by processors and memory].",
+)
+@click.option(
     "--disk-reserve",
     metavar="SIZE",
     type=parse_size_option,
@@ -84,6 +89,7 @@ def start(
     runtime: str | None,
     state_dir: Path | None,
     account: str | None,
+    max_jobs: int | None,
     disk_reserve: int | None,
     *,
     moto_api: bool,
@@ -105,6 +111,7 @@ def start(
         "port": port,
         "runtime": runtime,
         "account_id": account,
+        "max_jobs": max_jobs,
         "disk_reserve": disk_reserve,
         "moto_api": moto_api or None,
     }
@@ -130,6 +137,7 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
     command = [sys.executable, "-P", "-m", "emulator", "start", "--log-level", log_level]
     command += ["--port", str(settings.port), "--runtime", settings.runtime, "--state-dir", str(settings.state_dir)]
     command += ["--disk-reserve", str(settings.disk_reserve)]
+    command += [] if settings.max_jobs is None else ["--max-jobs", str(settings.max_jobs)]
     command += ["--account", settings.account_id, *(["--moto-api"] if settings.moto_api else [])]
     command += [] if init_folder is None else ["--init-folder", str(init_folder.absolute())]
     log_path = settings.state_dir / "emulator.log"

@@ -15,6 +15,7 @@ from emulator.jobs.records.database.ledger import Ledger
 from emulator.jobs.records.pipeline_execution import PipelineExecution
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.tuning_job import TuningJob
+from emulator.jobs.runs.admission import Admission
 from emulator.jobs.runs.collaborators import Collaborators
 from emulator.jobs.runs.logs import LogWriter
 from emulator.jobs.runs.recovery import recover
@@ -53,6 +54,7 @@ class Jobs:
         settings: Settings,
         endpoint_url: str,
         rule_stop_grace_seconds: float = STOP_GRACE_SECONDS,
+        admission: Admission | None = None,
     ) -> None:
         """Put the room together; nothing starts before ``recover`` or the first job.
 
@@ -66,6 +68,7 @@ class Jobs:
             settings: account, folders, times.
             endpoint_url: where containers reach the emulator.
             rule_stop_grace_seconds: what rules get to judge the steps saved by a training that was stopped.
+            admission: lets training jobs in; None for all that come.
         """
         self._store = store
         self._settings = settings
@@ -82,6 +85,7 @@ class Jobs:
             settings,
             endpoint_url,
             rule_stop_grace_seconds,
+            admission or Admission(),
         )
         self.training = TrainingJobs(store, collaborators)
         self.processing = ProcessingJobs(store, collaborators, self.training)

@@ -25,6 +25,7 @@ SecondaryStatus = Literal[
     "MaxWaitTimeExceeded",
     "Interrupted",
     "Restarting",
+    "Pending",
 ]
 StopCause = Literal["StopTrainingJob", "MaxRuntimeExceeded", "MaxWaitTimeExceeded"]
 
@@ -33,7 +34,8 @@ ENDED_STATUSES: frozenset[str] = frozenset({"Completed", "Failed", "Stopped"})
 # From each secondary status, the ones it may become. The first entry is a job that is not stored yet.
 TRANSITIONS: Mapping[str | None, frozenset[str]] = {
     None: frozenset({"Starting"}),
-    "Starting": frozenset({"Downloading", "Stopping", "Failed", "Restarting"}),
+    "Starting": frozenset({"Downloading", "Stopping", "Failed", "Restarting", "Pending"}),
+    "Pending": frozenset({"Starting", "Stopping", "Failed"}),
     "Downloading": frozenset({"Training", "Stopping", "Failed", "Restarting"}),
     "Training": frozenset({"Uploading", "Stopping", "Failed", "Restarting", "Interrupted"}),
     "Uploading": frozenset({"Completed", "Stopping", "Failed", "Restarting"}),
@@ -61,6 +63,7 @@ STATUS_OF_SECONDARY: Mapping[SecondaryStatus, TrainingJobStatus] = {
     "MaxWaitTimeExceeded": "Stopped",
     "Interrupted": "InProgress",
     "Restarting": "InProgress",
+    "Pending": "InProgress",
 }
 
 STATUS_MESSAGES: Mapping[SecondaryStatus, str] = {
@@ -76,6 +79,7 @@ STATUS_MESSAGES: Mapping[SecondaryStatus, str] = {
     "MaxWaitTimeExceeded": "Training job wait time exceeded MaxWaitTimeInSeconds provided",
     "Interrupted": "Training job interrupted: the managed Spot instances were taken back",
     "Restarting": "Restarting the training job after an internal error",
+    "Pending": "Waiting for a place",
 }
 # The stages in which the job has instances.
 _BILLED: frozenset[SecondaryStatus] = frozenset({"Downloading", "Training", "Uploading", "Stopping"})
@@ -209,7 +213,7 @@ class TrainingJob:
     @property
     def may_begin_again(self) -> bool:
         """Whether an end of all of its containers that is not its own fault is not its end."""
-        waits = self.secondary_status in ("Interrupted", "Restarting")
+        waits = self.secondary_status in ("Interrupted", "Restarting", "Pending")
         return self.status == "InProgress" and (waits or self.retries_left > 0)
 
     @property
@@ -224,8 +228,9 @@ class TrainingJob:
         *,
         failure_reason: str | None = None,
         stop_cause: StopCause | None = None,
+        message: str | None = None,
     ) -> TrainingJob:
-        """Return the job one stage further.
+        """Return the job one stage further; ``message`` where the stage has another than its own.
 
         Raises:
             UndeclaredTransitionError: the table has no such move.
@@ -234,7 +239,7 @@ class TrainingJob:
             raise UndeclaredTransitionError(
                 f"Training job {self.name!r} cannot go from {self.secondary_status} to {secondary}."
             )
-        message = STATUS_MESSAGES[secondary]
+        message = message or STATUS_MESSAGES[secondary]
         if secondary == "Downloading" and self.request.get("InputDataConfig"):
             message = DOWNLOADING_INPUT_DATA
         ended = STATUS_OF_SECONDARY[secondary] in ENDED_STATUSES

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from emulator.jobs.runs.admission import Admission
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +33,7 @@ class Collaborators:
         settings: the emulator's.
         endpoint_url: where a container reaches the emulator.
         rule_stop_grace_seconds: what rules get to judge the steps saved by a training that was stopped.
+        admission: lets training jobs in, those of all accounts.
     """
 
     ledger: Ledger
@@ -42,3 +45,4 @@ class Collaborators:
     settings: Settings
     endpoint_url: str
     rule_stop_grace_seconds: float
+    admission: Admission = field(default_factory=Admission)

@@ -152,7 +152,9 @@ def _lose_job(job: TrainingJob, collaborators: Collaborators) -> None:
 
 
 def _restart_job(job: TrainingJob, collaborators: Collaborators) -> TrainingJob:
-    """Send what a job that begins again has saved so far to S3, and put it back to Starting."""
+    """Send what a job that begins again has saved so far to S3, and put it back to Starting; a waiting one waits on."""
+    if job.secondary_status == "Pending":
+        return job
     folder = find_work_folder(collaborators.settings, job.name, job.id)
     try:
         opt_mls = [locate_opt_ml(folder / host.name, job.request) for host in list_hosts(job.request)]

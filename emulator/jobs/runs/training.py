@@ -122,12 +122,16 @@ class TrainingRun(StagedRun):
                 while not self._try():
                     self._begin_again()
         finally:
+            self._with.admission.leave(self.arn)
             self._end_rules()
 
     def _try(self) -> bool:
         """Run the job once, from where it is; False where it has to begin again."""
         try:
-            if not self._taken_up:
+            if self._taken_up:
+                self._with.admission.take_up(self.arn, len(self._hosts))
+            else:
+                self._wait_for_place()
                 self._prepare()
                 self._enter("Downloading")
                 self._download()
@@ -194,6 +198,22 @@ class TrainingRun(StagedRun):
             self._change(partial(TrainingJob.begin_stop, cause="MaxWaitTimeExceeded"))
             raise StopAsked
         self._change(lambda job, now_ms: job if job.status == "Stopping" else job.transition("Starting", now_ms))
+
+    def _wait_for_place(self) -> None:
+        """Wait, as Pending, until the machine has room for the job."""
+
+        def tell(reason: str) -> None:
+            self._change(
+                lambda job, now_ms: (
+                    job.transition("Pending", now_ms, message=reason) if job.secondary_status == "Starting" else job
+                )
+            )
+
+        self._with.admission.wait(self.arn, self._job.creation_ms, len(self._hosts), self._stop_asked, tell)
+        self._check_stop()
+        self._change(
+            lambda job, now_ms: job.transition("Starting", now_ms) if job.secondary_status == "Pending" else job
+        )
 
     def _prepare(self) -> None:
         """Refuse what cannot run, connect the hosts, write /opt/ml of each."""

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
+from emulator.disk import DiskBudget
 from emulator.jobs import Jobs
 from emulator.jobs.records.database.store import JobStore
+from emulator.jobs.runs.admission import Admission
 from emulator.moto_services.cloudwatch.logs import LogGroups
 from emulator.moto_services.cloudwatch.metrics import Metrics
 from emulator.moto_services.s3.objects import ObjectStore
@@ -175,6 +177,7 @@ def open_room(
         chosen,
         "http://127.0.0.1:1",
         rule_stop_grace_seconds=0.3,
+        admission=Admission(chosen.max_jobs, DiskBudget(tmp_path, 0)),
     )
     try:
         yield Room(jobs, store, runtime, publisher, s3, logs, chosen, bucket)

@@ -1,0 +1,116 @@
+"""How many training jobs run at once: the others wait, the oldest first, and so does every one while the disk is full.
+
+A rule's container and a processing job are not counted: a training that waits for its rules to have room, while they
+wait for it, would never end.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from threading import Condition
+from typing import TYPE_CHECKING
+
+from emulator.disk import is_disk_full
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from threading import Event
+
+    from emulator.disk import DiskBudget
+
+# What a job takes at least, by the default: its script's interpreter, framework and data.
+_JOB_BYTES = 512 * 1024**2
+_JOBS_A_PROCESSOR, _FEWEST = 8, 2
+# How often a waiting job looks at the disk, and whether it is to stop.
+_LOOK_SECONDS = 0.25
+
+
+@dataclass(order=True, frozen=True, slots=True)
+class _Waiting:
+    creation_ms: int
+    arn: str
+    hosts: int = field(compare=False)
+
+
+class Admission:
+    """Lets jobs in. Thread safe."""
+
+    def __init__(self, most: int | None = None, disk: DiskBudget | None = None) -> None:
+        """Begin with no job.
+
+        Args:
+            most: so many hosts of jobs at once; None for as many as come.
+            disk: jobs wait where it has no room.
+        """
+        self._most = most
+        self._disk = disk
+        self._changed = Condition()
+        self._running: dict[str, int] = {}
+        self._waiting: list[_Waiting] = []
+
+    def take_up(self, arn: str, hosts: int) -> None:
+        """Count a job that runs already."""
+        with self._changed:
+            self._running[arn] = hosts
+
+    def wait(self, arn: str, creation_ms: int, hosts: int, stop: Event, tell: Callable[[str], None]) -> None:
+        """Return when a job may run, or is to stop.
+
+        Args:
+            arn: the job's.
+            creation_ms: the oldest job is let in first.
+            hosts: so many places does it take; one that takes more than there are runs alone.
+            stop: set when it is to stop.
+            tell: called once with the reason where it has to wait.
+        """
+        waiting = _Waiting(creation_ms, arn, hosts)
+        told = False
+        with self._changed:
+            self._waiting = sorted([*self._waiting, waiting])
+            try:
+                while (reason := self._find_reason(waiting)) is not None and not stop.is_set():
+                    if not told:
+                        told = True
+                        self._changed.release()
+                        try:
+                            tell(reason)
+                        finally:
+                            self._changed.acquire()
+                        continue
+                    self._changed.wait(_LOOK_SECONDS)
+                if reason is None:
+                    self._running[arn] = hosts
+            finally:
+                self._waiting.remove(waiting)
+                self._changed.notify_all()
+
+    def leave(self, arn: str) -> None:
+        """Give a job's places to others. Idempotent."""
+        with self._changed:
+            self._running.pop(arn, None)
+            self._changed.notify_all()
+
+    def _find_reason(self, waiting: _Waiting) -> str | None:
+        """Say why a job has to wait; the caller holds the lock."""
+        taken = sum(self._running.values())
+        before = self._waiting.index(waiting)
+        if self._most is not None and taken and (before or taken + waiting.hosts > self._most):
+            return (
+                f"Waiting for a place: {taken} of the {self._most} instances that may run at once (--max-jobs) are "
+                f"taken, {before} jobs are before this one"
+            )
+        if self._disk is not None:
+            try:
+                self._disk.check()
+            except OSError as error:
+                if not is_disk_full(error):
+                    raise
+                return f"Waiting for room on the disk: {error.strerror}"
+        return "Waiting for the jobs before this one" if before else None
+
+
+def find_most_jobs() -> int:
+    """Return how many hosts of jobs may run at once on this machine, by its processors and memory."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(_FEWEST, min(_JOBS_A_PROCESSOR * len(os.sched_getaffinity(0)), memory // _JOB_BYTES))
