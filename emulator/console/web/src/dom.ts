@@ -1,0 +1,72 @@
+// Elements, made by hand: whatever a job is called or prints becomes text, never markup.
+
+type Child = Node | string | number | null | undefined | false;
+type Attributes = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
+
+/** Make an element; a function among the attributes listens to the event of its name. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: (Child | Child[])[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name, value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  append(element, children);
+  return element;
+}
+
+function append(element: Element, children: (Child | Child[])[]): void {
+  for (const child of children.flat()) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : String(child));
+  }
+}
+
+/** Replace what an element holds. */
+export function fill(element: Element, ...children: (Child | Child[])[]): void {
+  element.replaceChildren();
+  append(element, children);
+}
+
+/** A name that somebody gave: its direction is its own, so that it cannot turn around what stands beside it. */
+export function name(text: string): HTMLElement {
+  return h("bdi", {}, text);
+}
+
+/** A select with its label. */
+export function choice(
+  label: string,
+  options: [value: string, text: string][],
+  chosen: string,
+  onChoice: (value: string) => void,
+): HTMLLabelElement {
+  const select = h(
+    "select",
+    { change: () => onChoice(select.value) },
+    options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)),
+  );
+  return h("label", {}, `${label} `, select);
+}
+
+/** Wait a moment for more of the same, then do it once. */
+export function debounce(act: () => void, milliseconds: number): () => void {
+  let timer = 0;
+  return () => {
+    clearTimeout(timer);
+    timer = window.setTimeout(act, milliseconds);
+  };
+}
+
+/** Keep the keyboard's place where what it stood on is made anew; elements are told by `data-key`. */
+export function keepingFocus(change: () => void): void {
+  const key = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["key"] : undefined;
+  change();
+  if (key === undefined || document.activeElement !== document.body) return;
+  for (const element of document.querySelectorAll<HTMLElement>("[data-key]")) {
+    if (element.dataset["key"] === key) return element.focus();
+  }
+}

@@ -1,0 +1,77 @@
+// The page: its frame, its addresses, and the stream by which it stays true.
+
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+
+import { fill, h } from "./dom";
+import { ChangeStream } from "./stream";
+import { showCompare } from "./views/compare";
+import { showEvents } from "./views/events";
+import { showJob } from "./views/job";
+import { showJobs } from "./views/jobs";
+import { showS3 } from "./views/s3";
+import type { View } from "./views/view";
+
+const THEMES = ["auto", "light", "dark"];
+const app = document.getElementById("app") as HTMLElement;
+const content = h("main", { id: "content", tabindex: "-1" });
+const away = h("p", { class: "away", role: "status", hidden: true }, "The emulator does not answer; this page goes on when it does.");
+let view: View | null = null;
+
+const stream = new ChangeStream(
+  { change: (jobs) => view?.change(jobs), progress: () => view?.progress?.() },
+  (connected) => { away.hidden = connected; },
+);
+
+function readTheme(): string {
+  try { return localStorage.getItem("theme") ?? "auto"; } catch { return "auto"; }
+}
+function setTheme(theme: string): void {
+  document.documentElement.dataset["theme"] = theme;
+  themeButton.textContent = `Theme: ${theme}`;
+  try { localStorage.setItem("theme", theme); } catch { /* a browser that keeps nothing forgets it with the page */ }
+  document.dispatchEvent(new Event("theme"));
+}
+const themeButton = h("button", { type: "button", click: () => setTheme(THEMES[(THEMES.indexOf(readTheme()) + 1) % THEMES.length] ?? "auto") });
+
+function route(): void {
+  view?.close?.();
+  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/").map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
+  const [first = "", ...rest] = parts;
+  const parameters = new URLSearchParams(query);
+  if (first === "jobs" && rest.length >= 2) view = showJob(content, rest[0] ?? "", rest[1] ?? "", rest[2] ?? "");
+  else if (first === "compare") view = showCompare(content, (parameters.get("jobs") ?? "").split(",").filter(Boolean));
+  else if (first === "s3") view = showS3(content, rest[0] ?? "", rest.slice(1).join("/"));
+  else if (first === "events") view = showEvents(content);
+  else view = showJobs(content);
+  document.title = `${view.title} – SageMaker Debugger console`;
+  for (const link of navigation.querySelectorAll("a")) {
+    const own = link.getAttribute("href")?.slice(2) ?? "";
+    if (own === first || (own === "jobs" && (first === "" || first === "compare"))) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  stream.watch(view.watches);
+}
+
+const navigation = h("nav", { "aria-label": "Parts of the console" }, [["jobs", "Jobs"], ["s3", "S3"], ["events", "Events"]].map(([part, text]) => h("a", { href: `#/${part ?? ""}` }, text)));
+fill(app,
+  h("a", { href: "#content", class: "skip", click: (event) => { event.preventDefault(); content.focus(); } }, "Skip to the content"),
+  h("header", {}, h("p", { class: "brand" }, "SageMaker Debugger"), navigation, themeButton, h("a", { href: "/_emulator/docs", class: "quiet" }, "API")),
+  away, content);
+setTheme(readTheme());
+let began = false;
+window.addEventListener("hashchange", () => {
+  route();
+  // Who follows a link by keyboard goes on where the new part begins.
+  if (began) content.focus({ preventScroll: true });
+  window.scrollTo(0, 0);
+});
+document.addEventListener("keydown", (event) => {
+  const target = event.target as HTMLElement;
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
+  const search = content.querySelector<HTMLElement>("[data-search]");
+  if (search) { event.preventDefault(); search.focus(); }
+});
+route();
+began = true;

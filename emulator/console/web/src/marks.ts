@@ -1,0 +1,21 @@
+// Statuses as marks: a shape and a word beside the colour, which nobody needs to see.
+
+import { h } from "./dom";
+
+const SHAPES: Record<string, [shape: string, kind: string]> = {
+  InProgress: ["◐", "running"],
+  Stopping: ["◧", "running"],
+  Completed: ["●", "good"],
+  NoIssuesFound: ["●", "good"],
+  IssuesFound: ["▲", "bad"],
+  Failed: ["✖", "bad"],
+  Error: ["✖", "bad"],
+  Stopped: ["■", "still"],
+};
+
+/** The mark of a status, with its word; what it is of may be said before it. */
+export function mark(status: string, of = ""): HTMLElement {
+  const [shape, kind] = SHAPES[status] ?? ["○", "still"];
+  const words = of ? [h("bdi", {}, of), ": ", status] : [status];
+  return h("span", { class: `mark ${kind}`, "data-status": status }, h("span", { "aria-hidden": "true" }, `${shape} `), words);
+}

@@ -1,0 +1,54 @@
+// One stream a page: what changes is told, and what was missed is told after a break.
+
+import { address } from "./api";
+
+export interface Watcher {
+  /** Jobs changed; none are named where everything may have. */
+  change: (jobs: string[]) => void;
+  progress?: () => void;
+}
+
+export class ChangeStream {
+  private source: EventSource | null = null;
+  private watched = "";
+  private last = "";
+  private timer = 0;
+
+  constructor(private readonly tell: Watcher, private readonly show: (connected: boolean) => void) {}
+
+  /** Watch a job beside all changes: "REGION/NAME", or none. */
+  watch(job: string): void {
+    if (this.source && job === this.watched) return;
+    this.watched = job;
+    this.open();
+  }
+
+  private open(): void {
+    clearTimeout(this.timer);
+    this.source?.close();
+    const source = new EventSource(address("stream", { job: this.watched, lastEventId: this.last }));
+    this.source = source;
+    const note = (event: MessageEvent<string>): void => {
+      this.last = event.lastEventId || this.last;
+      this.show(true);
+    };
+    source.addEventListener("hello", (event) => {
+      note(event);
+      this.tell.change([]);
+    });
+    source.addEventListener("change", (event) => {
+      note(event);
+      this.tell.change((JSON.parse(event.data as string) as { jobs: string[] }).jobs);
+    });
+    source.addEventListener("progress", (event) => {
+      note(event);
+      this.tell.progress?.();
+    });
+    source.addEventListener("open", () => this.show(true));
+    source.addEventListener("error", () => {
+      this.show(false);
+      // A browser gives up where the answer is no stream, as while the emulator starts or too many pages are open.
+      if (source.readyState === EventSource.CLOSED) this.timer = window.setTimeout(() => this.open(), 1000);
+    });
+  }
+}

@@ -1,0 +1,283 @@
+// A job: its timeline and rules, and by tabs its metrics, logs, tensors and configuration.
+
+import { ask, jobPath, type Job, type LogStream, type Quantity, type Report, type Retry, type Rule, type SentEvent } from "../api";
+import { debounce, fill, h, keepingFocus, name } from "../dom";
+import { formatClock, formatDuration, formatNumber, linkToJob, linkToS3, parseS3 } from "../format";
+import { mark } from "../marks";
+import { LinePlot } from "../plots";
+import { showLogs } from "./logs";
+import { showMetrics } from "./metrics";
+import { showTensors } from "./tensors";
+import { load, type View } from "./view";
+
+const TABS: [part: string, text: string][] = [["", "Overview"], ["metrics", "Metrics"], ["logs", "Logs"], ["tensors", "Tensors"], ["configuration", "Configuration"]];
+const MOST_LOOKS = 30;
+const ENDED = new Set(["Completed", "Failed", "Stopped"]);
+
+export interface Part {
+  /** The job as it is now. */
+  update: (job: Job) => void;
+  progress?: () => void;
+  close?: () => void;
+}
+
+export function showJob(root: Element, region: string, jobName: string, part: string): View {
+  const path = jobPath(region, jobName);
+  const head = h("div", { class: "head" });
+  const content = h("div");
+  let shown: Part | null = null;
+  let before = "";
+  let [looks, timer] = [0, 0];
+  const refresh = (): Promise<void> => load(content, async () => {
+    const job = await ask<Job>(path);
+    if (content.hasAttribute("data-failed")) { shown?.close?.(); shown = null; }
+    keepingFocus(() => showHead(head, job));
+    if (shown === null) {
+      fill(content);
+      shown = part === "metrics" ? showMetrics(content, path) : part === "logs" ? showLogs(content, path) : part === "tensors" ? showTensors(content, path)
+        : part === "configuration" ? showConfiguration(content) : showOverview(content, path);
+    }
+    const now = JSON.stringify(job);
+    if (now !== before) shown.update(job);
+    before = now;
+    // A rule leaves its report a moment after its verdict, and nothing is sent of that.
+    const awaited = job.rules.some((rule) => ["IssuesFound", "NoIssuesFound"].includes(rule.status) && rule.report === null);
+    if (awaited && looks++ < MOST_LOOKS) timer = window.setTimeout(() => void refresh(), 700);
+  });
+  const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the job" },
+    TABS.map(([each, text]) => h("a", { href: linkToJob(region, jobName, each), "aria-current": each === part ? "page" : null }, text)));
+  fill(root, h("p", { class: "crumbs" }, h("a", { href: "#/jobs" }, "Jobs"), " / ", region), h("h1", {}, name(jobName)), head, tabs, content);
+  void refresh();
+  const soon = debounce(() => void refresh(), 60);
+  const mine = (jobs: string[]): boolean => !jobs.length || jobs.includes(jobName) || jobs.some((each) => each.startsWith(jobName.slice(0, 26)));
+  return {
+    title: jobName,
+    watches: `${region}/${jobName}`,
+    change: (jobs) => { if (mine(jobs)) soon(); },
+    progress: () => shown?.progress?.(),
+    close: () => { clearTimeout(timer); looks = MOST_LOOKS; shown?.close?.(); },
+  };
+}
+
+function showHead(head: Element, job: Job): void {
+  const running = !ENDED.has(job.status);
+  const ended = job.endMs ?? Date.now();
+  const stop = h("button", { type: "button", class: "danger", "data-key": "stop", click: () => {
+    stop.disabled = true;
+    void ask(`${jobPath(job.region, job.name)}/stop`, {}, {}).catch((error: unknown) => { said.textContent = String((error as Error).message); });
+  } }, "Stop the job");
+  const said = h("span", { class: "quiet", role: "status" });
+  fill(head,
+    h("p", { class: "facts" }, mark(job.status), job.secondaryStatus === job.status ? null : h("span", {}, job.secondaryStatus),
+      h("span", { class: "quiet" }, `${running ? "running for" : "took"} ${formatDuration(ended - job.creationMs)}`),
+      running && job.status !== "Stopping" ? stop : null, said),
+    job.failureReason ? h("p", { class: "problem" }, job.failureReason) : null);
+}
+
+function showOverview(root: Element, path: string): Part {
+  const plots: LinePlot[] = [];
+  const rules = h("div", { class: "cards" });
+  const timeline = h("div");
+  const links = h("div");
+  const tries = new Map<string, HTMLElement>();
+  fill(root, h("h2", {}, "Rules"), rules, h("h2", {}, "Timeline"), timeline, h("h2", {}, "Inputs and outputs"), links);
+  let shownRules = "";
+  return {
+    update: (job) => {
+      if (shownRules !== JSON.stringify([job.rules, job.status])) {
+        shownRules = JSON.stringify([job.rules, job.status]);
+        keepingFocus(() => {
+          for (const plot of plots.splice(0)) plot.close();
+          fill(rules, job.rules.length ? job.rules.map((rule) => showRule(job, rule, path, plots, tries)) : h("p", { class: "quiet" }, "This job has no rules."));
+        });
+      }
+      keepingFocus(() => fill(timeline, showTimeline(job, path)));
+      fill(links, h("dl", { class: "pairs" }, Object.entries(job.links).flatMap(([what, uri]) => [h("dt", {}, what), h("dd", {}, linkUri(uri))])),
+        h("p", { class: "quiet" }, "TensorBoard, where the job writes for it: ", h("code", {}, `smdebug-emulator tensorboard ${job.name}`),
+          ", then ", h("a", { href: "http://localhost:6006", rel: "noreferrer", target: "_blank" }, "localhost:6006"), "."));
+    },
+    close: () => plots.forEach((plot) => plot.close()),
+  };
+}
+
+export function linkUri(uri: string): HTMLElement {
+  const place = parseS3(uri);
+  if (!place) return h("bdi", {}, uri);
+  const isObject = /\.[A-Za-z0-9.]+$/.test(place.key);
+  return h("a", { href: linkToS3(place.bucket, isObject || !place.key || place.key.endsWith("/") ? place.key : `${place.key}/`) }, name(uri));
+}
+
+function showRule(job: Job, rule: Rule, path: string, plots: LinePlot[], tries: Map<string, HTMLElement>): HTMLElement {
+  const card = h("section", { class: "card", "aria-label": `Rule ${rule.name}`, "data-rule": rule.name },
+    h("h3", {}, mark(rule.status, rule.name)),
+    rule.details ? h("p", { class: "said" }, rule.details) : h("p", { class: "quiet" }, rule.status === "InProgress" ? "It watches the tensors as they come." : "It said nothing."),
+    rule.status === "Error" ? h("p", { class: "advice" }, "The rule itself failed: its log says where.") : null,
+    rule.report ? showReport(rule.report, rule.name, plots) : null,
+    h("p", {}, h("a", { href: `${linkToS3(parseS3(rule.outputUri)?.bucket ?? "", parseS3(rule.outputUri)?.key ?? "")}/` }, "Report and plot in S3"), " · ",
+      h("a", { href: `${linkToJob(job.region, job.name, "logs")}?rule=${encodeURIComponent(rule.name)}` }, "Log of the rule")));
+  if (ENDED.has(job.status) && !("source_s3_uri" in rule.parameters)) {
+    let again = tries.get(rule.name);
+    if (!again) tries.set(rule.name, (again = showRetry(rule, path, plots)));
+    card.append(again);
+  }
+  return card;
+}
+
+function showReport(report: Report, title: string, plots: LinePlot[]): HTMLElement {
+  const steps = report.StepsEvaluated;
+  const fired = report.RuleEvaluationStatus === "IssuesFound" && typeof report.Finding?.Step === "number" ? report.Finding.Step : null;
+  const figures = report.Series.filter((each) => each.Steps.length).map((quantity) => {
+    const values = quantity.Values.map((value) => (Number.isFinite(Number(value)) ? Number(value) : null));
+    const limit = quantity.Threshold === null ? null : Number(quantity.Threshold);
+    const positive = values.filter((value): value is number => value !== null && value > 0);
+    const plot = new LinePlot({ title: `${title}: ${quantity.Quantity}`, x: "global step", threshold: limit, height: 200,
+      logarithmic: positive.length === values.length && Math.max(...positive) > 1000 * Math.min(...positive),
+      firings: fired === null ? [] : [{ step: fired, rule: "fired" }] });
+    plot.show([{ label: quantity.Quantity, at: quantity.Steps, values }]);
+    plots.push(plot);
+    return plot.element;
+  });
+  return h("div", {},
+    h("p", { class: "quiet" }, `${steps["Evaluated"] ?? 0} steps judged, ${steps["First"] ?? "–"} to ${steps["Last"] ?? "–"}; ${steps["WithValues"] ?? 0} had something to judge.`),
+    report.Series.length ? h("table", {}, h("thead", {}, h("tr", {}, ["Judged", "First", "Last", "Fires when"].map((text) => h("th", { scope: "col" }, text)))),
+      h("tbody", {}, report.Series.map((quantity) => showQuantity(quantity)))) : null,
+    figures);
+}
+
+function showQuantity(quantity: Quantity): HTMLElement {
+  const at = (index: number): string => (quantity.Steps.length ? `${formatNumber(quantity.Values.at(index))} at step ${quantity.Steps.at(index) ?? ""}` : "–");
+  return h("tr", {}, h("th", { scope: "row" }, quantity.Quantity), h("td", {}, at(0)), h("td", {}, at(-1)), h("td", {}, quantity.Threshold === null ? "–" : `${quantity.FiresWhen} ${formatNumber(quantity.Threshold)}`));
+}
+
+function showRetry(rule: Rule, path: string, plots: LinePlot[]): HTMLElement {
+  const known = rule.report?.RuleParameters ?? rule.parameters;
+  const inputs = Object.entries({ ...known, ...rule.parameters }).filter(([key]) => !["rule_to_invoke", "action_json"].includes(key))
+    .map(([key, value]) => ({ key, before: format(value), input: h("input", { type: "text", value: format(value), name: key }) }));
+  const result = h("div", { role: "status" });
+  const run = h("button", { type: "submit" }, "Try");
+  const form = h("form", { class: "retry", submit: (event) => {
+    event.preventDefault();
+    run.disabled = true;
+    fill(result, h("p", { class: "quiet" }, "Judging …"));
+    // What was left as it is stays the rule's own default.
+    const changed = inputs.filter((each) => each.input.value !== each.before || each.key in rule.parameters);
+    const parameters = Object.fromEntries(changed.map((each) => [each.key, each.input.value]));
+    void load(result, async () => {
+      const found = await ask<Retry>(`${path}/rules/${encodeURIComponent(rule.name)}/retry`, {}, { parameters });
+      fill(result, h("h4", {}, mark(found.status, "With these")), h("p", { class: "said" }, found.details), found.report ? showReport(found.report, `${rule.name}, tried`, plots) : null);
+    }).finally(() => { run.disabled = false; });
+  } }, inputs.map((each) => h("label", {}, each.key, each.input)), run);
+  return h("details", {}, h("summary", {}, "Try other parameters"), form, result);
+}
+
+function format(value: unknown): string {
+  return value === null || value === undefined ? "" : Array.isArray(value) ? value.join(",") : String(value);
+}
+
+function showTimeline(job: Job, path: string): HTMLElement {
+  const began = job.creationMs;
+  const entries = [
+    ...job.transitions.map((each) => ({ at: each.startMs, order: 0, element: h("li", { class: "stage" }, h("time", {}, `${((each.startMs - began) / 1000).toFixed(1)} s`), h("strong", {}, each.status), " ", h("span", {}, each.message),
+      each.endMs ? h("span", { class: "quiet" }, ` ${formatDuration(each.endMs - each.startMs)}`) : null) })),
+    ...job.events.map((each) => ({ at: each.timeMs, order: 1, element: h("li", {}, h("time", {}, `${((each.timeMs - began) / 1000).toFixed(1)} s`), showEvent(each, path)) })),
+  ].sort((a, b) => a.at - b.at || a.order - b.order);
+  return h("ol", { class: "timeline" }, entries.map((each) => each.element));
+}
+
+/** An event, with what its targets answered and its JSON. */
+export function showEvent(event: SentEvent, path = ""): HTMLElement {
+  const detail = (event.content.detail ?? {}) as Record<string, unknown>;
+  const rules = (detail["DebugRuleEvaluationStatuses"] as { RuleConfigurationName: string; RuleEvaluationStatus: string }[] | undefined) ?? [];
+  const title = event.service === "SNS" ? `Message: ${String(event.content["Subject"] ?? event.content["Message"] ?? "").slice(0, 120)}`
+    : `${String(event.content["detail-type"] ?? "Event")}: ${String(detail["SecondaryStatus"] ?? detail["ProcessingJobStatus"] ?? "")}`;
+  const json = h("pre", { tabindex: "0" });
+  const key = `event ${event.sequence}`;
+  const open = opened.has(key);
+  const details = h("details", { open, toggle: () => {
+    if (details.open) { opened.add(key); json.textContent = JSON.stringify(event.content, null, 1); } else opened.delete(key);
+  } },
+    h("summary", { "data-key": key }, name(title), rules.filter((rule) => rule.RuleEvaluationStatus === "IssuesFound").map((rule) => mark(rule.RuleEvaluationStatus, rule.RuleConfigurationName)),
+      event.deliveries.length ? h("span", { class: "quiet" }, ` → ${event.deliveries.length} ${event.deliveries.length === 1 ? "target" : "targets"}`) : null),
+    event.deliveries.map((each) => {
+      const log = h("div");
+      return h("div", { class: "delivery" },
+        h("p", {}, each.succeeded ? "● " : "✖ ", name(each.function || each.target_arn), " ", h("span", { class: "quiet" }, `${each.succeeded ? "answered" : "failed"} at ${formatClock(each.timeMs)}`)),
+        each.answer ? h("pre", { tabindex: "0" }, each.answer) : null,
+        each.function && path ? h("button", { type: "button", click: () => void load(log, async () => {
+          const found = await ask<{ streams: LogStream[] }>(`${path}/logs`, { function: each.function, requestId: each.request_id });
+          const lines = found.streams.flatMap((stream) => stream.lines.map((line) => line.message));
+          fill(log, h("pre", { tabindex: "0" }, lines.join("\n") || "Nothing was printed."));
+        }) }, "Log of the function") : null, log);
+    }), json);
+  if (open) json.textContent = JSON.stringify(event.content, null, 1);
+  return details;
+}
+const opened = new Set<string>();
+
+function showConfiguration(root: Element): Part {
+  return {
+    update: (job) => {
+      const request = job.request as Record<string, unknown>;
+      const copied = h("span", { class: "quiet", role: "status" });
+      const copy = (text: string, what: string): void => {
+        navigator.clipboard.writeText(text).then(() => { copied.textContent = `Copied as ${what}.`; }, () => { copied.textContent = "The browser does not let this page copy."; });
+      };
+      const hyperparameters = (request["HyperParameters"] ?? {}) as Record<string, string>;
+      const merged = h("pre", { tabindex: "0" });
+      const saved = h("details", { toggle: () => { if (saved.open && !merged.textContent) void load(saved, async () => {
+        const run = await ask<{ collections: { configuration: unknown }[] }>(`${jobPath(job.region, job.name)}/tensors`);
+        merged.textContent = JSON.stringify(run.collections.map((each) => each.configuration), null, 1);
+      }); } }, h("summary", {}, "Collections as the hook merged them"), merged);
+      fill(root,
+        h("h2", {}, "Create it again"),
+        h("p", { class: "buttons" }, Object.entries(writeCalls(request)).map(([what, text]) => h("button", { type: "button", "data-call": what, click: () => copy(text, what) }, `Copy as ${what}`)), copied),
+        h("h2", {}, "Hyperparameters"),
+        Object.keys(hyperparameters).length ? h("table", {}, h("tbody", {}, Object.entries(hyperparameters).map(([key, value]) => h("tr", {}, h("th", { scope: "row" }, name(key)), h("td", {}, name(value)))))) : h("p", { class: "quiet" }, "None."),
+        h("h2", {}, "As it was asked for"), h("pre", { tabindex: "0" }, JSON.stringify(request, null, 1)),
+        h("h2", {}, "As it was merged"), saved,
+        h("details", {}, h("summary", {}, "DescribeTrainingJob"), h("pre", { tabindex: "0" }, JSON.stringify(job.description, null, 1))));
+    },
+  };
+}
+
+/** The same job as calls of boto3, the command line and the SDK. */
+export function writeCalls(request: Record<string, unknown>): Record<string, string> {
+  const json = JSON.stringify(request, null, 2);
+  const again = `${String(request["TrainingJobName"] ?? "job").slice(0, 56)}-again`;
+  const quoted = json.replaceAll("'", `'"'"'`);
+  return {
+    "boto3": `import json\n\nimport boto3\n\nrequest = json.loads(r'''${json.replaceAll("'''", "\\u0027\\u0027\\u0027")}''')\nrequest["TrainingJobName"] = ${JSON.stringify(again)}\nboto3.client("sagemaker").create_training_job(**request)\n`,
+    "AWS CLI": `aws sagemaker create-training-job --training-job-name ${again} --cli-input-json '${quoted}'\n`,
+    "SDK": writeEstimator(request),
+  };
+}
+
+function writeEstimator(request: Record<string, unknown>): string {
+  const algorithm = (request["AlgorithmSpecification"] ?? {}) as Record<string, unknown>;
+  const resources = (request["ResourceConfig"] ?? {}) as Record<string, unknown>;
+  const output = (request["OutputDataConfig"] ?? {}) as Record<string, unknown>;
+  const hook = request["DebugHookConfig"] as { S3OutputPath?: string; HookParameters?: unknown; CollectionConfigurations?: { CollectionName: string; CollectionParameters?: unknown }[] } | undefined;
+  const rules = (request["DebugRuleConfigurations"] ?? []) as { RuleConfigurationName: string; RuleEvaluatorImage: string; RuleParameters?: Record<string, string> }[];
+  const channels = (request["InputDataConfig"] ?? []) as { ChannelName: string; DataSource: { S3DataSource?: { S3Uri: string } } }[];
+  const python = (value: unknown): string => JSON.stringify(value ?? {}).replaceAll("null", "None").replaceAll(":true", ":True").replaceAll(":false", ":False");
+  const inputs = Object.fromEntries(channels.map((each) => [each.ChannelName, each.DataSource.S3DataSource?.S3Uri ?? ""]));
+  const lines = ["from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, Rule", "from sagemaker.estimator import Estimator", "", "estimator = Estimator(",
+    `    image_uri=${python(String(algorithm["TrainingImage"] ?? ""))},`, `    role=${python(request["RoleArn"])},`,
+    `    instance_count=${String(resources["InstanceCount"] ?? 1)},`, `    instance_type=${python(resources["InstanceType"] ?? "ml.m5.large")},`,
+    `    output_path=${python(output["S3OutputPath"])},`, `    hyperparameters=${python(request["HyperParameters"])},`];
+  if (hook) {
+    lines.push("    debugger_hook_config=DebuggerHookConfig(", `        s3_output_path=${python(hook.S3OutputPath)},`, `        hook_parameters=${python(hook.HookParameters)},`, "        collection_configs=[");
+    for (const each of hook.CollectionConfigurations ?? []) lines.push(`            CollectionConfig(${python(each.CollectionName)}, ${python(each.CollectionParameters)}),`);
+    lines.push("        ],", "    ),");
+  } else lines.push("    debugger_hook_config=False,");
+  if (rules.length) {
+    lines.push("    rules=[");
+    for (const each of rules) {
+      const { rule_to_invoke: invoked, ...parameters } = each.RuleParameters ?? {};
+      lines.push(`        Rule.custom(${python(each.RuleConfigurationName)}, image_uri=${python(each.RuleEvaluatorImage)}, instance_type="ml.t3.medium", volume_size_in_gb=30,`,
+        `                    rule_to_invoke=${python(invoked ?? each.RuleConfigurationName)}, rule_parameters=${python(parameters)}),`);
+    }
+    lines.push("    ],");
+  }
+  return [...lines, ")", `estimator.fit(${Object.keys(inputs).length ? python(inputs) : ""})`, ""].join("\n");
+}

