@@ -72,6 +72,9 @@ SMDebugRules; no mail is sent, `smdebug-emulator events` shows the messages, wit
 `--json`).
 
 ## The built-in rules
+
+What they say with their defaults of ten healthy and ten sick trainings, and which parameters to choose instead, stands
+in [rules-study.md](rules-study.md).
 """
 
 
