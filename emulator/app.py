@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.disk import DiskBudget
 from emulator.exceptions import ResourceInUse, StartupError
+from emulator.faults import FAULTS, parse_fault
 from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
 from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.settings import read_version
@@ -72,6 +73,7 @@ class Emulator:
             from emulator.api.account_rooms import RoomsOfRequests
             from emulator.api.application import build_pages
             from emulator.api.changes import Streams, build_changes_pages
+            from emulator.api.faults import build_fault_pages
             from emulator.api.jobs import build_jobs_pages
             from emulator.api.objects import build_objects_pages
             from emulator.api.openapi import build_openapi_pages
@@ -84,6 +86,8 @@ class Emulator:
             from emulator.moto_services.accounts import find_account
             from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 
+            FAULTS.set(dict(map(parse_fault, settings.faults)))
+            closers.callback(FAULTS.set, {})
             own_hosts = set(LOOPBACK_HOSTS)
             readers = RunReaders(self._build_reader_environment)
             closers.callback(readers.close)
@@ -97,6 +101,7 @@ class Emulator:
                     build_objects_pages(asked),
                     build_changes_pages(asked, streams, readers.warm),
                     build_spot_pages(self.interrupt),
+                    build_fault_pages(),
                     build_state_pages(self.reset, self.export_state, self.import_state),
                     build_openapi_pages(read_version()),
                     build_console_pages(),

@@ -52,6 +52,7 @@ class Settings:
         tensor_poll_seconds: how often a running job's output folder is looked at.
         max_jobs: so many instances of training jobs run at once, others wait; None for what the machine's processors
             and memory bear.
+        faults: what fails on purpose, each as ``faults.parse_fault`` reads it.
         disk_reserve: so many bytes of the state folder's disk stay free: what would take them is refused.
         moto_api: whether moto's own controls below ``/moto-api/`` answer, its reset and recorder among them.
     """
@@ -64,6 +65,7 @@ class Settings:
     stop_grace_seconds: float = 120.0
     tensor_poll_seconds: float = 0.05
     max_jobs: int | None = None
+    faults: tuple[str, ...] = ()
     disk_reserve: int = 256 * 1024**2
     moto_api: bool = False
 

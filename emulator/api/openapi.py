@@ -188,6 +188,15 @@ PAGES = (
     Page(
         "POST", f"{PREFIX}reset", "Stop and forget jobs, or everything.", {"jobNamePrefix": "only jobs that begin so"}
     ),
+    Page("GET", f"{PREFIX}faults", "What fails on purpose, and how often it has.", {}),
+    Page(
+        "PUT",
+        f"{PREFIX}faults",
+        "Let requests, deliveries, invocations or jobs fail, in the place of what failed before.",
+        {},
+        {"s3": {"error": 0.1, "delay": "200ms"}, "jobs": {"capacity": 0.5, "times": 3}},
+    ),
+    Page("DELETE", f"{PREFIX}faults", "Let nothing fail any more.", {}),
     Page("GET", f"{PREFIX}state", "The whole state as one archive.", {}),
     Page("POST", f"{PREFIX}state", "Take the state from such an archive, which is the body.", {}),
 )

@@ -14,6 +14,7 @@ import click
 
 from emulator.disk import parse_size
 from emulator.exceptions import StartupError
+from emulator.faults import parse_fault
 from emulator.settings import Settings, read_version, settings_from_environment
 from emulator.state_folder import RunningEmulator, find_running_emulator
 
@@ -37,6 +38,16 @@ def parse_size_option(text: str) -> int:
         return parse_size(text)
     except ValueError as error:
         raise click.BadParameter(f"{error}.") from None
+
+
+def check_faults(_context: click.Context, _option: click.Parameter, faults: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the faults as they were given; click names the option that is none."""
+    for text in faults:
+        try:
+            parse_fault(text)
+        except ValueError as error:
+            raise click.BadParameter(f"{error}.") from None
+    return faults
 
 
 state_dir_option = click.option(

@@ -19,6 +19,7 @@ import click
 from emulator.cli.init_folder import list_scripts, run_scripts
 from emulator.cli.jobs import format_jobs, list_with_rules
 from emulator.cli.running import (
+    check_faults,
     connect,
     fail,
     find_running,
@@ -50,6 +51,15 @@ _STOP_SECONDS = 180.0
     metavar="NUMBER",
     type=parse_account,
     help="The account of who signs with no account's key: 12 digits  [default: 123456789012].",
+)
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="SCOPE:FAULTS",
+    callback=check_faults,
+    help="What fails on purpose, such as s3:error=0.1,delay=200ms; also of events, lambda (timeout) and jobs "
+    "(capacity, interrupt). May be given several times.",
 )
 @click.option(
     "--max-jobs",
@@ -89,6 +99,7 @@ def start(
     runtime: str | None,
     state_dir: Path | None,
     account: str | None,
+    faults: tuple[str, ...],
     max_jobs: int | None,
     disk_reserve: int | None,
     *,
@@ -112,6 +123,7 @@ def start(
         "runtime": runtime,
         "account_id": account,
         "max_jobs": max_jobs,
+        "faults": faults or None,
         "disk_reserve": disk_reserve,
         "moto_api": moto_api or None,
     }
@@ -137,6 +149,8 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
     command = [sys.executable, "-P", "-m", "emulator", "start", "--log-level", log_level]
     command += ["--port", str(settings.port), "--runtime", settings.runtime, "--state-dir", str(settings.state_dir)]
     command += ["--disk-reserve", str(settings.disk_reserve)]
+    for fault in settings.faults:
+        command += ["--fault", fault]
     command += [] if settings.max_jobs is None else ["--max-jobs", str(settings.max_jobs)]
     command += ["--account", settings.account_id, *(["--moto-api"] if settings.moto_api else [])]
     command += [] if init_folder is None else ["--init-folder", str(init_folder.absolute())]

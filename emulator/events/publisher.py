@@ -23,6 +23,7 @@ from emulator.exceptions import (
     TargetError,
     TargetGoneError,
 )
+from emulator.faults import FAULTS
 from emulator.moto_services import functions
 from emulator.moto_services.eventbridge import rules as eventbridge
 
@@ -196,6 +197,7 @@ class Publisher:
             self._slow.submit(self._attempt_again, journey, delivery, _count_retries(target) + first)
 
     def _attempt(self, journey: _Journey, delivery: Delivery) -> None:
+        FAULTS.check("events")
         future = find_kind(delivery.target).deliver(delivery)
         if future is None:
             self._note(describe_delivery(delivery))

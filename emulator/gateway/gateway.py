@@ -17,6 +17,7 @@ from emulator.api import PREFIX
 from emulator.console.page import CONSOLE
 from emulator.exceptions import AccessDeniedException, AwsError, InternalFailure
 from emulator.gateway.authentication import ACCOUNT_HEADER, check_source, read_access_key
+from emulator.gateway.faults import cutting, find_failure
 from emulator.gateway.protocol import encode_error
 from emulator.gateway.sagemaker import check_request, read_operation_name
 from emulator.lambda_functions.invoke_api import INVOKE_PATH
@@ -99,6 +100,7 @@ class Gateway:
             self._name_account,
             self._serve_pages,
             self._invoke_function,
+            self._fail_on_purpose,
             self._run_operation,
             self._pass_to_moto,
         ]
@@ -154,8 +156,11 @@ class Gateway:
         check_request(request.operation, request.environ, self._rooms.has_moto_operation)
         return None
 
-    def _pass_to_moto(self, _request: Request) -> WSGIApplication:
-        return self._rooms.moto.result(_START_SECONDS)
+    def _fail_on_purpose(self, request: Request) -> WSGIApplication | None:
+        return find_failure(request.environ)
+
+    def _pass_to_moto(self, request: Request) -> WSGIApplication:
+        return cutting(self._rooms.moto.result(_START_SECONDS), request.environ)
 
 
 def parse_request(environ: WSGIEnvironment) -> Request:

@@ -11,7 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import InvokerClosedError, WorkerStartError
-from emulator.lambda_functions.invocation import Invocation, InvocationResult, build_start_failure
+from emulator.faults import FAULTS
+from emulator.lambda_functions.invocation import (
+    Invocation,
+    InvocationResult,
+    build_exit,
+    build_start_failure,
+    build_timeout,
+)
 from emulator.lambda_functions.worker import WorkerSettings
 from emulator.lambda_functions.worker_pool import WorkerPool
 from emulator.moto_services.cloudwatch.logs import LogGroups
@@ -93,6 +100,13 @@ class FunctionInvoker:
             TooManyInvocationsError, InvokerClosedError.
         """
         invocation = Invocation(function.arn, payload, float(function.timeout_s), client_context)
+        FAULTS.wait("lambda")
+        if FAULTS.strikes("lambda", "timeout"):
+            asked_for = build_timeout(invocation.request_id, invocation.timeout_s)
+            return InvocationResult(invocation.request_id, asked_for.payload, "Unhandled", function.version)
+        if FAULTS.strikes("lambda", "error"):
+            asked_for = build_exit(invocation.request_id, 1)
+            return InvocationResult(invocation.request_id, asked_for.payload, "Unhandled", function.version)
         try:
             worker = self._pool.acquire(function, wait_for_worker)
         except WorkerStartError as error:

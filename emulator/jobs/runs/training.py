@@ -19,6 +19,7 @@ from container_runtime.runtime import (
 )
 from container_runtime.spec import ContainerSpec
 from emulator.exceptions import ObjectStoreError
+from emulator.faults import FAULTS
 from emulator.jobs.records.failures import ContainerFailure, RequestFailure, StopAsked, describe_algorithm_error
 from emulator.jobs.records.profiler_config import find_interval_seconds, is_disabled, is_profiled, is_profiler_rule
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
@@ -66,6 +67,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STAGES: tuple[SecondaryStatus, ...] = ("Starting", "Downloading", "Training", "Uploading")
+_NO_CAPACITY = (
+    "Unable to provision requested ML compute capacity. Please retry using a different ML instance type or after some "
+    "time. (This fault was asked for.)"
+)
 # A training container's /dev/shm: data loaders pass batches through it, and Docker's 64 MiB are soon full.
 _SHM_BYTES = 2 * GIB
 # How long killed containers may take to be gone before their tensors are gathered all the same.
@@ -139,6 +144,8 @@ class TrainingRun(StagedRun):
             self._enter("Training")
             self._follow_containers()
             self._start_rules()
+            if self._job.request.get("EnableManagedSpotTraining") and FAULTS.strikes("jobs", "interrupt"):
+                self.interrupt(0.0)
             exits = self._wait_for_exits()
             if self._was_interrupted():
                 return False
@@ -211,6 +218,8 @@ class TrainingRun(StagedRun):
 
         self._with.admission.wait(self.arn, self._job.creation_ms, len(self._hosts), self._stop_asked, tell)
         self._check_stop()
+        if FAULTS.strikes("jobs", "capacity"):
+            raise NetworkExhaustedError(_NO_CAPACITY)
         self._change(
             lambda job, now_ms: job.transition("Starting", now_ms) if job.secondary_status == "Pending" else job
         )

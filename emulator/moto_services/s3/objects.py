@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import logging
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import tenacity
 from moto.s3.exceptions import MissingBucket
 from moto.s3.models import s3_backends
 from moto.utilities.utils import get_partition
 
 from emulator.exceptions import NoSuchBucket, NoSuchKey
+from emulator.faults import FAULTS, InjectedFaultError
 from emulator.moto_services.s3.backend import drop_unclaimed, s3_access, stage_content
 from emulator.moto_services.s3.content import ContentReader, StoredContent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from typing import IO
 
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 8
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 
 
@@ -72,6 +79,26 @@ def _parse_https(uri: str, rest: str) -> S3Uri:
     return parse_s3_uri(f"s3://{path}")
 
 
+def _outlasting_faults(use: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method of the store fail by the faults that were asked for, and be tried again, as a client's would be."""
+
+    @functools.wraps(use)
+    def use_until_done(store: ObjectStore, bucket: str, *args: Any) -> Any:
+        for attempt in tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(InjectedFaultError),
+            stop=tenacity.stop_after_attempt(_ATTEMPTS),
+            wait=tenacity.wait_random_exponential(0.01, max=0.5),
+            before_sleep=tenacity.before_sleep_log(logger, logging.WARNING),
+            reraise=True,
+        ):
+            with attempt:
+                FAULTS.check("s3")
+                return use(store, bucket, *args)
+        raise AssertionError  # the last attempt returned or raised
+
+    return use_until_done
+
+
 class ObjectStore:
     """The buckets of one account. Thread safe; an object is either there in whole or not at all."""
 
@@ -79,6 +106,7 @@ class ObjectStore:
         self._account_id = account_id
         self._region = region
 
+    @_outlasting_faults
     def head_bucket(self, bucket: str) -> bool:
         """Tell whether ``bucket`` exists."""
         with s3_access():
@@ -94,6 +122,7 @@ class ObjectStore:
             if not self.head_bucket(bucket):
                 self._backend().create_bucket(bucket, self._region)
 
+    @_outlasting_faults
     def put(self, bucket: str, key: str, data: bytes | Path) -> None:
         """Store ``data``, or the contents of the file it names.
 
@@ -108,6 +137,7 @@ class ObjectStore:
         finally:
             drop_unclaimed(content)
 
+    @_outlasting_faults
     def get(self, bucket: str, key: str) -> bytes:
         """Return the bytes of an object.
 
@@ -118,6 +148,7 @@ class ObjectStore:
             content: bytes = self._object(bucket, key).value
         return content
 
+    @_outlasting_faults
     def download(self, bucket: str, key: str, path: Path) -> None:
         """Write an object's bytes to ``path``, whose folder exists.
 
@@ -134,6 +165,7 @@ class ObjectStore:
         with source, path.open("wb") as target:
             target.writelines(source.blocks())
 
+    @_outlasting_faults
     def list(self, bucket: str, prefix: str) -> list[ObjectSummary]:
         """List the objects whose keys begin with ``prefix``, in the order of their keys.
 
@@ -209,6 +241,7 @@ class ObjectStore:
             content_type = str(entry.metadata.get("Content-Type") or entry.metadata.get("content-type") or "")
             return file, entry.size, content_type
 
+    @_outlasting_faults
     def delete(self, bucket: str, key: str) -> None:
         """Delete an object; nothing happens if there is none.
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from emulator.api.application import build_pages
 from emulator.api.changes import Streams, build_changes_pages
+from emulator.api.faults import build_fault_pages
 from emulator.api.jobs import build_jobs_pages
 from emulator.api.objects import build_objects_pages
 from emulator.api.openapi import PAGES, build_document, build_openapi_pages, render_docs
@@ -31,6 +32,7 @@ def test_the_table_has_every_address_and_no_other() -> None:
             build_objects_pages(rooms),
             build_changes_pages(rooms, Streams(), unused),
             build_spot_pages(unused),
+            build_fault_pages(),
             build_state_pages(unused, unused, unused),
             build_openapi_pages("1"),
         ],
@@ -38,7 +40,7 @@ def test_the_table_has_every_address_and_no_other() -> None:
     answered = {
         (method, rule.rule)
         for rule in pages.url_map.iter_rules()
-        for method in (rule.methods or set()) & {"GET", "POST"}
+        for method in (rule.methods or set()) & {"GET", "POST", "PUT", "DELETE"}
     }
     described = {
         (page.method, f"{QUESTIONS}<question>" if page.path.startswith(QUESTIONS) else page.path) for page in PAGES

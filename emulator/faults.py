@@ -1,0 +1,165 @@
+"""Faults on purpose: what fails, is slow or cut, and how often, so that others can see how their own code bears it.
+
+A fault has a scope and kinds. ``s3`` and every other service by its name in signatures: ``error`` and ``truncate`` are
+shares of its requests, ``delay`` a time. ``events``: deliveries to targets. ``lambda``: invocations, ``timeout`` too.
+``jobs``: ``capacity`` is the share of training jobs for which there is no instance, ``interrupt`` that of starts on
+Spot instances that are taken away. ``times`` ends a scope's faults after so many.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SCOPE = re.compile(r"[a-z][a-z0-9-]{0,40}")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
+_MOST_SECONDS = 600.0
+_SERVICE_KINDS = frozenset({"error", "truncate"})
+_KINDS = {
+    "events": frozenset({"error"}),
+    "lambda": frozenset({"error", "timeout"}),
+    "jobs": frozenset({"capacity", "interrupt"}),
+}
+OWN_SCOPES = frozenset(_KINDS)
+"""The scopes that are no requests to a service."""
+
+
+class InjectedFaultError(OSError):
+    """A fault that was asked for."""
+
+
+@dataclass
+class Fault:
+    """The faults of one scope.
+
+    Attributes:
+        shares: by kind, from 0 to 1.
+        delay: seconds.
+        times: how many may still strike; None for any number.
+        struck: how often each kind has.
+    """
+
+    shares: dict[str, float]
+    delay: float = 0.0
+    times: int | None = None
+    struck: Counter[str] = field(default_factory=Counter)
+
+    def describe(self) -> dict[str, Any]:
+        """Return it as the API shows it."""
+        return {**self.shares, "delay": self.delay, "times": self.times, "struck": dict(self.struck)}
+
+
+def parse_fault(text: str) -> tuple[str, Fault]:
+    """Read ``SCOPE:KIND=SHARE,delay=200ms,times=5``.
+
+    Raises:
+        ValueError: the text says what cannot be used.
+    """
+    scope, _, rest = text.partition(":")
+    members = [member.partition("=") for member in rest.split(",")] if rest else []
+    return scope, build_fault(scope, {name.strip(): value.strip() for name, _, value in members})
+
+
+def build_fault(scope: str, members: Mapping[str, Any]) -> Fault:
+    """Build the faults of a scope from its members, each a number or text.
+
+    Raises:
+        ValueError: the text says what cannot be used.
+    """
+    if not _SCOPE.fullmatch(scope):
+        raise ValueError(f"{scope[:60]!r} is no service, and none of {', '.join(sorted(_KINDS))}")
+    kinds = _KINDS.get(scope, _SERVICE_KINDS)
+    fault = Fault({})
+    for name, value in members.items():
+        if name == "delay":
+            fault.delay = _parse_seconds(str(value))
+        elif name == "times":
+            if not str(value).isdecimal():
+                raise ValueError(f"{scope}: times is {str(value)[:40]!r}: give a whole number")
+            fault.times = int(value)
+        elif name in kinds:
+            fault.shares[name] = _parse_share(f"{scope}: {name}", value)
+        else:
+            raise ValueError(f"{scope}: {name[:40]!r} is none of {', '.join(sorted(kinds | {'delay', 'times'}))}")
+    if not fault.shares and not fault.delay:
+        raise ValueError(f"{scope} has no fault: give {' or '.join(sorted(kinds))} as a share from 0 to 1, or a delay")
+    return fault
+
+
+def _parse_share(name: str, value: Any) -> float:
+    try:
+        share = float(value)
+    except (TypeError, ValueError):
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ValueError(f"{name} is {str(value)[:40]!r}: give a share from 0 to 1")
+    return share
+
+
+def _parse_seconds(text: str) -> float:
+    found = _DURATION.fullmatch(text)
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else -1.0
+    if not 0 <= seconds <= _MOST_SECONDS:
+        raise ValueError(f"delay is {text[:40]!r}: give a time such as 200ms or 2s, up to 10m")
+    return seconds
+
+
+class Faults:
+    """The faults of this process. Thread safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._by_scope: dict[str, Fault] = {}
+        self._random = random.Random()  # noqa: S311 -- chance, and no secret
+
+    def set(self, faults: Mapping[str, Fault]) -> None:
+        """Replace all that there are."""
+        with self._lock:
+            self._by_scope = dict(faults)
+
+    def describe(self) -> dict[str, Any]:
+        """Return all, as the API shows them."""
+        with self._lock:
+            return {scope: fault.describe() for scope, fault in self._by_scope.items()}
+
+    def strikes(self, scope: str, kind: str) -> bool:
+        """Tell by chance whether a fault strikes now, and count it."""
+        if not self._by_scope:
+            return False
+        with self._lock:
+            fault = self._by_scope.get(scope)
+            if fault is None or fault.times == 0 or self._random.random() >= fault.shares.get(kind, 0.0):
+                return False
+            fault.struck[kind] += 1
+            if fault.times is not None:
+                fault.times -= 1
+            return True
+
+    def wait(self, scope: str) -> None:
+        """Wait as long as the scope's delay says."""
+        fault = self._by_scope.get(scope)
+        if fault is not None and fault.delay:
+            time.sleep(fault.delay)
+
+    def check(self, scope: str) -> None:
+        """Wait as long as the delay says, then fail where an error strikes.
+
+        Raises:
+            InjectedFaultError: one does.
+        """
+        self.wait(scope)
+        if self.strikes(scope, "error"):
+            raise InjectedFaultError(f"a fault of {scope} that was asked for")
+
+
+FAULTS = Faults()
+"""Those of this process; the emulator that runs in it sets them."""

@@ -1,0 +1,66 @@
+"""Faults of a service's requests: an error in the service's words, a delay, or an answer that ends too early."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from emulator.faults import FAULTS, OWN_SCOPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+def read_service(environ: WSGIEnvironment) -> str:
+    """Read the service that a request is for, by its signature; S3 where it has none."""
+    # In a header, or in the query string of a presigned URL.
+    signed = environ.get("HTTP_AUTHORIZATION", "") + environ.get("QUERY_STRING", "").replace("%2F", "/")
+    found = re.search(r"[Cc]redential=[^,\s&]+/([\w-]+)/aws4_request", signed)
+    return found[1] if found else "s3"
+
+
+def find_failure(environ: WSGIEnvironment) -> WSGIApplication | None:
+    """Return what answers a request in place of its service where a fault strikes; None where none does."""
+    service = read_service(environ)
+    if service in OWN_SCOPES:
+        return None
+    FAULTS.wait(service)
+    if not FAULTS.strikes(service, "error"):
+        return None
+    from emulator.moto_services.service_requests import encode_error
+
+    text = "Please reduce your request rate. (This fault was asked for.)"
+    code = "SlowDown" if service == "s3" else "ServiceUnavailable"
+    return encode_error(service, environ, code, text, 503)
+
+
+def cutting(application: WSGIApplication, environ: WSGIEnvironment) -> WSGIApplication:
+    """Return ``application``, or one whose answer ends halfway where a fault strikes."""
+    if environ["REQUEST_METHOD"] != "GET" or not FAULTS.strikes(read_service(environ), "truncate"):
+        return application
+
+    def answer_half(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        length = 0
+
+        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+            nonlocal length
+            length = next((int(text) for name, text in headers if name.lower() == "content-length"), 0)
+            return start_response(status, headers, *rest)
+
+        answer: Any = application(environ, start)
+
+        def pieces() -> Iterator[bytes]:
+            left = length // 2
+            try:
+                for piece in answer:
+                    if left > 0:
+                        yield piece[:left]
+                    left -= len(piece)
+            finally:
+                if hasattr(answer, "close"):
+                    answer.close()
+
+        return pieces()
+
+    return answer_half
