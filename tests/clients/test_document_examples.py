@@ -1,0 +1,84 @@
+"""The scripts of examples/documents, started side by side as their README says, against one emulator."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.running_emulator import RunningEmulator
+
+CHECKOUT = Path(__file__).parents[2]
+FOLDER = CHECKOUT / "examples" / "documents"
+# What each prints, in this order.
+PRINTED: dict[str, list[str]] = {
+    "save_collections": [
+        *(
+            rf"built-in {name}: [1-9]\d* tensors at steps \[0\]"
+            for name in ("weights", "gradients", "losses", "biases")
+        ),
+        r"modified losses: \d+ tensors at steps \[0, 50\]",
+        r"custom custom_activations_collection: [1-9]\d* tensors at steps \[0\]",
+    ],
+    "zero_script_change": ["ExplodingTensor NoIssuesFound"],
+    "keras_hook": ["Modes: EVAL TRAIN", r"was \d\.\d+ at step 0"],
+    "custom_rule": ["VGRule IssuesFound", r"No gradient is nothing at all, in steps \[0, 5, 10\]"],
+    "stop_by_lambda": ["VGRule IssuesFound", "stopped-by-lambda-.* Stopped"],
+    "tensorboard_output": [r"\d+ files for TensorBoard"],
+}
+
+
+@pytest.fixture(scope="module")
+def started(
+    request: pytest.FixtureRequest, served: RunningEmulator, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """Those that are asked for: most of each is waiting for its jobs."""
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith("AWS_")},
+        "HOME": str(tmp_path_factory.mktemp("home")),
+        "SMDEBUG_EMULATOR_STATE_DIR": str(served.state_dir),
+    }
+    run = [sys.executable, "-W", "ignore", "-m", "emulator", "run", "--", sys.executable, "-W", "ignore"]
+    programs = {
+        name: subprocess.Popen(
+            [*run, str(FOLDER / f"{name}.py")],
+            cwd=CHECKOUT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for name in PRINTED
+        if any(item.name.endswith(f"[{name}]") for item in request.session.items)
+    }
+    yield programs
+    for program in programs.values():
+        if program.poll() is None:
+            program.kill()
+        program.communicate()
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_documented_script_does_what_the_document_says(name: str, started: dict[str, subprocess.Popen[str]]) -> None:
+    printed, _ = started[name].communicate(timeout=280)
+    assert started[name].returncode == 0, printed
+    position = 0
+    for pattern in PRINTED[name]:
+        found = re.compile(pattern).search(printed, position)
+        assert found, f"{pattern!r} is not in, after what comes before it:\n{printed}"
+        position = found.end()
+
+
+def test_every_script_is_in_the_table_and_tested() -> None:
+    scripts = {path.stem for path in FOLDER.glob("*.py")}
+    assert scripts == PRINTED.keys()
+    table = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert scripts == set(re.findall(r"\| `(\w+)\.py` \|", table))
