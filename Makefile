@@ -17,7 +17,7 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check images engine bench lint types arrows clean
+.PHONY: help setup demo test check images engine bench docs lint types arrows clean
 
 help: ## say what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -77,5 +77,13 @@ bench: .venv/.tests ## measure and print every figure of benchmarks/README.md
 	@$(MAKE) --no-print-directory images-if-engine
 	@$(BIN)/python -m benchmarks
 
-clean: ## remove .venv, caches and what the demo left
-	rm -rf .venv .cache .demo .mypy_cache .ruff_cache .pytest_cache
+.venv/.docs: .venv/.runs
+	@$(call pip_install,--group docs)
+	@touch $@
+
+docs: .venv/.docs ## build the site of docs/ into .docs, to be opened from there
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build
+	@echo "Open .docs/index.html"
+
+clean: ## remove .venv, caches, the site and what the demo left
+	rm -rf .venv .cache .demo .docs .mypy_cache .ruff_cache .pytest_cache

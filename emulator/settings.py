@@ -20,7 +20,7 @@ DEFAULT_ACCOUNT_ID = "123456789012"
 RuntimeChoice = Literal["auto", "docker", "process"]
 RUNTIME_CHOICES: tuple[RuntimeChoice, ...] = ("auto", "docker", "process")
 # By the setting that a variable is for: what reads its text, whether the value fits, and what would.
-_VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str]] = {
+VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str]] = {
     "port": (int, range(65536).__contains__, "give a whole number from 0 to 65535"),
     "runtime": (str, RUNTIME_CHOICES.__contains__, f"use one of {', '.join(RUNTIME_CHOICES)}"),
     "region": (str, _REGION.fullmatch, "give a region of AWS, such as eu-west-1"),
@@ -92,7 +92,7 @@ def settings_from_environment(environment: Mapping[str, str] | None = None) -> S
     """
     env = os.environ if environment is None else environment
     given: dict[str, Any] = {"state_dir": env.get("SMDEBUG_EMULATOR_STATE_DIR") or default_state_dir(env)}
-    for member, (parse, fits, wanted) in _VARIABLES.items():
+    for member, (parse, fits, wanted) in VARIABLES.items():
         name = f"SMDEBUG_EMULATOR_{member.upper()}"
         if (text := env.get(name)) is not None:
             try:

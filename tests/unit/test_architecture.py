@@ -15,6 +15,7 @@ FOLDERS = (
     "benchmarks",
     "container_runtime",
     "docs",
+    "docs_site",
     "emulator",
     "examples",
     "rules_images",

@@ -1,0 +1,67 @@
+"""The reference of the command line, from click's commands."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from emulator.cli.commands import main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WIDTH = 100
+_AS_IT_STANDS = "\b"
+"""With what a paragraph begins that click may not wrap."""
+
+
+def build_commands_page() -> str:
+    """Write the page: each command with what it does, its arguments and its options."""
+    lines = [
+        "# Commands",
+        "",
+        "This page is written from the commands themselves; `--help` says the same in a terminal.",
+        "",
+        _take_paragraphs(main.help or ""),
+    ]
+    for words, command in list_commands(main):
+        context = click.Context(command, info_name=words[-1], terminal_width=_WIDTH)
+        lines += ["", f"{'#' * (1 + len(words))} {' '.join(words)}", ""]
+        usage = " ".join(command.collect_usage_pieces(context))
+        lines += ["```text", f"smdebug-emulator {' '.join(words)} {usage}".rstrip(), "```", ""]
+        lines.append(_take_paragraphs(command.help or ""))
+        options = [
+            record for parameter in command.get_params(context) if (record := parameter.get_help_record(context))
+        ]
+        options = [(name, text) for name, text in options if not name.endswith("--help")]
+        if options:
+            lines += ["", "| option | |", "|---|---|"]
+            lines += [f"| `{_escape(name)}` | {_escape(text)} |" for name, text in options]
+    return "\n".join(lines) + "\n"
+
+
+def list_commands(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command that is not hidden, with the words that lead to it, a group before its own."""
+    for name, command in sorted(group.commands.items()):
+        if not command.hidden:
+            yield (*before, name), command
+            if isinstance(command, click.Group):
+                yield from list_commands(command, (*before, name))
+
+
+def _take_paragraphs(text: str) -> str:
+    """Make Markdown of click's help: a paragraph that it may not wrap is shown as it stands."""
+    return "\n\n".join(_write_paragraph(each) for each in inspect.cleandoc(text).split("\n\n"))
+
+
+def _write_paragraph(text: str) -> str:
+    if text.startswith(_AS_IT_STANDS):
+        return f"```text\n{text.removeprefix(_AS_IT_STANDS).strip()}\n```"
+    return " ".join(text.split())
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"([|<])", r"\\\1", " ".join(text.split()))

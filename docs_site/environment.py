@@ -1,0 +1,132 @@
+"""The reference of environment variables, from what reads and sets them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tempfile
+from pathlib import Path
+
+from emulator.jobs.staging.opt_ml import build_aws_environment, build_environment
+from emulator.settings import VARIABLES, Settings
+from sdk_compat.environment import OVERRULING_VARIABLES, prepare_command_environment, prepare_environment
+
+READ_ELSEWHERE = {
+    "AWS_ENDPOINT_URL": "of commands that read S3 (`rules run`): that S3, in place of the running emulator's",
+    "COLUMNS": "the width of tables, where the output is no terminal",
+    "DOCKER_HOST": "the engine whose containers are used",
+    "PIP_*, proxies": "where packages come from: pip's own variables hold while images and environments are built",
+    "SHELL": "the shell of `completion install`",
+    "SMDEBUG_EMULATOR_STATE_DIR": "folder of what survives a restart; commands find the running emulator by it",
+    "XDG_CACHE_HOME": "where environments and clients' files are kept: below it, in `smdebug-emulator`",
+    "XDG_STATE_HOME": "where state is kept without SMDEBUG_EMULATOR_STATE_DIR: below it, in `smdebug-emulator`",
+}
+"""Of the user's environment, beside the settings."""
+
+SET_FOR_CLIENTS = {
+    "AWS_ACCESS_KEY_ID": "signs as the emulator's account",
+    "AWS_CONFIG_FILE": "`run` only: profiles of the names that there are, all of the emulator",
+    "AWS_DATA_PATH": "endpoint rules for STS, whose address the SDK spells out",
+    "AWS_DEFAULT_REGION": "region of clients that name none",
+    "AWS_EC2_METADATA_DISABLED": "no client looks for an instance's credentials",
+    "AWS_ENDPOINT_URL": "the emulator",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "whether endpoints are ignored: they are not",
+    "AWS_REGION": "region of clients that name none",
+    "AWS_SECRET_ACCESS_KEY": "signs as the emulator's account",
+    "AWS_SESSION_TOKEN": "with `--role` only",
+    "AWS_SHARED_CREDENTIALS_FILE": "`run` only: credentials of those profiles",
+    "NO_PROXY": "`run` only: the emulator is asked directly",
+    "PYTHONPATH": "`run` only: a start-up hook for endpoints that code names",
+    "SAGEMAKER_USER_CONFIG_OVERRIDE": "the SDK sends no telemetry",
+    "SAGEMAKER_VALIDATE_ROLE": "version 3 of the SDK asks IAM about no role",
+    "no_proxy": "`run` only: the emulator is asked directly",
+}
+IN_CONTAINERS = {
+    "AWS_ACCESS_KEY_ID": "good for this emulator only",
+    "AWS_DEFAULT_REGION": "the job's",
+    "AWS_ENDPOINT_URL": "the emulator, as the container reaches it",
+    "AWS_MAX_ATTEMPTS": "unless the request's Environment says how often: clients outlast a restart of the emulator",
+    "AWS_REGION": "the job's",
+    "AWS_RETRY_MODE": "unless the request's Environment says how",
+    "AWS_SECRET_ACCESS_KEY": "good for this emulator only",
+    "CHECKPOINT_CONFIG_FILE_PATH": "the job's CheckpointConfig",
+    "SAGEMAKER_BASE_DIR": "where `/opt/ml` is; only of local processes that have it at another place",
+    "SAGEMAKER_METRICS_DIRECTORY": "where metrics are written",
+    "SMDEBUG_CONFIG_FILE_PATH": "the job's DebugHookConfig",
+    "TENSORBOARD_CONFIG_FILE_PATH": "the job's TensorBoardOutputConfig",
+    "TRAINING_JOB_ARN": "the job's",
+    "TRAINING_JOB_NAME": "the job's",
+}
+
+
+def build_environment_page() -> str:
+    """Write the page.
+
+    Raises:
+        KeyError: a variable that is read or set has no word here.
+    """
+    return "\n".join(
+        [
+            "# Environment variables",
+            "",
+            "This page is written from what reads and sets them. Those of the library `smdebug`, in scripts, notebooks",
+            "and containers, are on [its own page](../smdebug.md#a-hook-from-a-configuration).",
+            "",
+            "## Settings of the emulator",
+            "",
+            "Options of `smdebug-emulator start` win over them.",
+            "",
+            "| variable | meaning | default | fits |",
+            "|---|---|---|---|",
+            *_list_settings(),
+            "",
+            "## What the commands read besides",
+            "",
+            *_write_table(READ_ELSEWHERE),
+            "",
+            "## What `env` and `run` set",
+            "",
+            f'`eval "$(smdebug-emulator env)"` unsets {", ".join(f"`{name}`" for name in OVERRULING_VARIABLES)}.',
+            "",
+            *_write_table({name: SET_FOR_CLIENTS[name] for name in list_client_variables()}),
+            "",
+            "## In training containers",
+            "",
+            "Beside the request's Environment, and what AWS's training toolkit makes of `/opt/ml/input/config`.",
+            "",
+            *_write_table({name: IN_CONTAINERS[name] for name in list_container_variables()}),
+            "",
+        ]
+    )
+
+
+def _list_settings() -> list[str]:
+    described = re.findall(
+        r"^    (\w+): (.+?)(?=\n    \w+: |\n*\Z)", inspect.getdoc(Settings) or "", re.MULTILINE | re.DOTALL
+    )
+    meaning = {name: " ".join(text.split()).replace("``", "`") for name, text in described}
+    defaults = Settings()
+    return [
+        f"| `SMDEBUG_EMULATOR_{name.upper()}` | {meaning[name]} | `{getattr(defaults, name)}` | {wanted} |"
+        for name, (_, _, wanted) in VARIABLES.items()
+    ]
+
+
+def list_client_variables() -> list[str]:
+    """Names of what `env`, `env --role` and `run` set."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = {"HOME": folder, "XDG_CACHE_HOME": folder}
+        for_shells = prepare_environment("http://127.0.0.1:4580", home, folder=Path(folder))
+        for_commands = prepare_command_environment("http://127.0.0.1:4580", home)
+    return sorted({*for_shells, *for_commands, "AWS_SESSION_TOKEN"} - home.keys())
+
+
+def list_container_variables() -> list[str]:
+    """Names of what the service sets in a training container, by the source of what builds them."""
+    named = re.findall(r'"([A-Z][A-Z_]+)": ', inspect.getsource(build_environment))
+    aws = build_aws_environment("us-east-1", Settings(), "http://127.0.0.1:4580")
+    return sorted({*named, *aws, "SAGEMAKER_BASE_DIR"})
+
+
+def _write_table(described: dict[str, str]) -> list[str]:
+    return ["| variable | |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in described.items())]

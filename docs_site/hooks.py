@@ -1,0 +1,80 @@
+"""What MkDocs calls while it builds the site: generated pages, the order of all pages, and files outside of `docs/`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mkdocs.structure.files import File, Files
+
+from docs_site.commands import build_commands_page
+from docs_site.environment import build_environment_page
+from docs_site.examples import build_examples_page
+from docs_site.messages import build_messages_page
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.pages import Page
+
+CHECKOUT = Path(__file__).parents[1]
+GENERATED = {
+    "reference/commands.md": build_commands_page,
+    "reference/environment.md": build_environment_page,
+    "examples.md": build_examples_page,
+    "troubleshooting.md": build_messages_page,
+}
+GROUPS = {
+    "Do": ("install.md", "how_to/", "examples.md", "troubleshooting.md"),
+    "Look things up": (
+        "reference/",
+        "smdebug.md",
+        "trials.md",
+        "rules.md",
+        "clients.md",
+        "frameworks.md",
+        "coverage.md",
+    ),
+    "How it is made": ("architecture.md", "changelog.md"),
+    "Decisions": ("decisions/",),
+}
+_REST = "More"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages, and decide the order of all."""
+    for uri, build in GENERATED.items():
+        files.append(File.generated(config, uri, content=build()))
+    files.append(
+        File.generated(config, "changelog.md", content=(CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8"))
+    )
+    shim = (Path(__file__).with_name("iframe_worker.js")).read_text(encoding="utf-8")
+    files.append(File.generated(config, "javascripts/iframe-worker.js", content=shim))
+    config.nav = sort_pages([file.src_uri for file in files.documentation_pages()])
+    return files
+
+
+def sort_pages(uris: list[str]) -> list[Any]:
+    """Put every page into the navigation: those that groups name by their order, the others at the end."""
+    left = sorted(set(uris) - {"index.md"})
+    groups: list[Any] = [{"Home": "index.md"}]
+    for title, members in GROUPS.items():
+        chosen = [
+            uri for member in members for uri in left if uri == member or (member[-1] == "/" and uri.startswith(member))
+        ]
+        left = [uri for uri in left if uri not in chosen]
+        groups += [{title: chosen}] if chosen else []
+    return groups + ([{_REST: left}] if left else [])
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Turn links that lead out of `docs/` into the names of the files: they are in the checkout, not on the site."""
+    folder = (CHECKOUT / "docs" / page.file.src_uri).parent
+
+    def keep(link: re.Match[str]) -> str:
+        text, target = link["text"], link["target"]
+        path = (folder / target.partition("#")[0]).resolve()
+        outside = path.exists() and not path.is_relative_to(CHECKOUT / "docs")
+        return f"{text} (`{path.relative_to(CHECKOUT)}`)" if outside else link[0]
+
+    return re.sub(r"(?<!!)\[(?P<text>[^\]\n]+)\]\((?P<target>(?![a-z]+:|#)[^)\s]+)\)", keep, markdown)

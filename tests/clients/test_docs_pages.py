@@ -1,0 +1,158 @@
+"""Every command and snippet of the pages of docs/ runs, page by page, against one emulator."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.running_emulator import RunningEmulator
+
+CHECKOUT = Path(__file__).parents[2]
+DOCS = CHECKOUT / "docs"
+# Other tests run them, or they end only when somebody ends them.
+ELSEWHERE = ("smdebug-emulator demo",)
+# What a reader puts in the place of what a page calls theirs.
+FILLED = """
+import tempfile
+from pathlib import Path
+
+from sagemaker.debugger import CollectionConfig, Rule, rule_configs
+from sagemaker.pytorch import PyTorch
+
+
+def build_my_estimator(session, role):
+    script = Path(tempfile.mkdtemp(), "train.py")
+    script.write_text('''
+import torch
+network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for _ in range(10):
+    optimizer.zero_grad()
+    loss(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
+    optimizer.step()
+''')
+    losses = CollectionConfig("losses", {"save_interval": "5"})
+    return PyTorch(
+        str(script), sagemaker_session=session, role=role, instance_count=1, instance_type="ml.m5.large",
+        framework_version="2.3.0", py_version="py311",
+        rules=[Rule.sagemaker(rule_configs.loss_not_decreasing(), collections_to_save=[losses])],
+    )
+
+
+"""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: its language, the file that its title names, and its text."""
+
+    language: str
+    file: str | None
+    text: str
+
+
+def read_blocks(page: str) -> list[Block]:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = re.findall(r'^```(\S*)(?: title="([^"]*)")?\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
+    return [Block(language, title or None, body) for language, title, body in found]
+
+
+def list_pages() -> list[str]:
+    """Pages with commands or snippets that no other test runs: one that does names the page."""
+    tests = [path.read_text(encoding="utf-8") for path in (CHECKOUT / "tests").rglob("test_*.py")]
+    pages = [str(path.relative_to(DOCS)) for path in sorted(DOCS.rglob("*.md"))]
+    shown = {page: [block for block in read_blocks(page) if block.language in ("sh", "python")] for page in pages}
+    return [page for page in pages if shown[page] and not any(f"docs/{page}" in test for test in tests)]
+
+
+PAGES = list_pages()
+
+
+@pytest.fixture(scope="module")
+def docs_emulator(start_emulator: Callable[..., RunningEmulator], recorded_runs: Path) -> RunningEmulator:
+    """With the run that pages name: s3://bucket/job/debug-output."""
+    emulator = start_emulator("process")
+    s3 = emulator.client("s3")
+    s3.create_bucket(Bucket="bucket")
+    run = recorded_runs / "pt_save_all" / "run"
+    for path in run.rglob("*"):
+        if path.is_file():
+            s3.put_object(Bucket="bucket", Key=f"job/debug-output/{path.relative_to(run)}", Body=path.read_bytes())
+    return emulator
+
+
+def run_in(folder: Path, command: list[str], state_dir: Path) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTEST_"))},
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(folder),
+        "PYTHONWARNINGS": "ignore",
+        "SMDEBUG_EMULATOR_STATE_DIR": str(state_dir),
+    }
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=280, check=False
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_runs(page: str, docs_emulator: RunningEmulator, tmp_path: Path) -> None:
+    """Files are there, then each shell block runs by itself, then the Python of the page in its order, as one."""
+    blocks = read_blocks(page)
+    for block in blocks:
+        if block.file and "," not in block.file:
+            path = tmp_path / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(FILLED * ("build_my_estimator" in block.text) + block.text)
+    for number, block in enumerate(blocks):
+        if block.language == "sh":
+            lines = [line for line in block.text.splitlines() if not line.startswith(ELSEWHERE)]
+            # One that starts an emulator has a state folder of its own.
+            is_own = any(" start " in line for line in lines)
+            state_dir = tmp_path / f"state-{number}" if is_own else docs_emulator.state_dir
+            done = run_in(tmp_path, ["bash", "-euo", "pipefail", "-c", "\n".join(lines)], state_dir)
+            assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
+    snippets = [
+        block.text
+        for block in blocks
+        if block.language == "python"
+        and not (block.file or "").startswith("tests/")
+        and "in the image" not in str(block.file)
+    ]
+    if snippets:
+        (tmp_path / "page.py").write_text("\n".join(snippets))
+        program = ["smdebug-emulator", "run", "--", sys.executable, "page.py"]
+        done = run_in(tmp_path, program, docs_emulator.state_dir)
+        assert done.returncode == 0, f"{page}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", ["rules.md", "trials.md"])
+def test_commands_on_a_run_on_s3(page: str, docs_emulator: RunningEmulator, tmp_path: Path) -> None:
+    lines = re.findall(r"^    ((?:smdebug-emulator|python -m) .*s3://\S+.*)$", (DOCS / page).read_text(), re.MULTILINE)
+    assert lines
+    for line in lines:
+        prefix = "smdebug-emulator run -- " * line.startswith("python")
+        done = run_in(tmp_path, ["bash", "-c", prefix + line], docs_emulator.state_dir)
+        # A rule's verdict is its exit code.
+        assert done.returncode in ((0, 2) if "rules run" in line else (0,)), f"{line}\n{done.stdout}\n{done.stderr}"
+
+
+def test_the_snippets_of_the_rules(docs_emulator: RunningEmulator, tmp_path: Path) -> None:
+    """They judge a run that has ended: NoMoreData is how they end."""
+    indented = re.findall(r"(?:^    .*\n|^\n(?=    ))+", (DOCS / "rules.md").read_text(encoding="utf-8"), re.MULTILINE)
+    snippets = [re.sub(r"^    ", "", text, flags=re.MULTILINE) for text in indented if "from smdebug" in text]
+    assert len(snippets) == 2
+    (tmp_path / "rule.py").write_text(snippets[1])
+    program = ["smdebug-emulator", "run", "--", sys.executable, "-c", f"{snippets[0]}\n{snippets[1]}"]
+    done = run_in(tmp_path, program, docs_emulator.state_dir)
+    assert done.returncode == 0 or "NoMoreData" in done.stderr.splitlines()[-1], done.stderr
+    assert run_in(tmp_path, [sys.executable, "rule.py"], docs_emulator.state_dir).returncode == 0
