@@ -35,6 +35,7 @@ SET_FOR_CLIENTS = {
     "AWS_SECRET_ACCESS_KEY": "signs as the emulator's account",
     "AWS_SESSION_TOKEN": "with `--role` only",
     "AWS_SHARED_CREDENTIALS_FILE": "`run` only: credentials of those profiles",
+    "NODE_OPTIONS": "`run` only: a start-up hook for endpoints that code for Node names",
     "NO_PROXY": "`run` only: the emulator is asked directly",
     "PYTHONPATH": "`run` only: a start-up hook for endpoints that code names",
     "SAGEMAKER_USER_CONFIG_OVERRIDE": "the SDK sends no telemetry",
@@ -53,6 +54,7 @@ IN_CONTAINERS = {
     "SAGEMAKER_BASE_DIR": "where `/opt/ml` is; only of local processes that have it at another place",
     "SAGEMAKER_METRICS_DIRECTORY": "where metrics are written",
     "SMDEBUG_CONFIG_FILE_PATH": "the job's DebugHookConfig",
+    "SMPROFILER_CONFIG_PATH": "the job's ProfilerConfig",
     "TENSORBOARD_CONFIG_FILE_PATH": "the job's TensorBoardOutputConfig",
     "TRAINING_JOB_ARN": "the job's",
     "TRAINING_JOB_NAME": "the job's",
@@ -60,11 +62,7 @@ IN_CONTAINERS = {
 
 
 def build_environment_page() -> str:
-    """Write the page.
-
-    Raises:
-        KeyError: a variable that is read or set has no word here.
-    """
+    """Write the page; a variable that has no word above is there with none."""
     return "\n".join(
         [
             "# Environment variables",
@@ -88,13 +86,13 @@ def build_environment_page() -> str:
             "",
             f'`eval "$(smdebug-emulator env)"` unsets {", ".join(f"`{name}`" for name in OVERRULING_VARIABLES)}.',
             "",
-            *_write_table({name: SET_FOR_CLIENTS[name] for name in list_client_variables()}),
+            *_write_table({name: SET_FOR_CLIENTS.get(name, "") for name in list_client_variables()}),
             "",
             "## In training containers",
             "",
             "Beside the request's Environment, and what AWS's training toolkit makes of `/opt/ml/input/config`.",
             "",
-            *_write_table({name: IN_CONTAINERS[name] for name in list_container_variables()}),
+            *_write_table({name: IN_CONTAINERS.get(name, "") for name in list_container_variables()}),
             "",
         ]
     )
@@ -107,7 +105,7 @@ def _list_settings() -> list[str]:
     meaning = {name: " ".join(text.split()).replace("``", "`") for name, text in described}
     defaults = Settings()
     return [
-        f"| `SMDEBUG_EMULATOR_{name.upper()}` | {meaning[name]} | `{getattr(defaults, name)}` | {wanted} |"
+        f"| `SMDEBUG_EMULATOR_{name.upper()}` | {meaning.get(name, '')} | `{getattr(defaults, name)}` | {wanted} |"
         for name, (_, _, wanted) in VARIABLES.items()
     ]
 

@@ -78,14 +78,14 @@ class Message:
         return next((title for title, refusals in SECTIONS.items() if self.refusal in refusals), _REST)
 
     @property
-    def remedy(self) -> str | None:
+    def remedy(self) -> str:
         """What to do: as the table says of this message, as it says itself, or as the table says of its kind."""
         for words, remedy in REMEDIES["messages"].items():
             if self.text.startswith(words):
                 return remedy
         if said := _REMEDY.search(self.text):
             return _escape(_begin_sentence(self.text[said.end() :]))
-        return REMEDIES["refusals"].get(self.refusal)
+        return REMEDIES["refusals"].get(self.refusal) or REMEDIES["refusals"]["others"]
 
 
 def build_messages_page() -> str:
