@@ -1,4 +1,4 @@
-"""TensorBoard's writing half, which tensorflow-cpu does not bring: in a folder of its own, for measurements only."""
+"""TensorBoard, which tensorflow-cpu does not bring: in a folder of its own, for measurements and a test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PACKAGE = "tensorboard==2.21.0"
+PACKAGES = ("tensorboard==2.21.0", "markdown==3.10", "tensorboard-data-server==0.7.2")
 CACHE = Path(__file__).parents[1] / ".cache" / "venvs"
 
 
@@ -17,14 +17,14 @@ def build_tensorboard() -> Path:
     Raises:
         RuntimeError: pip could not install it; the text holds what it said.
     """
-    folder = CACHE / PACKAGE.replace("==", "-")
+    folder = CACHE / "-".join(PACKAGES).replace("==", "-")
     complete = folder / "complete"
     if not complete.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        # Writing summaries takes nothing else that TensorFlow does not bring.
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), PACKAGE]
+        # TensorFlow brings the rest of what they need.
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), *PACKAGES]
         installed = subprocess.run(command, capture_output=True, text=True, check=False)
         if installed.returncode:
-            raise RuntimeError(f"pip could not install {PACKAGE}:\n{installed.stderr}")
+            raise RuntimeError(f"pip could not install {PACKAGES}:\n{installed.stderr}")
         complete.touch()
     return folder

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from emulator.cli.jobs import find_job, name_argument
 from emulator.cli.running import connect, fail, state_dir_option
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _POLL_SECONDS = 2.0
@@ -33,23 +36,39 @@ def tensorboard(state_dir: Path | None, name: str, port: int) -> None:
     if importlib.util.find_spec("tensorboard") is None:
         fail("TensorBoard is not installed here: pip install tensorboard")
     bucket, _, prefix = configuration["S3OutputPath"].removeprefix("s3://").rstrip("/").partition("/")
-    prefix = "/".join(filter(None, (prefix, job.name, "tensorboard-output", "")))
+    prefix = "/".join([*filter(None, [prefix]), job.name, "tensorboard-output", ""])
     s3 = job.emulator.client("s3", job.region)
     with tempfile.TemporaryDirectory(prefix="smdebug-tensorboard-") as folder:
         known: dict[str, str] = {}
         fetch_changed(s3, bucket, prefix, Path(folder), known)
         command = [sys.executable, "-P", "-m", "tensorboard.main", "--logdir", folder, "--port", str(port)]
+        # As Ctrl-C does, SIGTERM ends TensorBoard with this command.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         with subprocess.Popen([*command, "--reload_interval", str(int(_POLL_SECONDS))]) as process:
             try:
-                while process.poll() is None:
-                    fetch_changed(s3, bucket, prefix, Path(folder), known)
-                    try:
-                        process.wait(_POLL_SECONDS)
-                    except subprocess.TimeoutExpired:
-                        continue
+                _follow(process, lambda: fetch_changed(s3, bucket, prefix, Path(folder), known))
             except KeyboardInterrupt:
                 process.wait()  # it was interrupted too
+            finally:
+                process.terminate()
         sys.exit(process.returncode)
+
+
+def _follow(process: subprocess.Popen[bytes], fetch: Callable[[], None]) -> None:
+    """Fetch every other second until the process ends; an emulator that is away is waited for, and that is said."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    answers = True
+    while process.poll() is None:
+        try:
+            fetch()
+            answers = True
+        except (BotoCoreError, ClientError) as error:
+            if answers:
+                click.echo(f"Nothing new is shown until the emulator answers again: {error}", err=True)
+            answers = False
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_POLL_SECONDS)
 
 
 def fetch_changed(s3: Any, bucket: str, prefix: str, folder: Path, known: dict[str, str]) -> None:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+from threading import Thread
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
 import pytest
 
+from benchmarks._tensorboard import build_tensorboard
 from emulator.cli.tensorboard import fetch_changed
 from sdk_compat.demo.training_job import build_rule, build_script_mode, build_training_job, stage_source
+from tests.boto3_client import make_client
 from tests.end_to_end.finished_jobs import wait_until_ended
 from tests.waiting import wait_until
 
@@ -57,6 +62,7 @@ def state(start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pyte
     )
     again = {"CollectionName": "losses", "CollectionParameters": {"save_interval": "400"}}
     request["DebugHookConfig"]["CollectionConfigurations"].append(again)
+    request["TensorBoardOutputConfig"] = {"S3OutputPath": f"s3://{BUCKET}/boards"}
     elsewhere = emulator.client("sagemaker", "eu-west-1")
     elsewhere.create_training_job(**request)
     failing = build_training_job(
@@ -167,7 +173,7 @@ def test_rules_find_the_running_emulator(command: Command) -> None:
             "has no rule called Overfit: its rules are Vanishing",
         ),
         (["stop-job", "001"], 1, "is in status Completed.\n"),
-        (["tensorboard", "001"], 1, "create it with a TensorBoardOutputConfig.\n"),
+        (["tensorboard", "fails"], 1, "create it with a TensorBoardOutputConfig.\n"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(command: Command, arguments: list[str], code: int, text: str) -> None:
@@ -176,16 +182,52 @@ def test_what_cannot_be_is_one_sentence(command: Command, arguments: list[str], 
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)
 
 
-def test_tensorboard_gets_what_came(state: Path, tmp_path: Path) -> None:
-    import boto3
+def read_endpoint(state: Path) -> str:
+    return str(json.loads((state / "emulator.json").read_text())["endpoint_url"])
 
-    endpoint = json.loads((state / "emulator.json").read_text())["endpoint_url"]
-    s3 = boto3.client(
-        "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
-    )
+
+def test_tensorboard_gets_what_came(state: Path, tmp_path: Path) -> None:
+    s3 = make_client(read_endpoint(state), "s3")
     known: dict[str, str] = {}
     for name, body in (("a", b"1"), ("sub/b", b"2"), ("a", b"33"), ("../out", b"no")):
         s3.put_object(Bucket=BUCKET, Key=f"tb/{name}", Body=body)
         fetch_changed(s3, BUCKET, "tb/", tmp_path / "logs", known)
     found = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert found == {"logs/a": b"33", "logs/sub/b": b"2"}
+
+
+def test_the_real_tensorboard_shows_a_job_and_what_comes_later(state: Path) -> None:
+    s3 = make_client(read_endpoint(state), "s3")
+    folder = f"boards/{NAME}/tensorboard-output/"
+
+    def list_files() -> list[str]:
+        return [found["Key"] for found in s3.list_objects_v2(Bucket=BUCKET, Prefix=folder).get("Contents", ())]
+
+    written = wait_until(list_files, "the job's TensorBoard files")
+    environment = {**os.environ, "SMDEBUG_EMULATOR_STATE_DIR": str(state), "PYTHONPATH": str(build_tensorboard())}
+    command = [sys.executable, "-P", "-m", "emulator", "tensorboard", "001", "--port", "0"]
+    with subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            said = next(found for line in process.stderr if (found := re.search(r" at (http://\S+:\d+)/", line)))
+            Thread(target=process.stderr.read, daemon=True).start()  # a pipe that is full would stop it
+
+            def read_runs() -> dict[str, Any]:
+                with urlopen(f"{said[1]}/data/plugin/scalars/tags", timeout=60) as answer:
+                    runs: dict[str, Any] = json.load(answer)
+                return runs
+
+            (run,) = wait_until(read_runs, "the job's scalars in TensorBoard")
+            assert list(read_runs()[run]) == ["MSELoss_output_0"]
+            s3.copy_object(
+                Bucket=BUCKET,
+                Key=f"{folder}later/{written[0].rpartition('/')[2]}",
+                CopySource={"Bucket": BUCKET, "Key": written[0]},
+            )
+            wait_until(lambda: "later" in read_runs(), "what came while it served")
+        finally:
+            os.killpg(process.pid, signal.SIGINT)
+            ended = process.wait(60)
+    assert ended == 0
