@@ -19,7 +19,7 @@ def main(out_dir: str) -> None:
     model.evaluate(points, labels, verbose=0, callbacks=[hook])
     hook.close()
 
-    trial = create_trial(out_dir)
+    trial = create_trial(out_dir=out_dir)
     print("Modes:", *sorted(mode.name for mode in trial.modes()))
     for name in trial.tensor_names(collection="losses"):
         step = trial.tensor(name).steps()[0]

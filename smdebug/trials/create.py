@@ -13,11 +13,12 @@ from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
 
 
 def create_trial(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     name: str | None = None,
     profiler: bool = False,
     output_dir: str = "/opt/ml/processing/outputs/",  # noqa: ARG001 -- smdebug's signature; only profiler trials use it
     *,
+    out_dir: str | os.PathLike[str] | None = None,
     range_steps: Sequence[int | None] | None = None,
     check: bool = False,  # noqa: ARG001 -- smdebug's signature; checksums are always verified
     index_mode: bool = True,
@@ -32,6 +33,7 @@ def create_trial(
         name: the trial's name; the last component of the path by default.
         profiler: not available here.
         output_dir: without effect.
+        out_dir: the path, under the name that a hook has for it, as smdebug's first page calls it.
         range_steps: (begin, end), global steps; None is open. Only steps in [begin, end) are read.
         check: without effect: checksums are always verified.
         index_mode: must be True.
@@ -41,13 +43,14 @@ def create_trial(
 
     Raises:
         MissingCollectionFiles: the job has ended without writing its collections files.
-        SMDebugValueError: the path is empty or names no bucket, or index_mode is False.
+        SMDebugValueError: there is no path, or two, or it is empty or names no bucket; or index_mode is False.
         SMDebugNotImplementedError: a profiler trial is asked for.
         SMDebugError: S3 cannot be read.
     """
-    path = os.fspath(path).strip()
-    if not path:
-        raise SMDebugValueError("create_trial needs the path of a run: a folder, or s3://bucket/prefix.")
+    given = [text for each in (path, out_dir) if each is not None and (text := os.fspath(each).strip())]
+    if len(given) != 1:
+        raise SMDebugValueError("create_trial needs the path of one run: a folder, or s3://bucket/prefix.")
+    (path,) = given
     if profiler:
         raise SMDebugNotImplementedError("Profiler trials are not available: open the run without profiler=True.")
     if not index_mode:

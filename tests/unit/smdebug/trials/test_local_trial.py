@@ -344,6 +344,8 @@ def test_underscores_in_the_path(tmp_path: Path) -> None:
     ("arguments", "error", "text"),
     [
         ({"path": "  "}, SMDebugValueError, "path"),
+        ({}, SMDebugValueError, "path"),
+        ({"path": "x", "out_dir": "x"}, SMDebugValueError, "one run"),
         ({"path": "s3://"}, SMDebugValueError, "s3://bucket/prefix"),
         ({"path": "x", "profiler": True}, SMDebugNotImplementedError, "profiler"),
         ({"path": "x", "index_mode": False}, SMDebugValueError, "index_mode"),
@@ -463,6 +465,7 @@ def test_path_may_be_a_path_object(tmp_path: Path) -> None:
     run = RunMaker(tmp_path)
     run.write_step(0, {"loss": 1.0})
     assert create_trial(tmp_path).steps() == [0]
+    assert create_trial(out_dir=tmp_path).steps() == [0]
 
 
 @pytest.mark.parametrize("comes", ["before the next step", "with the next step", "before the end"])
