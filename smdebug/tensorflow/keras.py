@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import tensorflow as tf
-
 from smdebug.barrier import guarded
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import CollectionKeys
@@ -11,6 +9,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.collection import Collection, CollectionManager
 from smdebug.tensorflow.keras_in_use import IS_KERAS_3, keras
+from smdebug.tensorflow.steps.keras_steps import keras_steps
 from smdebug.tensorflow.steps.model_names import ModelNames, get_optimizer_variables
 from smdebug.tensorflow.steps.registered_models import RegisteredModels
 from smdebug.tensorflow.steps.step_functions import FUNCTIONS, StepFunctions, Values
@@ -42,22 +41,17 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         self.tape_capture = TapeCapture(self.recorder, self._get_wants)
         self._wraps_tapes = False
         is_on_tensorflow = keras.backend.backend() == "tensorflow"
-        self._looks_into_steps = is_on_tensorflow and IS_KERAS_3
+        self._looks_into_steps = is_on_tensorflow
         if not is_on_tensorflow:
             get_logger().warning(
                 "Keras runs on %s: losses, metrics and weights are saved, gradients, layers and inputs are not.",
                 keras.backend.backend(),
             )
-        elif not IS_KERAS_3:
-            get_logger().warning(
-                "TensorFlow %s trains with Keras %s; this hook was made for Keras 3, that of TensorFlow 2.16 and "
-                "later. Of fit, evaluate and predict, losses, metrics, weights and optimizer variables are saved; "
-                "gradients, inputs, labels, predictions, and inputs and outputs of layers are not.",
-                tf.__version__,
-                keras.__version__,
-            )
-            # Only here: Keras 3 would wait for the numbers of each batch to hand them to a callback that has these.
+        if not IS_KERAS_3:
+            # Keras 3 would wait for the numbers of each batch to hand them to a callback that has these; Keras 2 for
+            # callbacks that do not say that they take tensors.
             self.on_train_batch_end = self.on_test_batch_end = self.on_predict_batch_end = self._end_batch
+            self._supports_tf_logs = True
         self._waits_for_logs = False
         self._is_one_of_many = trains_with_other_processes()
         self._times_given = 0
@@ -146,13 +140,17 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         if plan is None and self._is_one_of_many and not recorder.is_closed:
             # Whether this process writes or not: it would wait for ever for one that runs another function.
             plan = recorder.get_plan_of_step()
-        self._waits_for_logs = plan is not None and not IS_KERAS_3
-        if plan is not None and IS_KERAS_3:
+        self._waits_for_logs = False
+        if plan is None:
+            return
+        if keras_steps.runs_functions(self.model):
             self._replace_function(self.model, mode, batch, plan)
+        else:
+            self._waits_for_logs = True
 
     @guarded("a step")
     def _end_batch(self, batch: int, logs: Any = None) -> None:
-        """Save what Keras 2 says of a batch, whose functions are not replaced: it looks some of them up only once."""
+        """Save what Keras 2 says of a batch of a model that calls no function for it."""
         if self._waits_for_logs:
             self._waits_for_logs = False
             self._save_step(self._get_functions(self.model)[0], self.mode, batch, logs, {})

@@ -1,6 +1,8 @@
 """The hook for sessions of TensorFlow 1's way, as `tf.compat.v1.train.MonitoredTrainingSession` runs them."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from importlib.util import find_spec
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 
@@ -10,12 +12,10 @@ from smdebug.exceptions import SMDebugNotImplementedError
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.collection import Collection, CollectionManager, get_name
+from smdebug.tensorflow.steps.caller import find_estimator_mode, put_first_in_session
 from smdebug.tensorflow.steps.graph import FetchedGraph
 from smdebug.tensorflow.steps.model_names import is_bias
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
-
-if TYPE_CHECKING:
-    from typing import Never
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "EstimatorHook", "SessionHook"]
 
@@ -35,14 +35,27 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what BaseHook takes; see there."""
         super().__init__(*args, **kwargs)
-        self._graph: FetchedGraph | None = None
+        # A training may be interrupted by an evaluation in a graph of its own.
+        self._graphs: WeakKeyDictionary[Any, FetchedGraph] = WeakKeyDictionary()
+        self._modes: WeakKeyDictionary[Any, ModeKeys] = WeakKeyDictionary()
+        self._is_mode_given = False
         self._optimizers: list[Any] = []
 
     # What a script calls.
 
+    def set_mode(self, mode: object) -> None:
+        """Count the next steps in `mode`, as BaseHook does; from then on what an estimator does is not looked at."""
+        self._is_mode_given = True
+        super().set_mode(mode)
+
     def wrap_optimizer(self, optimizer: Any) -> Any:
-        """Put the gradients and variables of an optimizer of `tf.compat.v1.train` into their collections; return it."""
-        compute = optimizer.compute_gradients
+        """Put the gradients and variables of an optimizer of `tf.compat.v1.train` into their collections; return it.
+
+        Those of Keras' legacy optimizers are found in the graph.
+        """
+        compute = getattr(optimizer, "compute_gradients", None)
+        if compute is None:
+            return optimizer
 
         def compute_gradients(*args: Any, **kwargs: Any) -> Any:
             pairs = compute(*args, **kwargs)
@@ -84,15 +97,23 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
     @guarded("everything")
     def begin(self) -> None:
         """Look at the graph, before it is final."""
-        self._graph = FetchedGraph(v1.get_default_graph())
+        put_first_in_session(self)
+        graph = v1.get_default_graph()
+        self._graphs[graph] = fetched = FetchedGraph(graph)
+        mode = None if self._is_mode_given else find_estimator_mode()
+        if mode is not None:
+            self._modes[graph] = mode
+        collections = self.recorder.collections
         for optimizer in self._optimizers:
             self.set_optimizer_variables(optimizer.variables())
+        collections.include_names(CollectionKeys.OPTIMIZER_VARIABLES, fetched.optimizer_variables)
+        if not self._optimizers:
+            # Nobody has said which they are.
+            collections.include_names(CollectionKeys.GRADIENTS, fetched.gradients)
         optimizer_names = self.collection_manager.get(CollectionKeys.OPTIMIZER_VARIABLES).tensor_names
-        for name in self._graph.trainable:
+        for name in fetched.trainable:
             if name not in optimizer_names:
-                self.recorder.collections.include_names(
-                    CollectionKeys.BIASES if is_bias(name) else CollectionKeys.WEIGHTS, [name]
-                )
+                collections.include_names(CollectionKeys.BIASES if is_bias(name) else CollectionKeys.WEIGHTS, [name])
         self.recorder.collections.include_names(
             CollectionKeys.LOSSES, [tensor.name for tensor in v1.losses.get_losses()]
         )
@@ -104,13 +125,17 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
     @guarded("a step")
     def before_run(self, run_context: Any) -> Any:
         """Begin a step, and fetch what is due at it."""
-        if self._graph is None:
+        graph = self._graphs.get(run_context.session.graph)
+        if graph is None:
             return None
+        mode = self._modes.get(run_context.session.graph)
+        if mode is not None and mode is not self.recorder.mode:
+            self.recorder.change_mode(mode)
         plan = self.recorder.begin()
         if plan is None:
             return None
         named = {name for collection in plan.due for name in collection.tensor_names}
-        tensors = self._graph.get_computed(run_context.original_args.fetches, frozenset(named))
+        tensors = graph.get_computed(run_context.original_args.fetches, frozenset(named))
         if self.mode in (ModeKeys.EVAL, ModeKeys.PREDICT):
             left_out = self.collection_manager.get(CollectionKeys.GRADIENTS).tensor_names
             tensors = {name: tensor for name, tensor in tensors.items() if name not in left_out}
@@ -135,23 +160,27 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
 
     def detach(self) -> None:
         """Say so if no session has called the hook."""
-        if self._graph is None and self.step < 0:
+        if self.step < 0:
             get_logger().warning(
                 "Nothing was saved: no session called the hook. Give it to MonitoredTrainingSession in `hooks`."
             )
 
 
 class EstimatorHook(SessionHook):
-    """What estimators took: TensorFlow has none since 2.16, and those of older ones take a SessionHook."""
+    """What estimators take among the hooks of `train`, `evaluate`, `predict`, and of the specs of train_and_evaluate.
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> "Never":  # noqa: ARG004 - as __init__ takes them
-        """Refuse to be made.
+    It saves what a SessionHook saves. Modes are those of the estimator, unless the script sets one itself.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what BaseHook takes; see there.
 
         Raises:
-            SMDebugNotImplementedError: always.
+            SMDebugNotImplementedError: this TensorFlow has no estimators.
         """
-        raise SMDebugNotImplementedError(
-            f"No EstimatorHook is made under TensorFlow {tf.__version__}: tf.estimator was taken out with 2.16. Train "
-            "a Keras model with KerasHook, or a graph in a MonitoredTrainingSession with SessionHook; an older "
-            "TensorFlow's estimator takes a SessionHook among the hooks of train()."
-        )
+        if find_spec("tensorflow_estimator") is None:
+            raise SMDebugNotImplementedError(
+                f"TensorFlow {tf.__version__} has no estimators: tf.estimator was taken out with 2.16. Train a Keras "
+                "model with KerasHook, or a graph in a MonitoredTrainingSession with SessionHook."
+            )
+        super().__init__(*args, **kwargs)

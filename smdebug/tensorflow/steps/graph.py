@@ -1,6 +1,8 @@
 """What can be fetched from a graph of TensorFlow 1's way, and what a run of it computes."""
 
-from typing import Any
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -8,16 +10,28 @@ v1 = tf.compat.v1
 
 # TensorFlow counts reading a variable among what changes something.
 _READS = frozenset({"ReadVariableOp", "VarHandleOp", "Variable", "VariableV2"})
+# Those of few rows take the gradient's values, as is saved of a gradient anyway.
+_UPDATE = re.compile("(Resource)?(Sparse)?Apply[A-Z]")
 
 
 class FetchedGraph:
-    """Tensors of one graph by the names that runs hold, and which of them a run computes anyway."""
+    """Tensors of one graph by the names that runs hold, and which of them a run computes anyway.
+
+    Attributes:
+        trainable: names of the variables that are trained.
+        gradients: names of the gradients that operations of the graph update variables by, whoever made them.
+        optimizer_variables: names of the variables that these operations keep for themselves.
+    """
 
     def __init__(self, graph: Any) -> None:
         self._graph = graph
+        updates = list(find_updates(graph))
+        self.gradients = [tensor.name for update in updates for tensor in update.gradients]
+        kept = {name for update in updates for name in update.kept}
         with graph.as_default():
             variables = v1.global_variables() + v1.local_variables()
             self.trainable = [variable.name for variable in v1.trainable_variables()]
+        self.optimizer_variables = [variable.name for variable in variables if variable.name.partition(":")[0] in kept]
         # A variable is read by an operation of its own, and is called what it is itself.
         self._variables = {variable.name: _get_read(variable) for variable in variables}
         self._computed: dict[Any, dict[str, Any]] = {}
@@ -67,6 +81,40 @@ class FetchedGraph:
         except (KeyError, ValueError):
             return None
         return tensor if self._graph.is_fetchable(tensor) and _holds_numbers(tensor) else None
+
+
+class Update(NamedTuple):
+    """An operation that trains a variable, as optimizers of TensorFlow 1's way and Keras' legacy ones make them.
+
+    Attributes:
+        gradients: what the variable is updated by: one tensor.
+        kept: names of the variables that the optimizer keeps beside it, as momenta.
+    """
+
+    gradients: list[Any]
+    kept: list[str]
+
+
+def find_updates(graph: Any) -> Iterator[Update]:
+    """Find the operations of a graph that train variables."""
+    for operation in graph.get_operations():
+        if not _UPDATE.match(operation.type):
+            continue
+        given = dict(zip((argument.name for argument in operation.op_def.input_arg), operation.inputs, strict=False))
+        kept = [
+            _find_variable(tensor)
+            for name, tensor in given.items()
+            if name != "var" and (tensor.dtype == tf.resource or tensor.dtype._is_ref_dtype)  # noqa: SLF001 - no public member
+        ]
+        yield Update([given["grad"]] if "grad" in given else [], kept)
+
+
+def _find_variable(tensor: Any) -> str:
+    """Return the name of the variable that an operation is given, which may come by way of others."""
+    operation = tensor.op
+    while operation.inputs and operation.type in ("Identity", "Enter", "RefIdentity"):
+        operation = operation.inputs[0].op
+    return str(operation.name)
 
 
 def _get_ancestors(operations: list[Any]) -> set[Any]:

@@ -6,12 +6,13 @@ runs the same `train_step` on the same data, compiled in the same way, so that t
 """
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
-import keras
 import tensorflow as tf
 
 from smdebug.mode_keys import ModeKeys
+from smdebug.tensorflow.steps.keras_steps import keras_steps
 from smdebug.tensorflow.steps.model_names import ModelNames
 from smdebug.tensorflow.steps.taps import Collector, find_tapped, tapped_classes
 from smdebug.tensorflow.steps.wants import Wants
@@ -54,23 +55,21 @@ class StepFunctions:
     def _build(self, mode: ModeKeys, wants: Wants) -> Callable[[Any], tuple[Any, Values]]:
         model = self._names.model
         strategy = model.distribute_strategy
-        is_compiled = not model.run_eagerly
         # Whoever asks for the function hears what this Keras lacks; whoever runs it does not.
         find_tapped()
-        reduction = "concat" if mode == ModeKeys.PREDICT else "auto"
 
         @_as_it_is
         def step(data: Any) -> tuple[Any, Values]:
             collector = Collector(self._names, wants, self._say)
             try:
-                x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
+                x, y, _ = keras_steps.unpack_batch(data)
                 collector.add_batch("inputs", x)
                 collector.add_batch("labels", y)
             except ValueError as error:
                 # A train_step of the script's own may take data of any form.
                 collector.report("inputs and labels", error)
             with collector.active():
-                result = getattr(model, FUNCTIONS[mode][1])(data)
+                result = keras_steps.run_step(model, FUNCTIONS[mode][1], data)
             return result, collector.get_values()
 
         @_as_it_is
@@ -78,16 +77,16 @@ class StepFunctions:
             with tapped_classes():
                 result, values = strategy.run(step, args=(data,))
             if strategy.num_replicas_in_sync > 1:
-                from keras.src.backend.tensorflow.trainer import reduce_per_replica
-
-                result = reduce_per_replica(result, strategy, reduction)
+                result = keras_steps.reduce_result(model, mode, result)
                 values = {name: _join(strategy, name, value) for name, value in values.items()}
             return result, values
 
-        compiled = tf.function(run, reduce_retracing=True, jit_compile=model.jit_compile) if is_compiled else run
-        if mode == ModeKeys.PREDICT:
-            return lambda batches: _run_batches(compiled, batches)
-        return lambda iterator: _run_steps(compiled, iterator, model.steps_per_execution)
+        if model.run_eagerly:
+            function = run
+        else:
+            function = tf.function(run, reduce_retracing=True, jit_compile=keras_steps.is_compiled_by_xla(model))
+        joins = mode == ModeKeys.PREDICT
+        return lambda data: _run_steps(function, *keras_steps.get_batches(model, mode, data), joins=joins)
 
 
 def _as_it_is(function: _Function) -> _Function:
@@ -95,30 +94,26 @@ def _as_it_is(function: _Function) -> _Function:
     return cast("_Function", tf.autograph.experimental.do_not_convert(function))
 
 
-def _run_steps(function: Any, iterator: Any, times: int) -> tuple[Any, Values]:
+def _run_steps(function: Any, iterator: Any, times: int, *, joins: bool) -> tuple[Any, Values]:
     """Run the steps of one execution; what the last one shows is what there is to save.
+
+    Args:
+        function: of one step.
+        iterator: over batches.
+        times: how many of them are one execution, if there are as many.
+        joins: whether the results lie one behind the other, as predictions do; otherwise it is the last one.
 
     Raises:
         StopIteration: there is no data left, as Keras expects it.
     """
-    outcome = function(_without_optionals(next(iterator)))
-    for _ in range(times - 1):
-        try:
-            data = next(iterator)
-        except StopIteration:
-            break
-        outcome = function(_without_optionals(data))
-    return outcome  # type: ignore[no-any-return]
-
-
-def _run_batches(function: Any, batches: Any) -> tuple[Any, Values]:
-    results, values = [], {}
-    for data in batches:
+    result, values = function(_without_optionals(next(iterator)))
+    results = [result]
+    for data in islice(iterator, times - 1):
         result, values = function(_without_optionals(data))
         results.append(result)
-    if len(results) == 1:
-        return results[0], values
-    return tf.nest.map_structure(lambda *parts: tf.concat(parts, axis=0), *results), values
+    if joins and len(results) > 1:
+        result = tf.nest.map_structure(lambda *parts: tf.concat(parts, axis=0), *results)
+    return result, values
 
 
 def _without_optionals(data: Any) -> Any:

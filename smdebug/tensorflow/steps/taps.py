@@ -7,13 +7,14 @@ What was tapped in a trace are outputs of the traced function from then on, so t
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 import tensorflow as tf
 
 from smdebug.exceptions import SMDebugNotImplementedError
-from smdebug.tensorflow.keras_in_use import IS_KERAS_3, keras
+from smdebug.tensorflow.keras_in_use import keras
+from smdebug.tensorflow.steps.keras_steps import keras_steps
 from smdebug.tensorflow.steps.model_names import ModelNames
 from smdebug.tensorflow.steps.registered_models import RegisteredModels
 from smdebug.tensorflow.steps.wants import Wants
@@ -75,17 +76,15 @@ class Collector:
         if name in self._wants.layer_outputs:
             self._add_series(f"{name}/outputs", result)
 
-    def add_gradients(self, optimizer: Any, gradients: Iterable[Any], variables: Iterable[Any] | None) -> None:
-        """Take the gradients that an optimizer is given; of replicas that train together, their sum."""
+    def add_gradients(self, optimizer: Any, pairs: Iterable[tuple[Any, Any]]) -> None:
+        """Take the gradients and variables that an optimizer is given; of replicas that train together, their sum."""
         if self._in_optimizer or not self._wants.gradients:
             return
-        if variables is None:
-            variables = optimizer._trainable_variables  # noqa: SLF001 - what Keras itself falls back on
         scale = getattr(optimizer, "dynamic_scale", None)
         found: dict[str, Any] = {}
         # The first batch may have made variables.
         self._names.refresh()
-        for gradient, variable in zip(gradients, variables, strict=False):
+        for gradient, variable in pairs:
             name = self._names.gradients.get(id(variable), "")
             if gradient is None or name not in self._wants.gradients or not self._is_reachable(gradient):
                 continue
@@ -150,10 +149,7 @@ def find_tapped() -> dict[tuple[type, str], Any]:
     Raises:
         SMDebugNotImplementedError: this Keras lacks one of them.
     """
-    methods: list[tuple[type, str]] = [(keras.layers.Layer, "__call__")]
-    if IS_KERAS_3:
-        # Optimizers of Keras 2 have no `apply`, and are not tapped.
-        methods += [(keras.optimizers.Optimizer, "apply"), (keras.optimizers.LossScaleOptimizer, "apply")]
+    methods = [(keras.layers.Layer, "__call__"), *((of, keras_steps.UPDATE) for of in keras_steps.UPDATERS)]
     owners = [(find_owner(of, method), method) for of, method in methods]
     return {(owner, method): vars(owner)[method] for owner, method in owners}
 
@@ -171,7 +167,8 @@ def tapped_classes() -> Iterator[None]:
         _users += 1
         if _users == 1:
             for (owner, method), original in tapped.items():
-                setattr(owner, method, _TAPS[method](original))
+                tap = _tap_call if method == "__call__" else _tap_update
+                setattr(owner, method, tap(original))
     try:
         yield
     finally:
@@ -183,6 +180,8 @@ def tapped_classes() -> Iterator[None]:
 
 
 def _tap_call(original: Any) -> Any:
+    # TensorFlow rewrites the Python of no module of Keras, which is what this one is taken for.
+    @wraps(original)
     def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - stands in for it
         result = original(layer, *args, **kwargs)
         collector = getattr(_active, "collector", None)
@@ -193,25 +192,23 @@ def _tap_call(original: Any) -> Any:
                 collector.report("inputs and outputs of a layer", error)
         return result
 
-    __call__.__wrapped__ = original  # type: ignore[attr-defined]
     return __call__
 
 
-def _tap_apply(original: Any) -> Any:
-    def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+def _tap_update(original: Any) -> Any:
+    @wraps(original)
+    def update(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         collector = getattr(_active, "collector", None)
         if collector is None:
-            return original(optimizer, grads, trainable_variables)
+            return original(optimizer, *args, **kwargs)
         try:
-            grads = list(grads)
-            collector.add_gradients(optimizer, grads, trainable_variables)
+            given = kwargs.pop(keras_steps.UPDATE_TAKES) if keras_steps.UPDATE_TAKES in kwargs else args[0]
+            # It may be read only once.
+            args = (list(given), *args[1:])
+            collector.add_gradients(optimizer, keras_steps.read_update(optimizer, *args, **kwargs))
         except Exception as error:  # noqa: BLE001 - the step must not see it
             collector.report("gradients", error)
         with collector.inside_optimizer():
-            return original(optimizer, grads, trainable_variables)
+            return original(optimizer, *args, **kwargs)
 
-    apply.__wrapped__ = original  # type: ignore[attr-defined]
-    return apply
-
-
-_TAPS = {"__call__": _tap_call, "apply": _tap_apply}
+    return update

@@ -3,13 +3,12 @@
 No framework is imported here: the classes to watch are given.
 """
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from smdebug.barrier import guarded
 from smdebug.capture.singleton import get_current_hook
 from smdebug.capture.zero_script_change import ZeroScriptChange
-from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
 
 if TYPE_CHECKING:
     from smdebug.tensorflow.session import SessionHook
@@ -21,7 +20,6 @@ class SessionWatch(ZeroScriptChange["SessionHook"]):
     def __init__(self) -> None:
         super().__init__()
         self.hook: SessionHook | None = None
-        self._has_told = False
         self._shown: list[tuple[Any, list[Any]]] = []
 
     @guarded("gradients")
@@ -35,8 +33,12 @@ class SessionWatch(ZeroScriptChange["SessionHook"]):
         """Put the hook among those of a session that is made."""
         if self.is_over:
             return
-        if not self._shown:
-            self._tell_of_estimators()
+        # Asked for with each session, training or not: TensorFlow is there.
+        from smdebug.tensorflow.steps.caller import find_estimator_mode
+
+        mode = find_estimator_mode()
+        trains = self._shown or mode is ModeKeys.TRAIN
+        if not trains and (self.hook is None or mode is None):
             return
         if self.hook is None:
             if get_current_hook() is not None:
@@ -51,17 +53,6 @@ class SessionWatch(ZeroScriptChange["SessionHook"]):
             self.hook.show_optimizer(optimizer, gradients)
         self._shown.clear()
         hooks.append(self.hook)
-
-    def _tell_of_estimators(self) -> None:
-        """Say once that an estimator's session is not captured, if this is one: by default, Keras' optimizers train."""
-        is_captured = self.hook is not None or get_current_hook() is not None
-        if not is_captured and not self._has_told and "tensorflow_estimator" in sys.modules:
-            self._has_told = True
-            get_logger().warning(
-                "TensorFlow %s: what an estimator trains is not saved, unless its optimizer is one of "
-                "tf.compat.v1.train.",
-                sys.modules["tensorflow"].__version__,
-            )
 
 
 _watch = SessionWatch()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -13,7 +12,6 @@ import tensorflow as tf
 import smdebug.tensorflow as smd
 from smdebug.tensorflow import on_import_keras
 from smdebug.tensorflow.untouched.zero_script_change import KerasWatch, watch_keras
-from smdebug.tensorflow.untouched.zero_script_sessions import SessionWatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,21 +19,6 @@ if TYPE_CHECKING:
 
     from tests.unit.smdebug.scripts import WriteConfig
     from tests.unit.smdebug.written_run import WrittenRun
-
-
-def test_an_estimator_that_is_not_captured_is_said_once(
-    monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
-) -> None:
-    smd.del_hook()
-    monkeypatch.setitem(sys.modules, "tensorflow_estimator", None)
-    monkeypatch.setattr(tf, "__version__", "2.12.1")
-    watch = SessionWatch()
-    hooks: list[Any] = []
-    watch.add_hook(hooks)
-    watch.add_hook(hooks)
-    assert hooks == []
-    (record,) = said.records
-    assert "TensorFlow 2.12.1: what an estimator trains is not saved" in record.getMessage()
 
 
 def test_a_list_of_callbacks_of_the_scripts_own_counts_no_step_twice(

@@ -1,0 +1,93 @@
+"""How Keras 2 runs a step and updates a model; `keras_3_steps` says the same of Keras 3."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.autograph.core.ag_ctx import ControlStatusCtx, Status
+
+from smdebug.mode_keys import ModeKeys
+from smdebug.tensorflow.keras_in_use import keras
+
+# Keras moved below src with TensorFlow 2.13.
+_SOURCE = f"{keras.__name__}.src" if find_spec(f"{keras.__name__}.src") else keras.__name__
+_training = import_module(f"{_SOURCE}.engine.training")
+_training_v1 = import_module(f"{_SOURCE}.engine.training_v1")
+
+# The method that every way to update a model ends in, the classes that have one of their own, and its first argument.
+UPDATE = "apply_gradients"
+UPDATERS: tuple[type, ...] = (
+    tf.keras.optimizers.Optimizer,
+    tf.keras.optimizers.legacy.Optimizer,
+    # That of each generation of optimizers; the class itself only chooses among them.
+    *tf.keras.mixed_precision.LossScaleOptimizer.__subclasses__(),
+)
+UPDATE_TAKES = "grads_and_vars"
+_COUNTERS = {"train_step": "_train_counter", "test_step": "_test_counter", "predict_step": "_predict_counter"}
+unpack_batch = tf.keras.utils.unpack_x_y_sample_weight
+
+
+def read_update(
+    optimizer: Any,  # noqa: ARG001 - as of Keras 3
+    pairs: list[tuple[Any, Any]],
+    *args: Any,  # noqa: ARG001 - names, and who sums the gradients
+    **kwargs: Any,  # noqa: ARG001 - as above
+) -> Iterator[tuple[Any, Any]]:
+    """Return the gradients that an update was given, each with its variable."""
+    return iter(pairs)
+
+
+def runs_functions(model: Any) -> bool:
+    """Tell whether the model's loops call a function for each step, in this process and in no session."""
+    return not isinstance(model, _training_v1.Model) and model._cluster_coordinator is None  # noqa: SLF001 - no other way
+
+
+def get_batches(model: Any, mode: ModeKeys, data: Any) -> tuple[Iterator[Any], int]:  # noqa: ARG001 - as of Keras 3
+    """Return what Keras' function of a step was given as an iterator, and how many batches of it are one execution."""
+    steps = model._steps_per_execution  # noqa: SLF001 - lowered for what is left at the end of an epoch
+    return data, 1 if steps is None else int(steps.numpy())
+
+
+def is_compiled_by_xla(model: Any) -> bool:
+    """Tell whether Keras has the step compiled by XLA."""
+    return bool(model._jit_compile)  # noqa: SLF001 - there is no public member in 2.11
+
+
+def run_step(model: Any, method: str, data: Any) -> Any:
+    """Run the model's own method of a step, and count it as Keras does."""
+    # In a function, layers of a script's own have their Python rewritten, though what calls them here has not.
+    with ControlStatusCtx(Status.UNSPECIFIED if tf.executing_eagerly() else Status.ENABLED):
+        result = getattr(model, method)(data)
+    with tf.control_dependencies(_training._minimum_control_deps(result)):  # noqa: SLF001 - as Keras orders it
+        getattr(model, _COUNTERS[method]).assign_add(1)
+    return result
+
+
+def reduce_result(model: Any, mode: ModeKeys, result: Any) -> Any:
+    """Return what the replicas of a strategy have returned as one result."""
+    reduction = "concat" if mode == ModeKeys.PREDICT else getattr(model, "distribute_reduction_method", "first")
+    return _training.reduce_per_replica(result, model.distribute_strategy, reduction)
+
+
+def look_up_test_functions() -> None:
+    """Make `evaluate` look the model's test function up at each batch, as all other loops of Keras do.
+
+    From TensorFlow 2.13 on it keeps the one that there was when it began.
+    """
+    runner = getattr(_training, "_TestFunction", None)
+    if runner is None or hasattr(runner, "_function"):
+        return
+
+    def get_function(self: Any) -> Any:
+        model = self._callbacks.model
+        return vars(self)["_function"] if model is None else model.test_function
+
+    def set_function(self: Any, function: Any) -> None:
+        vars(self)["_function"] = function
+
+    runner._function = property(get_function, set_function)  # noqa: SLF001 - the only place
+
+
+look_up_test_functions()

@@ -1,0 +1,50 @@
+"""How Keras 3 runs a step and updates a model; `keras_2_steps` says the same of Keras 2."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import keras
+
+from smdebug.mode_keys import ModeKeys
+
+# The method that every way to update a model ends in, the classes that have one of their own, and its first argument.
+UPDATE = "apply"
+UPDATERS: tuple[type, ...] = (keras.optimizers.Optimizer, keras.optimizers.LossScaleOptimizer)
+UPDATE_TAKES = "grads"
+unpack_batch = keras.utils.unpack_x_y_sample_weight
+
+
+def read_update(
+    optimizer: Any, gradients: list[Any], trainable_variables: Iterable[Any] | None = None
+) -> Iterator[tuple[Any, Any]]:
+    """Return the gradients that an update was given, each with its variable."""
+    if trainable_variables is None:
+        trainable_variables = optimizer._trainable_variables  # noqa: SLF001 - what Keras itself falls back on
+    return zip(gradients, trainable_variables, strict=False)
+
+
+def runs_functions(model: Any) -> bool:  # noqa: ARG001 - as of Keras 2
+    """Tell whether the model's loops call a function for each step: all do."""
+    return True
+
+
+def get_batches(model: Any, mode: ModeKeys, data: Any) -> tuple[Iterator[Any], int]:
+    """Return what Keras' function of a step was given as an iterator, and how many batches of it are one execution."""
+    return (iter(data), len(data)) if mode == ModeKeys.PREDICT else (data, model.steps_per_execution)
+
+
+def is_compiled_by_xla(model: Any) -> bool:
+    """Tell whether Keras has the whole function compiled by XLA."""
+    return bool(model.jit_compile)
+
+
+def run_step(model: Any, method: str, data: Any) -> Any:
+    """Run the model's own method of a step."""
+    return getattr(model, method)(data)
+
+
+def reduce_result(model: Any, mode: ModeKeys, result: Any) -> Any:
+    """Return what the replicas of a strategy have returned as one result."""
+    from keras.src.backend.tensorflow.trainer import reduce_per_replica
+
+    return reduce_per_replica(result, model.distribute_strategy, "concat" if mode == ModeKeys.PREDICT else "auto")
