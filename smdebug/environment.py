@@ -16,6 +16,10 @@ DEFAULT_SAGEMAKER_TENSORBOARD_PATH = "/opt/ml/output/tensorboard"
 CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR = "CHECKPOINT_CONFIG_FILE_PATH"
 DEFAULT_CHECKPOINT_CONFIG_FILE = "/opt/ml/input/config/checkpointconfig.json"
 
+PROFILER_CONFIG_PATH_ENV_STR = "SMPROFILER_CONFIG_PATH"
+DEFAULT_SAGEMAKER_PROFILER_CONFIG_FILE = "/opt/ml/input/config/profilerconfig.json"
+DEFAULT_SAGEMAKER_PROFILER_FOLDER = "/opt/ml/output/profiler"
+
 # Its presence is how the library knows that SageMaker runs the job.
 TRAINING_JOB_NAME_ENV_STR = "TRAINING_JOB_NAME"
 USE_SMDEBUG_ENV_STR = "USE_SMDEBUG"

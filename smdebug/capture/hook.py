@@ -17,6 +17,7 @@ from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.format.arguments import check_mode, check_name
 from smdebug.mode_keys import ModeKeys
+from smdebug.tracing.step_tracer import StepTracer
 from smdebug.writing.run_writer import check_out_dir
 from smdebug.writing.summaries import Scalar
 from smdebug.writing.tensorboard import get_tensorboard_dir
@@ -103,6 +104,8 @@ class BaseHook(Framework):
             all_workers=self.save_all_workers,
             dry_run=dry_run,
         )
+        # Of a framework whose steps are traced, in a job that may be profiled.
+        self.tracer: StepTracer | None = None
         set_hook(self)
         atexit.register(self._cleanup)
         # What multiprocessing has forked ends without atexit's functions, and with its own.
@@ -269,17 +272,44 @@ class BaseHook(Framework):
     def _cleanup(self) -> None:
         """End the step in progress and the run."""
         if not self.recorder.is_closed and self.recorder.is_own_process:
+            if self.tracer is not None:
+                self.tracer.close()
             self.detach()
             self.recorder.close()
 
-    # What AWS's builds of the frameworks call for the profiler, which is no part of this library.
+    def trace_step(self) -> None:
+        """Let what is traced follow to the step that has begun."""
+        if self.tracer is not None:
+            mode, counters = self.recorder.mode, self.recorder.counters
+            self.tracer.begin_step(mode, counters.mode_steps.get(mode, 0), counters.step)
 
-    def record_trace_events(self, *args: Any, **kwargs: Any) -> None:
-        """Record no trace event."""
+    # What AWS's builds of the frameworks call for the profiler, and scripts that trace something of their own.
 
-    def should_save_dataloader_metrics(self, metrics_name: str) -> bool:  # noqa: ARG002 - the framework's call
-        """Answer that a data loader's metric is not wanted: False."""
-        return False
+    def record_trace_events(
+        self,
+        timestamp: float,
+        training_phase: str,
+        op_name: str,
+        phase: str = "X",
+        duration: float = 1,
+        **args: Any,
+    ) -> None:
+        """Record an event while the job's training is traced; otherwise do nothing.
+
+        Args:
+            timestamp: of its beginning, in seconds since the epoch.
+            training_phase: the row of the time line that it belongs to.
+            op_name: what it is called.
+            phase: its kind, as trace events have it.
+            duration: in seconds.
+            args: what else is known of it.
+        """
+        if self.tracer is not None:
+            self.tracer.record(training_phase, op_name, timestamp, duration, args, phase)
+
+    def should_save_dataloader_metrics(self, metrics_name: str) -> bool:
+        """Tell whether a data loader's metric is traced at the present step."""
+        return self.tracer is not None and self.tracer.wants_loading(metrics_name)
 
     def profiling_start_batch(self, *args: Any, **kwargs: Any) -> None:
         """Begin no profile."""

@@ -1,6 +1,7 @@
 """The PyTorch hook: what each part of a training step gives to the step's file."""
 
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import ref
 
 import torch
 from torch import nn
@@ -34,7 +35,9 @@ from smdebug.pytorch.training.loss_scales import LossScales
 from smdebug.pytorch.training.optimizer_state import OPTIMIZER_REGEX, OptimizerCapture
 from smdebug.pytorch.training.parameters import ParameterCapture
 from smdebug.pytorch.training.step_end import StepEndWatch
-from smdebug.pytorch.workers import get_worker, is_data_loader_worker
+from smdebug.pytorch.training.step_watch import StepWatch
+from smdebug.pytorch.workers import get_rank, get_worker, is_data_loader_worker
+from smdebug.tracing.step_tracer import StepTracer, may_be_traced
 from smdebug.writing.run_writer import Worker
 
 # The first with torch.compiler and with hooks of optimizers, by which a step is known to be over.
@@ -85,6 +88,10 @@ class Hook(BaseHook):
         self._root_handles: list[RemovableHandle] = []
         self._lazy_handle: RemovableHandle | None = None
         self._compiled = CompiledModels(self.begin_step, lambda: self._modules.is_active)
+        self._roots: list[ref[nn.Module]] = []
+        self._watch = StepWatch(self._get_roots, self._step_end.is_of_ours)
+        if may_be_traced():
+            self.tracer = self._watch.tracer = StepTracer(self._watch, get_rank)
         # In capture without script change the model's own flag is all there is to tell the mode.
         self._mode_from_model = False
 
@@ -109,12 +116,21 @@ class Hook(BaseHook):
         if next(module.parameters(), None) is None:
             get_logger().warning("%s has no parameters: only its inputs and outputs can be saved.", root_name)
         self._root_handles.append(register_forward_pre_hook(module, ModuleCallback(self.begin_step)))
+        self._roots.append(ref(module))
+        if self.tracer is not None and self.tracer.config is not None:
+            self._watch.stop()
+            self._watch.start()
         self._step_end.forget_optimizers()
         self._step_end.start()
         self._loss_scales.start()
         self.recorder.collections.forget_plan()
 
+    def _get_roots(self) -> list[nn.Module]:
+        """Return the registered models that are still there."""
+        return [module for each in self._roots if (module := each()) is not None]
+
     def _forget_models(self) -> None:
+        self._roots.clear()
         for handle in self._root_handles:
             handle.remove()
         self._root_handles.clear()
@@ -180,6 +196,8 @@ class Hook(BaseHook):
             if mode is not self.recorder.mode:
                 self.recorder.change_mode(mode)
         plan = self.recorder.begin()
+        if self.tracer is not None:
+            self.trace_step()
         if plan is None:
             self._step_end.is_saving = False
             return

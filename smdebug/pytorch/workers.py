@@ -14,6 +14,12 @@ def get_worker() -> Worker:
     return find_horovod_worker("torch")
 
 
+def get_rank() -> int | None:
+    """Return the global rank where several processes train together, None where one does."""
+    distributed = torch.distributed
+    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else None
+
+
 def is_data_loader_worker() -> bool:
     """Tell whether this process only loads data for a training process."""
     return torch.utils.data.get_worker_info() is not None

@@ -38,7 +38,7 @@ found["frame"] = {
 framework = LocalAlgorithmMetricsReader(folder)
 framework.refresh_event_file_list()
 found["framework"] = [
-    [event.training_phase, event.event_name, event.start_time, event.end_time, event.pid, event.event_args]
+    [event.event_phase, event.event_name, event.start_time, event.end_time, event.pid, event.event_args]
     for event in framework.get_events(0, end, unit=TimeUnits.MICROSECONDS)
 ]
 found["framework_rows"] = len(frame.get_all_framework_metrics()) if found["framework"] else 0

@@ -12,6 +12,7 @@ import pytest
 from container_runtime.meter import Load
 from emulator.jobs.runs.machine import Figure, Machine, describe_load
 from emulator.jobs.runs.measures import MinuteFiles
+from smdebug.tracing.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,3 +50,30 @@ def test_system_metrics_of_two_hosts_over_two_minutes(tmp_path: Path, read_profi
     assert sorted(found["system"]) == sorted(written)
     assert found["frame"]["rows"] == len(written)
     assert found["frame"]["held"] == [6.25] * 6
+
+
+def test_trace_events(tmp_path: Path, read_profile: Callable[[Path], Any]) -> None:
+    files = MinuteFiles(tmp_path, "algo-1")
+    files.append([Figure("memory", "MemoryUsedPercent", "", 6.25)], MINUTE + 1.0)
+    files.close()
+    timeline = Timeline(tmp_path, "0-algo-1", max_bytes=1 << 20, max_seconds=60.0, max_failures=50)
+    # Times that a float of seconds holds to the microsecond.
+    for step in range(3):
+        began = MINUTE + step
+        args = {"step_num": str(step), "pid": 7}
+        timeline.record("Forward", "Net", began, 0.25, args)
+        timeline.record("Backward(post-forward)", "Net", began + 0.25, 0.5, args)
+        timeline.record("Step:ModeKeys.TRAIN", "Step:ModeKeys.TRAIN", began, 0.75, args)
+    timeline.close()
+    found = read_profile(tmp_path)
+    steps = [each for each in found["framework"] if each[0] == "Step:ModeKeys.TRAIN"]
+    assert [each[2:4] for each in steps] == [
+        [(MINUTE + step) * 10**6, (MINUTE + step) * 10**6 + 750_000] for step in range(3)
+    ]
+    assert [each[5]["step_num"] for each in steps] == ["0", "1", "2"]
+    assert sorted({each[0] for each in found["framework"]}) == [
+        "Backward(post-forward)",
+        "Forward",
+        "Step:ModeKeys.TRAIN",
+    ]
+    assert found["framework_rows"] == 9

@@ -73,7 +73,7 @@ class StepEndWatch:
         self._used = set()
 
     def _on_optimizer_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - torch's signature
-        if _is_compiling() or not (self._last_of_ours() is optimizer or self._is_of_ours(optimizer)):
+        if _is_compiling() or not (self._last_of_ours() is optimizer or self.is_of_ours(optimizer)):
             return
         if not self.is_saving:
             self._on_end()
@@ -96,7 +96,8 @@ class StepEndWatch:
         trained = set().union(*map(_get_parameter_ids, ours))
         return any(id(parameter) in trained for parameter in parameters)
 
-    def _is_of_ours(self, optimizer: Optimizer) -> bool:
+    def is_of_ours(self, optimizer: Optimizer) -> bool:
+        """Tell whether an optimizer trains registered models, or parts of them."""
         is_ours = self._is_ours.get(optimizer)
         if is_ours is None:
             ids = _get_parameter_ids(optimizer)

@@ -1,0 +1,128 @@
+"""What is traced of a PyTorch training: its passes, its loading of data, and torch's own profile."""
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.data import dataloader
+from torch.utils.hooks import RemovableHandle
+
+from smdebug.pytorch.modules.call_context import is_training_call
+from smdebug.pytorch.modules.module_capture import ModuleCallback, register_forward_hook
+from smdebug.tracing.step_tracer import StepTracer
+
+
+class StepWatch:
+    """See `smdebug.tracing.step_tracer.Watch`."""
+
+    name = "pytorch"
+
+    def __init__(self, get_models: Callable[[], Iterable[nn.Module]], is_ours: Callable[[Optimizer], bool]) -> None:
+        """Take what tells the registered models, and whether an optimizer trains them."""
+        self.tracer: StepTracer | None = None
+        self._get_models = get_models
+        self._is_ours = is_ours
+        self._handles: list[RemovableHandle] = []
+        self._unwatch: list[Callable[[], None]] = []
+        self._workers: dict[int, float] = {}
+        self._profile: Any = None
+        self._profile_began = 0.0
+
+    def start(self) -> None:
+        """See `Watch`."""
+        for model in self._get_models():
+            self._handles.append(register_forward_hook(model, ModuleCallback(self._on_forward, type(model).__name__)))
+        self._handles += [
+            register_optimizer_step_pre_hook(self._on_update),
+            register_optimizer_step_post_hook(self._on_updated),
+        ]
+
+    def stop(self) -> None:
+        """See `Watch`."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def _on_forward(self, name: str, module: nn.Module, inputs: Any, outputs: Any) -> None:  # noqa: ARG002 - torch's signature
+        if self.tracer is not None and is_training_call():
+            self.tracer.end_forward(name)
+
+    def _on_update(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - torch's signature
+        if self.tracer is not None and not torch.compiler.is_compiling() and self._is_ours(optimizer):
+            self.tracer.end_backward(next((type(model).__name__ for model in self._get_models()), "model"))
+
+    def _on_updated(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - torch's signature
+        if self.tracer is not None and not torch.compiler.is_compiling() and self._is_ours(optimizer):
+            self.tracer.end_update()
+
+    def start_loading(self) -> None:
+        """See `Watch`."""
+        self._workers.clear()
+        iterator = dataloader._BaseDataLoaderIter  # noqa: SLF001 - there is no other way to see a batch being waited for
+        for owner, name, phase, event in (
+            (iterator, "__next__", "DataLoaderIter", "DataLoaderIter::GetNext"),
+            (dataloader.DataLoader, "_get_iterator", "DataLoaderIterInitialize", "DataLoaderIter::Initialize"),
+        ):
+            written = getattr(owner, name)
+            setattr(owner, name, self._time(written, phase, event))
+            self._unwatch.append(partial(setattr, owner, name, written))
+
+    def _time(self, written: Callable[..., Any], phase: str, event: str) -> Callable[..., Any]:
+        """Return a function that does the same, and records how long it took."""
+
+        def timed(loader: Any) -> Any:
+            began = time.time()
+            iterator = loader
+            try:
+                result = written(loader)
+                if phase == "DataLoaderIterInitialize":
+                    iterator = result
+                return result
+            finally:
+                self._record_loading(phase, event, iterator, began)
+
+        return timed
+
+    def _record_loading(self, phase: str, event: str, iterator: Any, began: float) -> None:
+        workers = getattr(iterator, "_workers", ())
+        for worker in workers:
+            self._workers.setdefault(worker.pid, began)
+        if self.tracer is not None and self.tracer.wants_loading(event):
+            self.tracer.record(phase, event, began, time.time() - began, {"num_workers": len(workers)})
+
+    def stop_loading(self) -> None:
+        """See `Watch`."""
+        for undo in self._unwatch:
+            undo()
+        self._unwatch.clear()
+        now = time.time()
+        for pid, began in self._workers.items():
+            if self.tracer is not None:
+                self.tracer.record("DataLoaderWorker", "DataLoaderWorker", began, now - began, {"worker_pid": pid})
+        self._workers.clear()
+
+    def start_detailed(self) -> None:
+        """See `Watch`."""
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        if torch.cuda.is_available():
+            activities.append(torch.profiler.ProfilerActivity.CUDA)
+        self._profile = torch.profiler.profile(activities=activities)
+        self._profile.start()
+        self._profile_began = time.time()
+
+    def stop_detailed(self, step: int) -> None:
+        """See `Watch`."""
+        profile, self._profile = self._profile, None
+        profile.stop()
+        if self.tracer is None:
+            return
+        args = {"step_num": str(step)}
+        for event in profile.events():
+            is_cpu = event.device_type.name == "CPU"
+            phase = "cpu_functions" if is_cpu else f"gpu_functions-dev:{event.device_index}"
+            start, duration = event.time_range.start / 1e6, event.time_range.elapsed_us() / 1e6
+            self.tracer.record(phase, event.name, self._profile_began + start, duration, args)

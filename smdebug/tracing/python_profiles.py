@@ -1,0 +1,109 @@
+"""Profiles of the training's Python, from one point of a step to the next."""
+
+import cProfile
+import importlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+_TIMERS: dict[str, Callable[[], float]] = {
+    "total_time": time.perf_counter,
+    "cpu_time": time.process_time,
+    "off_cpu_time": lambda: time.perf_counter() - time.process_time(),
+}
+
+
+class PythonProfiler(Protocol):
+    """Profiles the calling thread from `start` to `stop`."""
+
+    name: str
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> Callable[[Path], None]:
+        """End, and return what writes the profile into a folder."""
+
+
+class CProfiler:
+    """cProfile, by one of AWS's timers."""
+
+    name = "cprofile"
+
+    def __init__(self, timer: str) -> None:
+        """Take the name of a timer."""
+        self._timer = _TIMERS[timer]
+        self._profile: cProfile.Profile | None = None
+
+    def start(self) -> None:
+        """See `PythonProfiler`."""
+        self._profile = cProfile.Profile(self._timer)
+        self._profile.enable()
+
+    def stop(self) -> Callable[[Path], None]:
+        """See `PythonProfiler`."""
+        profile, self._profile = self._profile, None
+        assert profile is not None
+        profile.disable()
+        return lambda folder: profile.dump_stats(folder / "python_stats")
+
+
+class Pyinstrument:
+    """pyinstrument, where it is installed: ImportError where it is not."""
+
+    name = "pyinstrument"
+
+    def __init__(self) -> None:
+        """Find it."""
+        self._package: Any = importlib.import_module("pyinstrument")
+        self._renderers: Any = importlib.import_module("pyinstrument.renderers")
+        self._profiler: Any = None
+
+    def start(self) -> None:
+        """See `PythonProfiler`."""
+        self._profiler = self._package.Profiler()
+        self._profiler.start()
+
+    def stop(self) -> Callable[[Path], None]:
+        """See `PythonProfiler`."""
+        profiler, self._profiler = self._profiler, None
+        session = profiler.stop()
+
+        def write(folder: Path) -> None:
+            text = self._renderers.JSONRenderer().render(session)
+            (folder / "python_stats.json").write_text(json.dumps(json.loads(text)), encoding="utf-8")
+            (folder / "python_stats.html").write_text(self._renderers.HTMLRenderer().render(session), encoding="utf-8")
+
+        return write
+
+
+class PythonProfiles:
+    """The profiles of one process, each in a folder that says between which points it was taken."""
+
+    def __init__(self, folder: Path, framework: str, node: str, profiler: PythonProfiler) -> None:
+        """Take where they go: below `framework/<framework>/<profiler>/<node>` of the folder."""
+        self._folder = folder / "framework" / framework / profiler.name / node
+        self._profiler = profiler
+        self._begun: str | None = None
+
+    @property
+    def is_profiling(self) -> bool:
+        """Whether a profile was begun."""
+        return self._begun is not None
+
+    def begin(self, mode: str, step: object, phase: str) -> None:
+        """Profile from this point on."""
+        self._begun = f"{mode}-{step}-{phase}-{time.time_ns() // 1000}"
+        self._profiler.start()
+
+    def end(self, mode: str, step: object, phase: str) -> None:
+        """Write the profile that ends here, if one was begun."""
+        if self._begun is None:
+            return
+        begun, self._begun = self._begun, None
+        write = self._profiler.stop()
+        folder = self._folder / f"{begun}_{mode}-{step}-{phase}-{time.time_ns() // 1000}"
+        folder.mkdir(parents=True, exist_ok=True)
+        write(folder)

@@ -1,0 +1,249 @@
+"""StepTracer: what is traced of each step while the job is profiled."""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from smdebug.barrier import LossReport, guarded
+from smdebug.environment import DEFAULT_SAGEMAKER_PROFILER_CONFIG_FILE, PROFILER_CONFIG_PATH_ENV_STR
+from smdebug.mode_keys import ModeKeys
+from smdebug.tracing.configuration import TracingConfig, find_config_path, read_config
+from smdebug.tracing.python_profiles import CProfiler, Pyinstrument, PythonProfiles
+from smdebug.tracing.timeline import Timeline
+
+# How often it is looked whether the configuration was written anew.
+_LOOK_SECONDS = 0.5
+
+
+class Watch(Protocol):
+    """What a framework adds: callbacks that are there only while something is traced."""
+
+    name: str
+
+    def start(self) -> None:
+        """Watch forward and backward passes."""
+
+    def stop(self) -> None:
+        """Watch nothing."""
+
+    def start_loading(self) -> None:
+        """Watch the loading of data."""
+
+    def stop_loading(self) -> None:
+        """Watch it no longer, and record what is known of it."""
+
+    def start_detailed(self) -> None:
+        """Run the framework's own profiler."""
+
+    def stop_detailed(self, step: int) -> None:
+        """End it, and record what it saw since a step."""
+
+
+@dataclass
+class _Step:
+    """The step in progress; times in seconds since the epoch."""
+
+    mode: ModeKeys
+    mode_step: int
+    number: int
+    began: float
+    forward_ended: float | None = None
+    ended: float | None = None
+
+
+class StepTracer:
+    """Writes the trace events and profiles of one process. Nothing is timed while nothing is traced.
+
+    Attributes:
+        config: what is traced; None for nothing.
+    """
+
+    def __init__(self, watch: Watch, get_rank: Callable[[], int | None]) -> None:
+        """Take what a framework adds, and what tells this process' rank among those that train together."""
+        self.config: TracingConfig | None = None
+        self._watch = watch
+        self._get_rank = get_rank
+        self._path = find_config_path()
+        self._state: tuple[int, int, int] | None = None
+        self._look_at = 0.0
+        self._pid = os.getpid()
+        self._losses = LossReport()
+        self._timeline: Timeline | None = None
+        self._python: PythonProfiles | None = None
+        self._is_loading_watched = False
+        self._detailed_since: int | None = None
+        self._step: _Step | None = None
+
+    @guarded("what is traced of a step")
+    def begin_step(self, mode: ModeKeys, mode_step: int, number: int) -> None:
+        """Hear that a step begins, which ends the one before."""
+        if time.monotonic() >= self._look_at:
+            self._look(number)
+        config = self.config
+        if config is None:
+            return
+        if os.getpid() != self._pid:
+            self._leave_to_parent()
+            return
+        now = time.time()
+        self._end_step()
+        if self._python is not None:
+            self._python.end("global", number, "stepstart")
+        self._follow_ranges(config, number, now)
+        self._step = _Step(mode, mode_step, number, time.time())
+        if config.python is not None and self._python is not None and config.python.holds(number, now):
+            self._python.begin("global", number, "stepstart")
+
+    @guarded("what is traced of a forward pass")
+    def end_forward(self, name: str) -> None:
+        """Hear that the forward pass of the model is over."""
+        step = self._step
+        if step is None or step.forward_ended is not None:
+            return
+        step.forward_ended = step.ended = time.time()
+        self._record("Forward", name, step.began, step.forward_ended)
+        if self._python is not None and self._python.is_profiling:
+            self._python.end("global", step.number, "forwardpassend")
+            self._python.begin("global", step.number, "forwardpassend")
+
+    @guarded("what is traced of a backward pass")
+    def end_backward(self, name: str) -> None:
+        """Hear that gradients are about to be used; of several optimizers the first tells."""
+        step = self._step
+        if step is not None and step.forward_ended is not None and step.ended == step.forward_ended:
+            step.ended = time.time()
+            self._record("Backward(post-forward)", name, step.forward_ended, step.ended)
+
+    def end_update(self) -> None:
+        """Hear that an optimizer has used the gradients."""
+        if self._step is not None:
+            self._step.ended = time.time()
+
+    def record(
+        self, phase: str, name: str, start: float, duration: float, args: dict[str, Any], kind: str = "X"
+    ) -> None:
+        """Record an event of anybody's, while something is traced; times in seconds."""
+        if self._timeline is not None:
+            self._timeline.record(phase, name, start, duration, args, kind)
+
+    def wants_loading(self, metric: str) -> bool:
+        """Tell whether a metric of data loading is traced at the present step."""
+        return self._is_loading_watched and self.config is not None and self.config.wants_metric(metric)
+
+    @guarded("the end of what is traced")
+    def close(self) -> None:
+        """Write what is left; nothing is traced any more."""
+        if self.config is not None and os.getpid() == self._pid:
+            self._stop(self._step.number if self._step else -1)
+        self._look_at = float("inf")
+
+    def report_loss(self, lost: str, error: Exception) -> None:
+        """Say once what was lost; nothing is traced until the configuration is another one."""
+        self._losses.say(lost, error)
+        self.config = self._step = self._python = None
+
+    def _look(self, number: int) -> None:
+        """Look whether the configuration was written anew, and follow it."""
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        try:
+            found = self._path.stat()
+            state = (found.st_ino, found.st_size, found.st_mtime_ns)
+        except OSError:
+            state = None
+        if state == self._state:
+            return
+        self._state = state
+        config = read_config(self._path, number) if state is not None else None
+        if self.config is not None:
+            self._stop(number)
+        if config is not None:
+            self._start(config)
+
+    def _start(self, config: TracingConfig) -> None:
+        node = self._build_node()
+        self._timeline = Timeline(
+            config.folder,
+            node,
+            max_bytes=config.max_file_bytes,
+            max_seconds=config.max_file_seconds,
+            max_failures=config.max_failures,
+        )
+        self._pid = os.getpid()
+        self.config = config
+        if config.python is not None:
+            try:
+                profiler = CProfiler(config.python_timer) if config.python_profiler == "cprofile" else Pyinstrument()
+                self._python = PythonProfiles(config.folder, self._watch.name, node, profiler)
+            except ImportError as error:
+                self._losses.say("profiles of Python: install pyinstrument, or name cprofile", error)
+        self._watch.start()
+
+    def _stop(self, number: int) -> None:
+        self._end_step()
+        if self._python is not None:
+            self._python.end("posthookclose" if number < 0 else "global", max(number, 0), "stepend")
+            self._python = None
+        if self._is_loading_watched:
+            self._watch.stop_loading()
+            self._is_loading_watched = False
+        if self._detailed_since is not None:
+            self._watch.stop_detailed(self._detailed_since)
+            self._detailed_since = None
+        self._watch.stop()
+        self.config = None
+        if self._timeline is not None:
+            self._timeline.close()
+            self._timeline = None
+
+    def _follow_ranges(self, config: TracingConfig, number: int, now: float) -> None:
+        """Begin and end what is traced at some steps only."""
+        loading = config.data_loading is not None and config.data_loading.holds(number, now)
+        if loading != self._is_loading_watched:
+            self._is_loading_watched = loading
+            if loading:
+                self._watch.start_loading()
+            else:
+                self._watch.stop_loading()
+        detailed = config.detailed is not None and config.detailed.holds(number, now)
+        if self._detailed_since is not None and not detailed:
+            self._watch.stop_detailed(self._detailed_since)
+            self._detailed_since = None
+        elif self._detailed_since is None and detailed:
+            self._detailed_since = number
+            self._watch.start_detailed()
+
+    def _end_step(self) -> None:
+        step, self._step = self._step, None
+        if step is not None and step.ended is not None:
+            phase = f"Step:ModeKeys.{step.mode.name}"
+            args = {"step_num": str(step.mode_step), "pid": self._pid}
+            self.record(phase, phase, step.began, step.ended - step.began, args)
+
+    def _record(self, phase: str, name: str, start: float, end: float) -> None:
+        assert self._step is not None
+        self.record(phase, name, start, end - start, {"step_num": str(self._step.mode_step), "pid": self._pid})
+
+    def _build_node(self) -> str:
+        rank = self._get_rank()
+        try:
+            host = json.loads(self._path.with_name("resourceconfig.json").read_text(encoding="utf-8"))["current_host"]
+        except (OSError, ValueError, KeyError, TypeError):
+            host = socket.gethostname()
+        return f"{os.getpid() if rank is None else rank}-{host}".replace("_", "-")
+
+    def _leave_to_parent(self) -> None:
+        """Trace nothing in a child just forked: its files are the parent's, which goes on."""
+        if self._timeline is not None:
+            self._timeline.leave_to_parent()
+        self._timeline = self._python = self._step = self.config = None
+        self._look_at = float("inf")
+
+
+def may_be_traced() -> bool:
+    """Tell whether this process belongs to a job that may be profiled, now or after an update."""
+    return PROFILER_CONFIG_PATH_ENV_STR in os.environ or Path(DEFAULT_SAGEMAKER_PROFILER_CONFIG_FILE).exists()

@@ -1,0 +1,138 @@
+"""Trace events of one process, in files that AWS's readers, Perfetto and chrome://tracing open."""
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from smdebug.logger import get_logger
+
+SUFFIX = "pythontimeline.json"
+_FLUSH_EVERY = 64
+
+
+class Timeline:
+    """Writes events; a file is closed, and gets its name, when it is old or large or the hour is over. Thread safe."""
+
+    def __init__(self, folder: Path, node: str, *, max_bytes: int, max_seconds: float, max_failures: int) -> None:
+        """Prepare to write; nothing is there before the first event.
+
+        Args:
+            folder: what stands for `profiler-output`.
+            node: of this process.
+            max_bytes: size from which on a file is closed.
+            max_seconds: age from which on it is.
+            max_failures: openings in a row that may fail.
+        """
+        self._framework = folder / "framework"
+        self._node = node
+        self._max_bytes, self._max_seconds, self._failures_left = max_bytes, max_seconds, max_failures
+        self._max_failures = max_failures
+        self._lock = threading.Lock()
+        self._file: TextIO | None = None
+        self._opened_at = 0.0
+        self._hour = 0
+        # What an event's time counts from.
+        self._base_us = time.time_ns() // 1000
+        self._end_us = 0
+        self._events: list[tuple[str, str, str, float, float, dict[str, Any]]] = []
+        # A phase's number stays the same in all files of a process.
+        self._numbers: dict[str, int] = {}
+        self._described: set[str] = set()
+
+    def record(
+        self, phase: str, name: str, start: float, duration: float, args: dict[str, Any], kind: str = "X"
+    ) -> None:
+        """Record an event.
+
+        Args:
+            phase: which row of the time line it belongs to.
+            name: of the event.
+            start: seconds since the epoch.
+            duration: seconds.
+            args: what else is known, such as step_num.
+            kind: what the trace event format calls `ph`.
+        """
+        with self._lock:
+            self._events.append((phase, name, kind, start, duration, args))
+            if len(self._events) >= _FLUSH_EVERY or start + duration - self._opened_at > self._max_seconds:
+                self._write()
+
+    def close(self) -> None:
+        """Write what is left, and give the last file its name."""
+        with self._lock:
+            self._write()
+            self._close_file()
+
+    def _write(self) -> None:
+        events, self._events = self._events, []
+        try:
+            for event in events:
+                self._write_event(*event)
+        except OSError as error:
+            self._file = None
+            self._failures_left -= 1
+            if self._failures_left in (0, self._max_failures - 1):
+                get_logger().error("Trace events are lost: %s", error)
+
+    def _write_event(
+        self, phase: str, name: str, kind: str, start: float, duration: float, args: dict[str, Any]
+    ) -> None:
+        if self._failures_left <= 0:
+            return
+        start_us, end_us = round(start * 1e6), round((start + duration) * 1e6)
+        if self._file is not None and (
+            end_us - self._opened_at * 1e6 > self._max_seconds * 1e6
+            or end_us // 3_600_000_000 != self._hour
+            or self._file.tell() > self._max_bytes
+        ):
+            self._close_file()
+        file = self._file or self._open_file(end_us)
+        if phase not in self._described:
+            self._described.add(phase)
+            number = self._numbers.setdefault(phase, len(self._numbers) + 1)
+            self._describe(file, number, {"name": phase})
+        event: dict[str, Any] = {"name": name, "pid": self._numbers[phase], "ph": kind, "ts": start_us - self._base_us}
+        if kind == "X":
+            event["dur"] = end_us - start_us
+        file.write(",\n" + json.dumps({**event, "args": args}, default=str))
+        self._end_us = max(self._end_us, end_us)
+
+    def _open_file(self, end_us: int) -> TextIO:
+        self._framework.mkdir(parents=True, exist_ok=True)
+        self._file = file = self._path.open("w", encoding="utf-8")
+        self._failures_left = self._max_failures
+        self._opened_at, self._hour = end_us / 1e6, end_us // 3_600_000_000
+        self._end_us = end_us
+        self._described.clear()
+        file.write("[\n")
+        self._describe(file, 0, {"start_time_since_epoch_in_micros": self._base_us}, first=True)
+        return file
+
+    def _describe(self, file: TextIO, number: int, args: dict[str, Any], *, first: bool = False) -> None:
+        named = {"name": "process_name", "ph": "M", "pid": number, "args": args}
+        sorted_by = {"name": "process_sort_index", "ph": "M", "pid": number, "args": {"sort_index": number}}
+        file.write(("" if first else ",\n") + f"{json.dumps(named)},\n{json.dumps(sorted_by)}")
+
+    @property
+    def _path(self) -> Path:
+        return self._framework / f"{self._node}_{SUFFIX}.tmp"
+
+    def _close_file(self) -> None:
+        file, self._file = self._file, None
+        if file is None:
+            return
+        file.write("\n]\n")
+        file.close()
+        hour = time.strftime("%Y%m%d%H", time.gmtime(self._end_us // 1_000_000))
+        folder = self._framework / "pevents" / hour
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path.rename(folder / f"{self._end_us}_{self._node}_{SUFFIX}")
+
+    def leave_to_parent(self) -> None:
+        """Forget, in a child just forked, what the parent goes on to write."""
+        self._lock = threading.Lock()
+        self._events, self._file = [], None
+        self._node = f"{os.getpid()}-{self._node.partition('-')[2]}"

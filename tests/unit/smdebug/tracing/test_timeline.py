@@ -1,0 +1,66 @@
+"""Files of trace events: named, cut and numbered as AWS's."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from smdebug.tracing.timeline import Timeline
+
+NOW = 1_700_000_000.0
+
+
+def read_files(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    return {str(path.relative_to(folder)): json.loads(path.read_text()) for path in sorted(folder.rglob("*.json"))}
+
+
+def make(folder: Path, **limits: Any) -> Timeline:
+    return Timeline(folder, "0-algo-1", **({"max_bytes": 1 << 20, "max_seconds": 60.0, "max_failures": 3} | limits))
+
+
+def test_events_of_two_phases(tmp_path: Path) -> None:
+    timeline = make(tmp_path)
+    timeline.record("Forward", "Net", NOW, 0.25, {"step_num": "0"})
+    timeline.record("Mine", "mark", NOW + 0.5, 0, {}, "i")
+    timeline.record("Forward", "Net", NOW + 1, 0.5, {"step_num": "1"})
+    assert read_files(tmp_path) == {}
+    timeline.close()
+    ((name, events),) = read_files(tmp_path).items()
+    assert name == f"framework/pevents/2023111422/{round((NOW + 1.5) * 1e6)}_0-algo-1_pythontimeline.json"
+    base = events[0]["args"]["start_time_since_epoch_in_micros"]
+    assert {each["args"]["name"]: each["pid"] for each in events if "name" in each["args"]} == {"Forward": 1, "Mine": 2}
+    found = [each for each in events if each["ph"] != "M"]
+    assert [(each["name"], each["pid"], each["ph"], each["ts"] + base, each.get("dur")) for each in found] == [
+        ("Net", 1, "X", NOW * 1e6, 250_000),
+        ("mark", 2, "i", (NOW + 0.5) * 1e6, None),
+        ("Net", 1, "X", (NOW + 1) * 1e6, 500_000),
+    ]
+    assert found[0]["args"] == {"step_num": "0"}
+    timeline.close()
+    assert len(read_files(tmp_path)) == 1
+
+
+def test_a_file_ends_when_it_is_old_or_large_or_the_hour_is_over(tmp_path: Path) -> None:
+    old, hour = make(tmp_path / "old", max_seconds=2.0), make(tmp_path / "hour")
+    for seconds in range(6):
+        old.record("Step", "Step", NOW + seconds, 0.5, {})
+    for seconds in (0, 2799, 2801):
+        hour.record("Step", "Step", NOW - 1600 + seconds, 0.5, {})
+    large = make(tmp_path / "large", max_bytes=500)
+    for number in range(200):
+        large.record("Step", "Step", NOW + number / 1000, 0.0005, {})
+    for timeline in (old, hour, large):
+        timeline.close()
+    assert len(read_files(tmp_path / "old")) == 2
+    assert {name.split("/")[2] for name in read_files(tmp_path / "hour")} == {"2023111421", "2023111422"}
+    assert len(read_files(tmp_path / "large")) > 10
+    for events in read_files(tmp_path / "large").values():
+        assert {each["pid"] for each in events if each["ph"] == "X"} == {1}, "a phase keeps its number"
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "framework").write_text("a file")
+    timeline = make(tmp_path)
+    for number in range(300):
+        timeline.record("Step", "Step", NOW + number, 0.5, {})
+    timeline.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["framework"]
