@@ -17,10 +17,10 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check images engine bench docs lint types arrows clean
+.PHONY: help setup demo test check images engine bench screenshots docs lint types arrows clean
 
 help: ## say what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 .venv/.runs: pyproject.toml constraints.txt
 	@echo "Setting up .venv with what the emulator and its training scripts need (the first time: a minute or two) ..."
@@ -72,6 +72,9 @@ images-if-engine: .venv/.runs
 
 engine: .venv/.runs ## start a Docker engine on this machine (root, Debian)
 	@$(BIN)/smdebug-emulator engine start
+
+screenshots: .venv/.tests ## make the pictures of the docs, in a headless browser
+	@$(BIN)/python -m tests.screenshots
 
 bench: .venv/.tests ## measure and print every figure of benchmarks/README.md
 	@$(MAKE) --no-print-directory images-if-engine

@@ -77,6 +77,7 @@ class Emulator:
             from emulator.api.jobs import build_jobs_pages
             from emulator.api.objects import build_objects_pages
             from emulator.api.openapi import build_openapi_pages
+            from emulator.api.records import build_records_pages
             from emulator.api.run_readers import RunReaders
             from emulator.api.spot import build_spot_pages
             from emulator.api.state import build_state_pages
@@ -99,6 +100,7 @@ class Emulator:
                     build_jobs_pages(asked),
                     build_tensors_pages(asked, readers, self._build_reader_environment),
                     build_objects_pages(asked),
+                    build_records_pages(asked),
                     build_changes_pages(asked, streams, readers.warm),
                     build_spot_pages(self.interrupt),
                     build_fault_pages(),

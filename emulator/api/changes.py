@@ -163,7 +163,7 @@ def _measure(account: AccountRooms, region: str, name: str) -> dict[str, Any]:
     from emulator.jobs.runs.logs import TRAINING_GROUP
 
     logs = account.logs(region)
-    lines = sum(len(logs.read(TRAINING_GROUP, each)) for each in logs.list_streams(TRAINING_GROUP, f"{name}/"))
+    lines = sum(len(logs.find(TRAINING_GROUP, each)) for each in logs.list_streams(TRAINING_GROUP, f"{name}/"))
     found = account.store.find_training_job(region, name)
     return {"lines": lines, "status": None if found is None else found.secondary_status}
 

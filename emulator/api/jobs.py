@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from emulator.api.account_rooms import AccountRooms, RoomsOfRequests
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
-    from emulator.moto_services.cloudwatch.logs import LogLine
+    from emulator.moto_services.cloudwatch.logs import Log, LogLine
 
 _STATUSES = ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
 _RULE_STATUSES = ("InProgress", "NoIssuesFound", "IssuesFound", "Error", "Stopping", "Stopped")
@@ -249,55 +249,48 @@ def _read_logs(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
     after = read_number("after", 0, 1 << 60) if "after" in request.args else None
     streams = []
     for group, stream in _find_streams(account, job):
-        lines = account.logs(job.region).read(group, stream)
+        log = account.logs(job.region).find(group, stream)
         if invocation:
-            chosen = _cut_invocation(lines, invocation)
+            chosen = cut_invocation(log, invocation)
             if not chosen:
                 continue
         else:
-            chosen = _choose_lines(lines, words, most, after, before)
+            chosen = choose_lines(log, words, most, after, before)
         streams.append(
             {
                 "stream": stream,
                 "host": _name_host(stream),
-                "total": len(lines),
+                "total": len(log),
                 "lines": [{"number": at, "timeMs": line.timestamp_ms, "message": line.message} for at, line in chosen],
             }
         )
     return {"streams": streams}
 
 
-def _choose_lines(
-    lines: Sequence[LogLine], words: str, most: int, after: int | None, before: int | None
-) -> list[tuple[int, LogLine]]:
+def choose_lines(log: Log, words: str, most: int, after: int | None, before: int | None) -> list[tuple[int, LogLine]]:
     """Choose lines, each with its number from 0: those from number ``after`` on, or the last ones before ``before``."""
-    forward = after is not None
-    at = range(min(after or 0, len(lines)), len(lines))
-    if not forward:
-        at = range((len(lines) if before is None else min(before, len(lines))) - 1, -1, -1)
     found: list[tuple[int, LogLine]] = []
     size = 0
-    for number in at:
-        line = lines[number]
+    for number, line in log.read_back(before) if after is None else log.read_on(after):
         if words and words not in line.message.casefold():
             continue
         size += len(line.message)
         if len(found) == most or (found and size > _MOST_LOG_BYTES):
             break
         found.append((number, line))
-    return found if forward else found[::-1]
+    return found[::-1] if after is None else found
 
 
-def _cut_invocation(lines: Sequence[LogLine], request_id: str) -> list[tuple[int, LogLine]]:
+def cut_invocation(log: Log, request_id: str) -> list[tuple[int, LogLine]]:
     """Choose the lines of one invocation of a function, from its START to its REPORT."""
     found: list[tuple[int, LogLine]] = []
-    for at, line in enumerate(lines):
+    for number, line in log.read_on(0):
         begins = line.message.startswith("START RequestId: ")
-        if begins and found:
+        if (begins and found) or len(found) == _MOST_LINES:
             break
         if found or (begins and request_id in line.message):
-            found.append((at, line))
-    return found[:_MOST_LINES]
+            found.append((number, line))
+    return found
 
 
 def _read_metrics(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:

@@ -158,6 +158,13 @@ PAGES = (
         _ACCOUNT,
         {"parameters": {"threshold": "0.01"}},
     ),
+    Page(
+        "GET",
+        f"{PREFIX}jobs/<region>/<name>/record",
+        "All that is known of a job that ended, for export; its objects are in S3, where uris says.",
+        _ACCOUNT,
+    ),
+    Page("POST", f"{PREFIX}records", "Take such a record, as import does.", _ACCOUNT, {"job": {}, "evaluations": []}),
     Page("GET", f"{PREFIX}s3", "The buckets.", _ACCOUNT),
     Page(
         "GET",

@@ -10,6 +10,7 @@ from emulator.cli.engine import engine
 from emulator.cli.events import events
 from emulator.cli.images import images
 from emulator.cli.interrupt import interrupt
+from emulator.cli.job_files import export_job, import_job, open_console, report
 from emulator.cli.jobs import describe, jobs, logs, stop_job
 from emulator.cli.other_programs import demo, env, plot, rules, run, tensors
 from emulator.cli.service import start, status, stop
@@ -51,6 +52,10 @@ COMMANDS: tuple[click.Command, ...] = (
     tensors,
     plot,
     tensorboard,
+    open_console,
+    report,
+    export_job,
+    import_job,
     events,
     interrupt,
     reset,

@@ -135,7 +135,8 @@ def plot(
 @click.command()
 @click.option("--runtime", type=click.Choice(RUNTIME_CHOICES), default="auto", show_default=True, help="As for start.")
 @click.option("--output", default=".demo", show_default=True, help="Folder for state and tensors; it is emptied.")
-def demo(runtime: str, output: str) -> None:
+@click.option("--stay", is_flag=True, help="Leave the emulator and its console running until Ctrl-C.")
+def demo(runtime: str, output: str, *, stay: bool) -> None:
     """Run two training jobs on handwritten digits: one is stopped by its rule, the other completes.
 
     What the jobs run in is built first where it is missing.
@@ -145,7 +146,19 @@ def demo(runtime: str, output: str) -> None:
         build_for(back_end, () if back_end == "docker" else ("pytorch-training",))
     except ContainerRuntimeError as error:
         fail(str(error))
-    _become([sys.executable, "-P", "-m", "sdk_compat.demo", "--runtime", runtime, "--output", output])
+    _become(
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "sdk_compat.demo",
+            "--runtime",
+            runtime,
+            "--output",
+            output,
+            *(["--stay"] if stay else []),
+        ]
+    )
 
 
 def _become(command: list[str], environment: dict[str, str] | None = None) -> NoReturn:

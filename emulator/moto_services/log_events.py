@@ -306,6 +306,10 @@ class StoredEvents:
         """Yield them in the order of their times."""
         return self._events.read([self._name])
 
+    def walk(self, skip: int, *, backwards: bool) -> Iterator[Any]:
+        """Yield them behind the first so many, or, backwards, before the last so many; few are held at once."""
+        return self._events.read([self._name], skip=skip, backwards=backwards)
+
 
 def _as_method(answer: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that is a method of the class that it becomes an attribute of, as a bound method is not."""

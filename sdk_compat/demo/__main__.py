@@ -15,7 +15,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +50,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runtime", choices=["auto", "docker", "process"], default="auto", help="container back end")
     parser.add_argument("--output", type=Path, default=Path(".demo"), help="folder for state and tensors (emptied)")
+    parser.add_argument("--stay", action="store_true", help="leave the emulator running until Ctrl-C")
     args = parser.parse_args()
 
     shutil.rmtree(args.output, ignore_errors=True)
@@ -55,9 +58,19 @@ def main() -> int:
     try:
         with EmulatorProcess(args.output / "state", runtime=args.runtime) as emulator:
             console.print(f"[dim]{emulator.first_line}[/dim]")
-            return run_demo(emulator.endpoint_url, args.output)
+            exit_code = run_demo(emulator.endpoint_url, args.output)
+            if args.stay:
+                wait_for_interrupt(emulator.endpoint_url)
+            return exit_code
     except EmulatorStartError as error:
         raise SystemExit(f"The emulator did not start: {error}") from error
+
+
+def wait_for_interrupt(endpoint: str) -> None:
+    """Leave the console open until Ctrl-C."""
+    console.print(f"\nThe console stays open at {endpoint}/console until Ctrl-C.")
+    with suppress(KeyboardInterrupt):
+        threading.Event().wait()
 
 
 def run_demo(endpoint: str, output: Path) -> int:
@@ -77,6 +90,12 @@ def run_demo(endpoint: str, output: Path) -> int:
     for name, hyperparameters in jobs.items():
         sagemaker.create_training_job(**build_request(name, hyperparameters))
 
+    console.print(f"\nSee it in a browser: [bold]{endpoint}/console[/bold]")
+    console.print(
+        "  digits-sick's rule VanishingGradient turns to IssuesFound while the page is open; its plot is below it."
+    )
+    console.print("  Tensors of digits-healthy, heat map: the gradients of each layer over the steps.")
+    console.print("  Choose both jobs and Compare: their losses, and the hyperparameters that differ.")
     console.print("\n[bold]Timeline[/bold] (each line is an EventBridge event)")
     for detail in receive_events(client("sqs"), queue_url, deadline=started + TIME_LIMIT_SECONDS):
         job = observed.get(detail["TrainingJobName"])

@@ -72,7 +72,7 @@ def plot(
     shown = None if reduction is None else f"{reduction} of absolute values" if abs else reduction
     axes.set_xlabel("global step" if mode is ModeKeys.GLOBAL else f"{mode.name} step")
     axes.set_ylabel(shown or "value")
-    axes.set_title(f"{trial.name}: {names[0] if len(names) == 1 else f'{len(names)} tensors'}")
+    axes.set_title(f"{name_run(trial)}: {names[0] if len(names) == 1 else f'{len(names)} tensors'}")
     axes.grid(visible=True, alpha=0.3)
     if 1 < lines <= _LEGEND_LINES:
         axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -136,9 +136,15 @@ def plot_histogram(
     axes.set_xticks(ticks + 0.5, [str(steps[tick]) for tick in ticks])
     axes.set_xlabel("global step" if mode is ModeKeys.GLOBAL else f"{mode.name} step")
     axes.set_ylabel("value")
-    axes.set_title(f"{trial.name}: {tname}")
+    axes.set_title(f"{name_run(trial)}: {tname}")
     axes.figure.colorbar(mesh, ax=axes, label="share of values")
     return axes
+
+
+def name_run(trial: OpenRun) -> str:
+    """Return a run's name for people: its job's, where it lies as jobs leave it, in `<job>/debug-output`."""
+    parts = trial.path.rstrip("/").split("/")
+    return parts[-2] if trial.name == "debug-output" and len(parts) > 1 and parts[-2] else trial.name
 
 
 def _find_names(trial: OpenRun, tensors: str | Iterable[str], mode: ModeKeys) -> list[str]:

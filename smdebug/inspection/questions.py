@@ -21,7 +21,7 @@ Answer = dict[str, Any]
 
 # What one answer holds at most.
 _MOST_NAMES, _MOST_ROWS, _MOST_COLUMNS, _MOST_POINTS = 12, 200, 400, 4000
-_LOOKED_INTO = 200
+_LOOKED_INTO = 60
 _SHOWN = 64
 _MOST_CLASSES = 100
 # Magnitudes below this are drawn at it; float64's own smallest is far smaller than what a training is told by.

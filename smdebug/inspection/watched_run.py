@@ -19,6 +19,9 @@ _KEPT_NUMBERS = 1_000_000
 # Bytes of one value that is read whole, for its statistics or its picture.
 MOST_BYTES = 256 * 1024**2
 
+# Index files that are read to find steps of a tensor; each takes some milliseconds where a step has many tensors.
+_MOST_LOOKED_INTO = 4000
+
 Reduction = tuple[str, bool]
 _Numbers = dict[int, float]
 
@@ -76,15 +79,23 @@ class WatchedRun:
         Where the run has so many steps that not all index files are looked into, the count is that of the run's.
         """
         every = self.choose_steps(mode, 1 << 62, first, last)
-        # A tensor that is saved seldom would be missed by few steps chosen blindly, so more are looked into.
-        looked_into = thin_out(every, max(most, 4000))
         index = self.trial.run_index
-        index.read(looked_into)
-        found = {}
-        for name in names:
-            steps = index.find_steps(name, looked_into)
-            known = len(steps) if len(looked_into) == len(every) else round(len(steps) / len(looked_into) * len(every))
-            found[name] = (thin_out(steps, most), known)
+        wanted, found = list(names), {}
+        look = most
+        while wanted:
+            looked_into = thin_out(every, look)
+            index.read(looked_into)
+            whole = len(looked_into) == len(every)
+            seldom = []
+            for name in wanted:
+                steps = index.find_steps(name, looked_into)
+                if len(steps) < most and not whole and len(steps) < len(looked_into) and look < _MOST_LOOKED_INTO:
+                    # A tensor that is saved seldom is missed by steps that are chosen blindly: more are looked into.
+                    seldom.append(name)
+                    continue
+                known = len(steps) if whole else round(len(steps) / len(looked_into) * len(every))
+                found[name] = (thin_out(steps, most), known)
+            wanted, look = seldom, min(4 * look, _MOST_LOOKED_INTO)
         return found
 
     def read_numbers(self, name: str, steps: Sequence[int], reduction: Reduction | None) -> list[float]:

@@ -4,12 +4,14 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from smdebug.analysis import plots
 from smdebug.analysis.frames import build_frame
+from smdebug.analysis.plots import name_run
 from smdebug.analysis.utils import read_step_data
 from smdebug.config.collection import Collection
 from smdebug.exceptions import NoMoreData, SMDebugValueError, StepUnavailable, TensorUnavailable
@@ -258,6 +260,26 @@ class Trial(RefreshingRun):
     ) -> "Axes":
         """How a tensor's values are spread, over steps; see `smdebug.analysis.plots.plot_histogram`."""
         return plots.plot_histogram(self, tname, mode=mode, worker=worker, bins=bins, axes=axes)
+
+    # The shorter name, as `plot` is that of its picture.
+    histogram = plot_histogram
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: what the run holds, a line each."""
+        steps = self.steps(show_incomplete_steps=True)
+        span = f", {steps[0]} to {steps[-1]}" if steps else ""
+        names = self.tensor_names()
+        members = ((name, len(self.tensor_names(collection=name))) for name in sorted(self.collections()))
+        rows = [
+            ("Steps", f"{len(steps)}{span}"),
+            ("Modes", ", ".join(mode.name for mode in self.modes()) or "-"),
+            ("Workers", ", ".join(self.workers())),
+            ("Tensors", f"{len(names)}"),
+            ("Collections", ", ".join(f"{name} ({count})" for name, count in members if count) or "-"),
+            ("State", "ended" if self.loaded_all_steps else "still being written, or ended without saying so"),
+        ]
+        cells = "".join(f"<tr><th>{escape(head)}</th><td>{escape(text)}</td></tr>" for head, text in rows)
+        return f"<table><caption>{escape(name_run(self))}</caption>{cells}</table>"
 
     def _resolve_collection(self, collection: str | Collection) -> Collection:
         if isinstance(collection, str):

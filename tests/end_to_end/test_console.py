@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -291,6 +293,47 @@ def test_every_view_is_accessible_and_fits(console: Console, ended: str, axe: st
         assert page.evaluate("document.documentElement.scrollWidth") <= width, address
     # The browser says that one job was not found.
     console.wrong[:] = [text for text in console.wrong if "404" not in text]
+
+
+def run_command(console: Console, *arguments: str) -> str:
+    command = [sys.executable, "-P", "-m", "emulator", *arguments, "--state-dir", str(console.emulator.state_dir)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_MS / 1000)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_report_opens_offline_and_shows_what_the_page_does(console: Console, ended: str, tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    assert "Wrote" in run_command(console, "report", ended, "-o", str(target))
+    page = console.page
+    page.context.set_offline(True)
+    page.goto(target.as_uri())
+    expect(page.locator("[data-rule='VanishingGradient'] h3")).to_contain_text("NoIssuesFound")
+    page.get_by_role("link", name="Logs", exact=True).click()
+    expect(page.get_by_role("log")).to_contain_text("test_accuracy=")
+    page.get_by_role("link", name="Tensors").click()
+    for kind in ("histogram", "heat map", "values"):
+        page.get_by_role("button", name=kind, exact=True).click()
+        expect(page.locator("figure canvas, .numbers").first).to_be_visible()
+        expect(page.locator(".problem")).to_have_count(0)
+
+
+def test_an_exported_job_comes_back(console: Console, ended: str, tmp_path: Path) -> None:
+    folder = tmp_path / "job"
+    run_command(console, "export", ended, "-o", str(folder))
+    assert "test_accuracy=" in "".join(path.read_text() for path in (folder / "logs").iterdir())
+    sagemaker, s3 = console.emulator.client("sagemaker"), console.emulator.client("s3")
+    before = sagemaker.describe_training_job(TrainingJobName=ended)
+    sagemaker.delete_training_job(TrainingJobName=ended)
+    s3.delete_object(Bucket=BUCKET, Key=f"output/{ended}/output/model.tar.gz")
+    assert "is back" in run_command(console, "import", str(folder))
+    after = sagemaker.describe_training_job(TrainingJobName=ended)
+    assert {**after, "ResponseMetadata": None} == {**before, "ResponseMetadata": None}
+    assert s3.head_object(Bucket=BUCKET, Key=f"output/{ended}/output/model.tar.gz")["ContentLength"] > 0
+    (folder / "job.json").write_text("{}")
+    with pytest.raises(AssertionError, match="is no exported job"):
+        run_command(console, "import", str(folder))
+    assert run_command(console, "open", ended, "--print").strip().endswith(f"/console#/jobs/{REGION}/{ended}")
 
 
 def test_the_page_goes_on_when_the_emulator_comes_back(

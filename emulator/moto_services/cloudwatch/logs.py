@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
+from emulator.moto_services.log_events import StoredEvents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 # CloudWatch's own limit for one event, less the 26 bytes it counts for each.
 MAX_MESSAGE_BYTES = 262_144 - 26
@@ -23,25 +23,33 @@ class LogLine(NamedTuple):
     message: str
 
 
-class _Lines(Sequence[LogLine]):
-    """moto's events, made into lines only as they are looked at: a log may have a million."""
+class Log:
+    """The lines of a stream, numbered from 0 in the order of their times; read as they are looked at."""
 
-    def __init__(self, events: list[Any]) -> None:
+    def __init__(self, events: Any) -> None:
+        """Take moto's events: kept ones, or the list of a stream that has none yet."""
         self._events = events
 
     def __len__(self) -> int:
+        """Count the lines."""
         return len(self._events)
 
-    @overload
-    def __getitem__(self, at: int) -> LogLine: ...
+    def read_on(self, first: int) -> Iterator[tuple[int, LogLine]]:
+        """Yield the lines from a number on, each with its number."""
+        for number, event in enumerate(self._walk(first, backwards=False), first):
+            yield number, LogLine(event.timestamp, event.message)
 
-    @overload
-    def __getitem__(self, at: slice) -> list[LogLine]: ...
+    def read_back(self, before: int | None = None) -> Iterator[tuple[int, LogLine]]:
+        """Yield the lines before a number, the last of them first; without one, from the end."""
+        total = len(self)
+        last = total if before is None else min(before, total)
+        for behind, event in enumerate(self._walk(total - last, backwards=True), 1):
+            yield last - behind, LogLine(event.timestamp, event.message)
 
-    def __getitem__(self, at: int | slice) -> LogLine | list[LogLine]:
-        if isinstance(at, slice):
-            return [LogLine(event.timestamp, event.message) for event in self._events[at]]
-        return LogLine(self._events[at].timestamp, self._events[at].message)
+    def _walk(self, skip: int, *, backwards: bool) -> Iterator[Any]:
+        if isinstance(self._events, StoredEvents):
+            return self._events.walk(skip, backwards=backwards)
+        return iter((self._events[::-1] if backwards else self._events)[skip:])
 
 
 class LogGroups:
@@ -85,14 +93,12 @@ class LogGroups:
             found = self._backend().groups.get(group)
             return sorted(name for name in found.streams if name.startswith(prefix)) if found is not None else []
 
-    def read(self, group: str, stream: str) -> Sequence[LogLine]:
-        """Return the lines of a stream, in the order they came; none where there is no such stream."""
+    def find(self, group: str, stream: str) -> Log:
+        """Find the lines of a stream; none where there is no such stream."""
         with reading(), service_lock("logs"):
             found = self._backend().groups.get(group)
             held = found.streams.get(stream) if found is not None else None
-            # A copy of the list, not of the lines: they stay as they are.
-            events = list(held.events) if held is not None else []
-        return _Lines(events)
+            return Log(held.events if held is not None else [])
 
     def _backend(self) -> Any:
         from moto.logs.models import logs_backends

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 ISSUES_FOUND = "IssuesFound"
@@ -24,6 +25,12 @@ class Verdict:
     status: str
     details: str
     step: int | None = None
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        colour = {ISSUES_FOUND: "#b42318", ERROR: "#b42318", NO_ISSUES_FOUND: "#14652f"}.get(self.status, "inherit")
+        details = escape(self.details).replace("\n", "<br>")
+        return f'<p><strong style="color:{colour}">{escape(self.status)}</strong></p><p>{details}</p>'
 
 
 def write_verdict(verdict: Verdict, path: Path) -> None:

@@ -3,6 +3,7 @@
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 
+import { reportedJob } from "./api";
 import { fill, h } from "./dom";
 import { ChangeStream } from "./stream";
 import { showCompare } from "./views/compare";
@@ -36,7 +37,7 @@ const themeButton = h("button", { type: "button", click: () => setTheme(THEMES[(
 
 function route(): void {
   view?.close?.();
-  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [path = "", query = ""] = (location.hash || (reportedJob && `#/jobs/${reportedJob}`)).replace(/^#\/?/, "").split("?");
   const parts = path.split("/").map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
   const [first = "", ...rest] = parts;
   const parameters = new URLSearchParams(query);
@@ -51,13 +52,13 @@ function route(): void {
     if (own === first || (own === "jobs" && (first === "" || first === "compare"))) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  stream.watch(view.watches);
+  if (!reportedJob) stream.watch(view.watches);
 }
 
-const navigation = h("nav", { "aria-label": "Parts of the console" }, [["jobs", "Jobs"], ["s3", "S3"], ["events", "Events"]].map(([part, text]) => h("a", { href: `#/${part ?? ""}` }, text)));
+const navigation = h("nav", { "aria-label": "Parts of the console" }, (reportedJob ? [[`jobs/${reportedJob}`, "Report"]] : [["jobs", "Jobs"], ["s3", "S3"], ["events", "Events"]]).map(([part, text]) => h("a", { href: `#/${part ?? ""}` }, text)));
 fill(app,
   h("a", { href: "#content", class: "skip", click: (event) => { event.preventDefault(); content.focus(); } }, "Skip to the content"),
-  h("header", {}, h("p", { class: "brand" }, "SageMaker Debugger"), navigation, themeButton, h("a", { href: "/_emulator/docs", class: "quiet" }, "API")),
+  h("header", {}, h("p", { class: "brand" }, "SageMaker Debugger"), navigation, themeButton, reportedJob ? null : h("a", { href: "/_emulator/docs", class: "quiet" }, "API")),
   away, content);
 setTheme(readTheme());
 let began = false;

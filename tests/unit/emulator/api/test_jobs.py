@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from emulator.api.jobs import _choose_lines, _cut_invocation
-from emulator.moto_services.cloudwatch.logs import LogLine
+from emulator.api.jobs import choose_lines, cut_invocation
+from emulator.moto_services.cloudwatch.logs import Log
 
-LINES = [LogLine(at, f"step {at} {'Loss' if at % 2 else 'time'}") for at in range(10)]
+
+def make_log(texts: list[str]) -> Log:
+    return Log([SimpleNamespace(timestamp=0, message=text) for text in texts])
+
+
+LINES = make_log([f"step {at} {'Loss' if at % 2 else 'time'}" for at in range(10)])
 
 
 @pytest.mark.parametrize(
@@ -24,16 +31,15 @@ LINES = [LogLine(at, f"step {at} {'Loss' if at % 2 else 'time'}") for at in rang
 def test_lines_are_chosen_by_number_and_words(
     words: str, most: int, after: int | None, before: int | None, numbers: list[int]
 ) -> None:
-    assert [at for at, _ in _choose_lines(LINES, words, most, after, before)] == numbers
+    assert [at for at, _ in choose_lines(LINES, words, most, after, before)] == numbers
 
 
 def test_lines_of_many_bytes_are_cut_but_never_to_nothing() -> None:
-    lines = [LogLine(0, "x" * 3_000_000)] * 3
-    assert len(_choose_lines(lines, "", 10, 0, None)) == 1
+    assert len(choose_lines(make_log(["x" * 3_000_000] * 3), "", 10, 0, None)) == 1
 
 
 def test_one_invocation_is_cut_out_of_a_function_s_log() -> None:
     texts = ["START RequestId: a", "one", "REPORT RequestId: a", "START RequestId: b", "two", "REPORT RequestId: b"]
-    lines = [LogLine(0, text) for text in texts]
-    assert [line.message for _, line in _cut_invocation(lines, "b")] == texts[3:]
-    assert _cut_invocation(lines, "c") == []
+    log = make_log(texts)
+    assert [line.message for _, line in cut_invocation(log, "b")] == texts[3:]
+    assert cut_invocation(log, "c") == []

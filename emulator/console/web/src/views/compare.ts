@@ -59,7 +59,7 @@ export function showCompare(root: Element, names: string[]): View {
       return metric ? { label: each.job.name, at: metric.timesMs.map((time) => (time - each.job.creationMs) / 1000), values: metric.values } : null;
     }
     if (!each.run?.tensors.some((one) => one.name === title)) return null;
-    const found = await ask<{ series: Line[] }>(`${jobPath(each.job.region, each.job.name)}/tensors/series`, { tensor: title, reduction, points: 800, most: 4000 });
+    const found = await ask<{ series: Line[] }>(`${jobPath(each.job.region, each.job.name)}/tensors/series`, { tensor: title, reduction, points: 800, most: 1000 });
     const [line] = found.series;
     return line ? { label: each.job.name, at: line.steps, values: line.mean } : null;
   }

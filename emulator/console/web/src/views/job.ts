@@ -1,6 +1,6 @@
 // A job: its timeline and rules, and by tabs its metrics, logs, tensors and configuration.
 
-import { ask, jobPath, type Job, type LogStream, type Quantity, type Report, type Retry, type Rule, type SentEvent } from "../api";
+import { ask, jobPath, reportedJob, type Job, type LogStream, type Quantity, type Report, type Retry, type Rule, type SentEvent } from "../api";
 import { debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatClock, formatDuration, formatNumber, linkToJob, linkToS3, parseS3 } from "../format";
 import { mark } from "../marks";
@@ -46,7 +46,7 @@ export function showJob(root: Element, region: string, jobName: string, part: st
   });
   const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the job" },
     TABS.map(([each, text]) => h("a", { href: linkToJob(region, jobName, each), "aria-current": each === part ? "page" : null }, text)));
-  fill(root, h("p", { class: "crumbs" }, h("a", { href: "#/jobs" }, "Jobs"), " / ", region), h("h1", {}, name(jobName)), head, tabs, content);
+  fill(root, reportedJob ? null : h("p", { class: "crumbs" }, h("a", { href: "#/jobs" }, "Jobs"), " / ", region), h("h1", {}, name(jobName)), head, tabs, content);
   void refresh();
   const soon = debounce(() => void refresh(), 60);
   const mine = (jobs: string[]): boolean => !jobs.length || jobs.includes(jobName) || jobs.some((each) => each.startsWith(jobName.slice(0, 26)));
@@ -115,7 +115,7 @@ function showRule(job: Job, rule: Rule, path: string, plots: LinePlot[], tries: 
     rule.report ? showReport(rule.report, rule.name, plots) : null,
     h("p", {}, h("a", { href: `${linkToS3(parseS3(rule.outputUri)?.bucket ?? "", parseS3(rule.outputUri)?.key ?? "")}/` }, "Report and plot in S3"), " · ",
       h("a", { href: `${linkToJob(job.region, job.name, "logs")}?rule=${encodeURIComponent(rule.name)}` }, "Log of the rule")));
-  if (ENDED.has(job.status) && !("source_s3_uri" in rule.parameters)) {
+  if (!reportedJob && ENDED.has(job.status) && !("source_s3_uri" in rule.parameters)) {
     let again = tries.get(rule.name);
     if (!again) tries.set(rule.name, (again = showRetry(rule, path, plots)));
     card.append(again);
@@ -138,7 +138,7 @@ function showReport(report: Report, title: string, plots: LinePlot[]): HTMLEleme
     return plot.element;
   });
   return h("div", {},
-    h("p", { class: "quiet" }, `${steps["Evaluated"] ?? 0} steps judged, ${steps["First"] ?? "–"} to ${steps["Last"] ?? "–"}; ${steps["WithValues"] ?? 0} had something to judge.`),
+    h("p", { class: "quiet" }, `${steps["Evaluated"] ?? 0} ${steps["Evaluated"] === 1 ? "step" : "steps"} judged, ${steps["First"] ?? "–"} to ${steps["Last"] ?? "–"}; ${steps["WithValues"] ?? 0} had something to judge.`),
     report.Series.length ? h("table", {}, h("thead", {}, h("tr", {}, ["Judged", "First", "Last", "Fires when"].map((text) => h("th", { scope: "col" }, text)))),
       h("tbody", {}, report.Series.map((quantity) => showQuantity(quantity)))) : null,
     figures);

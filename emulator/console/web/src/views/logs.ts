@@ -1,6 +1,6 @@
 // What a job and its rules print, as it comes.
 
-import { ask, type Job, type LogLine, type LogStream } from "../api";
+import { ask, reportedJob, type Job, type LogLine, type LogStream } from "../api";
 import { choice, debounce, fill, h, name } from "../dom";
 import { formatClock } from "../format";
 import type { Part } from "./job";
@@ -46,7 +46,7 @@ export function showLogs(root: Element, path: string): Part {
       if (begin) fill(list, fresh.map((each) => each.element));
       else list.append(...fresh.map((each) => each.element));
       while (list.childElementCount > KEPT_LINES) list.firstElementChild?.remove();
-      earlier.hidden = words !== "" || ![...first.values()].some((number) => number > 0);
+      earlier.hidden = words !== "" || reportedJob !== "" || ![...first.values()].some((number) => number > 0);
       const total = found.streams.reduce((sum, stream) => sum + stream.total, 0);
       said.textContent = list.childElementCount ? `${total} lines${words ? `, ${list.childElementCount} with these words` : ""}` : words ? "No line has these words." : "Nothing was printed yet.";
       if (begin || atEnd) list.scrollTop = list.scrollHeight;
@@ -85,7 +85,7 @@ export function showLogs(root: Element, path: string): Part {
           job.hosts.length > 1 ? choice("Host", [["", "all"], ...job.hosts.map((each): [string, string] => [each, each])], host, (value) => { host = value; restart(); }) : null, search);
         if (begin) return restart();
       }
-      void fetchNew(false);
+      if (!reportedJob) void fetchNew(false);
     },
     progress: () => void fetchNew(false),
   };

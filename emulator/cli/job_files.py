@@ -1,0 +1,234 @@
+"""``open``, ``report``, ``export`` and ``import``: a job in the browser, in one file, in a folder, and back."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+import click
+
+from emulator.cli.jobs import find_job, name_argument
+from emulator.cli.running import Emulator, connect, fail, state_dir_option
+from emulator.console.page import BUILT, CONSOLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from emulator.cli.jobs import Job
+
+API = "/_emulator/"
+# What a report holds at most: a page with more would not open quickly.
+_MOST_TENSORS, _MOST_PICTURES = 300, 40
+_FORMAT = 1
+_MANIFEST = "job.json"
+
+
+def ask(emulator: Emulator, path: str, query: Iterable[tuple[str, object]] = ()) -> Any:
+    """Ask the emulator's own API; None where there is nothing of the kind. The command ends where it cannot answer."""
+    import urllib3
+
+    url = f"{emulator.record.endpoint_url}{API}{path}"
+    if text := urlencode(list(query)):
+        url = f"{url}?{text}"
+    try:
+        answer = urllib3.PoolManager().request("GET", url, timeout=120, retries=False)
+        found = json.loads(answer.data)
+    except (urllib3.exceptions.HTTPError, ValueError) as error:
+        fail(f"The emulator at {emulator.record.endpoint_url} does not answer: {error}")
+    if answer.status in (404, 422):
+        return None
+    if answer.status >= 400:
+        fail(str(found.get("error", f"The emulator answered {answer.status}.")))
+    return found
+
+
+def locate(job: Job) -> str:
+    """Return the job's address in the API."""
+    return f"jobs/{quote(job.region)}/{quote(job.name)}"
+
+
+@click.command("open")
+@state_dir_option
+@click.argument("name", required=False)
+@click.option("--print", "only_print", is_flag=True, help="Only print the address.")
+def open_console(state_dir: Path | None, name: str | None, *, only_print: bool) -> None:
+    """Open the console in a browser, at a job where NAME is given."""
+    emulator = connect(state_dir)
+    address = f"{emulator.record.endpoint_url}{CONSOLE}"
+    if name is not None:
+        address += f"#/{locate(find_job(emulator, name))}"
+    click.echo(address)
+    if not only_print and not webbrowser.open(address):
+        click.echo("No browser can be opened from here: follow the address.", err=True)
+
+
+@click.command()
+@state_dir_option
+@name_argument
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="[default: NAME.html here].")
+def report(state_dir: Path | None, name: str, output: Path | None) -> None:
+    """Write what the console shows of a job into one HTML file, which opens without the emulator."""
+    job = find_job(connect(state_dir), name)
+    target = output or Path(f"{job.name}.html")
+    try:
+        names = json.loads((BUILT / "names.json").read_text())
+    except FileNotFoundError:
+        fail("The console was not built, and the report is made of it: make console builds it.")
+    script, style = ((BUILT / names[each]).read_text() for each in ("script", "style"))
+    answers = _collect_answers(job)
+    try:
+        target.write_text(render_report(job.region, job.name, script, style, answers), encoding="utf-8")
+    except OSError as error:
+        fail(f"{target} cannot be written: {error.strerror}")
+    click.echo(f"Wrote {target} ({target.stat().st_size / 1e6:.1f} MB)")
+
+
+class _Recorder:
+    """Asks as the page does, and keeps each answer under its address as the page writes it."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        self._emulator = emulator
+        self.answers: dict[str, Any] = {}
+
+    def ask(self, path: str, *query: tuple[str, str], besides: Iterable[tuple[str, str]] = ()) -> Any:
+        """Ask, and keep the answer unless there is none; ``besides`` is asked with, and no part of the address."""
+        given = [(name, value) for name, value in query if value]
+        found = ask(self._emulator, path, [*given, *besides])
+        if found is not None:
+            self.answers[f"{path}?{urlencode(sorted(given))}"] = found
+        return found
+
+
+def _collect_answers(job: Job) -> dict[str, Any]:
+    """Return what the page asks for of a job, by address."""
+    recorder, path = _Recorder(job.emulator), locate(job)
+    described = recorder.ask(path)
+    recorder.ask(f"{path}/metrics")
+    for rule in ("", *(each["name"] for each in described["rules"])):
+        recorder.ask(f"{path}/logs", ("limit", "500"), ("rule", rule))
+    deliveries = [delivery for event in described["events"] for delivery in event["deliveries"]]
+    for each in deliveries:
+        if each["function"]:
+            recorder.ask(f"{path}/logs", ("function", each["function"]), ("requestId", each["request_id"]))
+    run = recorder.ask(f"{path}/tensors")
+    if run is not None:
+        _collect_tensors(recorder, f"{path}/tensors", run)
+    return recorder.answers
+
+
+def _collect_tensors(recorder: _Recorder, path: str, run: dict[str, Any]) -> None:
+    names = [each["name"] for each in run["tensors"]][:_MOST_TENSORS]
+    closely = [("points", "800"), ("most", "1000")]
+    for name in names:
+        for reduction in ("", "abs_mean"):
+            recorder.ask(f"{path}/series", ("tensor", name), ("reduction", reduction), besides=closely)
+    for collection in run["collections"]:
+        recorder.ask(f"{path}/heat-map", ("collection", collection["name"]))
+    for name in names[:_MOST_PICTURES]:
+        recorder.ask(f"{path}/histogram", ("tensor", name), ("scale", "magnitude"))
+        recorder.ask(f"{path}/values", ("tensor", name))
+
+
+def render_report(region: str, name: str, script: str, style: str, answers: dict[str, Any]) -> str:
+    """Put the page, and the answers that it asks for, into one document.
+
+    Nothing but this script runs in it, and nothing is loaded: what jobs printed cannot end the element that it is in.
+    """
+    content = json.dumps({"job": f"{region}/{name}", "answers": answers}).replace("<", "\\u003c")
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    title = name.replace("&", "&amp;").replace("<", "&lt;")
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" '
+        f'content="light dark"><title>{title}</title><style>{style}</style></head><body><div id="app"></div>'
+        f'<script type="application/json" id="report">{content}</script><script type="module">{script}</script>'
+        "</body></html>\n"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@click.command("export")
+@state_dir_option
+@name_argument
+@click.option("--output", "-o", type=click.Path(file_okay=False, path_type=Path), help="[default: a folder NAME here].")
+def export_job(state_dir: Path | None, name: str, output: Path | None) -> None:
+    """Write a job that ended into a folder: tensors and other outputs, logs, configuration, events.
+
+    ``import`` brings it back, into this emulator or another.
+    """
+    job = find_job(connect(state_dir), name)
+    folder = output or Path(job.name)
+    if folder.exists() and any(folder.iterdir()):
+        fail(f"{folder} is there already and not empty: name another folder with --output.")
+    record = ask(job.emulator, f"{locate(job)}/record")
+    if record is None:
+        fail(f"{job.name} has not ended: export it when it has.")
+    folder.mkdir(parents=True, exist_ok=True)
+    objects = 0
+    s3 = job.emulator.client("s3", job.region)
+    for uri in record["uris"]:
+        bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+        objects += _download(s3, bucket, f"{prefix.rstrip('/')}/", folder / "objects")
+    for stream in record["logs"]:
+        target = folder / "logs" / f"{stream['stream'].replace('/', ' ')}.log"
+        target.parent.mkdir(exist_ok=True)
+        target.write_text("".join(f"{line[1]}\n" for line in stream["lines"]), encoding="utf-8", errors="replace")
+    (folder / "events.json").write_text(json.dumps(record["events"], indent=1))
+    (folder / "request.json").write_text(json.dumps(record["job"]["request"], indent=1))
+    (folder / _MANIFEST).write_text(json.dumps({"format": _FORMAT, **record}, indent=1))
+    click.echo(f"Wrote {folder}: {objects} objects, {len(record['logs'])} logs, {len(record['events'])} events")
+
+
+def _download(s3: Any, bucket: str, prefix: str, folder: Path) -> int:
+    count = 0
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for found in page.get("Contents", ()):
+            target = (folder / bucket / found["Key"]).resolve()
+            if found["Key"].endswith("/") or not target.is_relative_to(folder.resolve()):
+                click.echo(f"s3://{bucket}/{found['Key']} cannot be a file here and is left out.", err=True)
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            s3.download_file(bucket, found["Key"], str(target))
+            count += 1
+    return count
+
+
+@click.command("import")
+@state_dir_option
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def import_job(state_dir: Path | None, folder: Path) -> None:
+    """Bring back a job that ``export`` wrote to FOLDER, with its tensors, logs and events."""
+    import urllib3
+
+    emulator = connect(state_dir)
+    try:
+        record = json.loads((folder / _MANIFEST).read_text())
+        written = record["format"]
+        region, name = record["job"]["region"], record["job"]["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        fail(f"{folder} is no exported job: it has no {_MANIFEST} that can be read. smdebug-emulator export makes one.")
+    if written != _FORMAT:
+        fail(f"{folder} was written by another version (format {written}, not {_FORMAT}): export it anew.")
+    url = f"{emulator.record.endpoint_url}{API}records"
+    answer = urllib3.PoolManager().request("POST", url, body=json.dumps(record).encode(), timeout=120, retries=False)
+    if answer.status >= 400:
+        fail(str(json.loads(answer.data).get("error")))
+    s3 = emulator.client("s3", region)
+    root = folder / "objects"
+    for path in sorted(each for each in root.rglob("*") if each.is_file()):
+        bucket, _, key = path.relative_to(root).as_posix().partition("/")
+        s3.create_bucket(Bucket=bucket)
+        s3.upload_file(str(path), bucket, key)
+    click.echo(f"{name} is back: smdebug-emulator open {name}")

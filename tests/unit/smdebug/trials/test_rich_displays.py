@@ -1,0 +1,38 @@
+"""What a notebook shows of a run and of a verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from smdebug.analysis.plots import name_run
+from smdebug.rules.container.verdict import ISSUES_FOUND, Verdict
+from tests.unit.smdebug.rules.builtin.judging import write_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_run_is_shown_by_its_job_s_name(tmp_path: Path) -> None:
+    trial = write_run(tmp_path / "<job>" / "debug-output", [{"loss": np.float32(1.0)}] * 3)
+    shown = trial._repr_html_()
+    assert "<caption>&lt;job&gt;</caption>" in shown
+    assert "<td>3, 0 to 2</td>" in shown
+    assert "losses (1)" in shown
+    assert name_run(trial) == "<job>"
+    assert name_run(write_run(tmp_path / "mine", [{"loss": np.float32(1.0)}])) == "mine"
+
+
+def test_pictures_name_the_job(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    trial = write_run(tmp_path / "job" / "debug-output", [{"loss": np.float32(1.0)}] * 3)
+    assert trial.plot("loss").get_title() == "job: loss"
+    assert trial.histogram("loss").get_title() == "job: loss"
+
+
+def test_a_verdict_is_shown_as_text() -> None:
+    shown = Verdict(ISSUES_FOUND, "a < b\n<script>", 3)._repr_html_()
+    assert "IssuesFound" in shown
+    assert "a &lt; b<br>&lt;script&gt;" in shown
