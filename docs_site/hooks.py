@@ -31,6 +31,8 @@ GROUPS = {
         "smdebug.md",
         "trials.md",
         "rules.md",
+        "rules-study.md",
+        "profiler.md",
         "clients.md",
         "frameworks.md",
         "coverage.md",
