@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import urllib.request
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from container_runtime.process.namespace_grant import probe_namespaces
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, stage_inputs
 from sdk_compat.environment import prepare_environment
 
@@ -30,10 +32,10 @@ from sagemaker.experiments.run import Run
 from sagemaker.pytorch import PyTorch
 from sagemaker.session import Session
 
-bucket, source, prefix, sick, healthy = sys.argv[1:]
+bucket, source, prefix, sick, healthy, isolated = sys.argv[1:]
 
 
-def fit(name, hyperparameters):
+def fit(name, hyperparameters, **options):
     PyTorch(
         entry_point="train.py",
         source_dir=source,
@@ -51,6 +53,7 @@ def fit(name, hyperparameters):
         ],
         metric_definitions=[{"Name": "train:loss", "Regex": "train_loss=(.*?);"}],
         tags=[{"Key": "team", "Value": "digits"}],
+        **options,
     ).fit({"training": f"s3://{bucket}/data/"}, job_name=name, wait=False)
     return name
 
@@ -82,6 +85,7 @@ def attach(kind, name, stop):
         "output": [attached.output_path, attached.output_kms_key],
         "tags": attached.tags,
         "isolation": attached.enable_network_isolation(),
+        "checkpoints": description.get("CheckpointConfig", {}).get("S3Uri", ""),
         "framework": getattr(attached, "framework_version", None),
         "rules": {
             rule["RuleConfigurationName"]: rule["RuleEvaluationStatus"]
@@ -96,7 +100,9 @@ def attach(kind, name, stop):
 
 
 wait_for_job = Session.wait_for_job
-ended = fit(f"{prefix}-ended", healthy)
+checkpoints = f"s3://{bucket}/checkpoints/{prefix}"
+options = {"checkpoint_s3_uri": checkpoints, "enable_network_isolation": isolated == "True"}
+ended = fit(f"{prefix}-ended", healthy, **options)
 for kind in (Estimator, PyTorch):
     attach(kind, fit(f"{prefix}-{kind.__name__}", sick), stop=True)
 wait_until_ended(Session(), ended)
@@ -120,6 +126,12 @@ print("METRICS", json.dumps(metrics))
 """
 
 
+def can_isolate(emulator: RunningEmulator) -> bool:
+    """Whether this back end can keep a job from the network: a local process needs a namespace of the kernel's."""
+    with urllib.request.urlopen(f"{emulator.endpoint_url}/_emulator/health") as health:
+        return bool(json.load(health)["runtime"] == "docker" or probe_namespaces().network)
+
+
 @pytest.fixture(scope="module")
 def attached(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Any]:
     """What the script found, by class and the state of the job; one run of it, because the SDK is slow to import."""
@@ -128,7 +140,7 @@ def attached(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     environment |= prepare_environment(emulator.endpoint_url, environment, folder=folder)
     prefix = f"attach-{uuid.uuid4().hex[:8]}"
-    arguments = [BUCKET, str(SOURCE), prefix, json.dumps(SICK), json.dumps(HEALTHY)]
+    arguments = [BUCKET, str(SOURCE), prefix, json.dumps(SICK), json.dumps(HEALTHY), str(can_isolate(emulator))]
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, *arguments]
     done = subprocess.run(
         command, env=environment, cwd=folder, capture_output=True, text=True, timeout=270, check=False
@@ -152,7 +164,8 @@ def test_an_attached_estimator_is_the_job(
         (["InProgress"], "Stopped") if state == "running" else (["Completed"], "Completed")
     )
     assert found["output"] == [f"s3://{BUCKET}/output", ""]
-    assert found["isolation"] is False
+    assert found["isolation"] is (state == "ended" and can_isolate(emulator))
+    assert found["checkpoints"].startswith(f"s3://{BUCKET}/checkpoints/attach-") is (state == "ended")
     assert found["tags"] == [{"Key": "team", "Value": "digits"}]
     assert found["framework"] == ("2.3.0" if kind == "PyTorch" else None)
     assert found["profiling"] == ["Enabled", 500]
