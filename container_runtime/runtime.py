@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from container_runtime.meter import Meter
     from container_runtime.spec import ContainerSpec, Mount
@@ -170,11 +170,16 @@ class ContainerRuntime(Protocol):
     def host_address(self) -> str:
         """IP address at which a container reaches a server of this host (also one to listen on)."""
 
-    def resolve_image(self, image: str) -> ResolvedImage:
-        """Find the local image for ``image``.
+    def resolve_image(self, image: str, say: Callable[[str], None] = ...) -> ResolvedImage:
+        """Find the local image for ``image``; one that is built on demand may be built here, which takes minutes.
+
+        Args:
+            image: as the request names it.
+            say: told how a build goes.
 
         Raises:
-            ImageNotFoundError: nothing local fits and nothing can be pulled.
+            ImageNotFoundError: nothing local fits and nothing can be pulled, or its version is refused.
+            ContainerRuntimeError: it is to be built, and cannot be.
         """
 
     def path_in_container(self, mount: Mount, relative: str) -> str:

@@ -31,38 +31,42 @@ class ChosenRuntime:
     reason: str
 
 
-def select_runtime(choice: Literal["auto", "docker", "process"], state_dir: Path) -> ChosenRuntime:
+def select_runtime(
+    choice: Literal["auto", "docker", "process"], state_dir: Path, *, strict_versions: bool = False
+) -> ChosenRuntime:
     """Make the back end that was asked for; ``auto`` takes Docker when an engine answers and has our images.
 
     Args:
         choice: which one.
         state_dir: the emulator's state folder. The process back end keeps its containers in it; Docker's are labelled
             with a name made of it, so that an emulator on the same folder finds them again.
+        strict_versions: whether images of versions that none here holds are refused.
 
     Raises:
         EngineUnavailableError: ``docker`` was asked for and no engine answers.
         ImageNotFoundError: ``docker`` was asked for and our images are not built.
         ContainerRuntimeError: the state folder cannot be used.
     """
+    catalogue = ImageCatalogue(strict=strict_versions)
     if choice == "process":
-        return _choose_local(state_dir, "Containers run as local processes, as asked for.")
+        return _choose_local(state_dir, catalogue, "Containers run as local processes, as asked for.")
     # Imported here: with --runtime process nobody waits for the Docker client, or needs it.
     from container_runtime.docker.engine import DockerEngine
     from container_runtime.docker.local_images import missing_images
 
     try:
-        missing = missing_images(ImageCatalogue())
+        missing = missing_images(catalogue)
     except EngineUnavailableError:
         if choice == "docker":
             raise
-        return _choose_local(state_dir, "No Docker engine answers: containers run as local processes.")
+        return _choose_local(state_dir, catalogue, "No Docker engine answers: containers run as local processes.")
     if missing and choice == "docker":
         raise ImageNotFoundError(f"The engine has no image {', '.join(missing)}: run {_BUILD} first.")
     if missing:
         reason = f"A Docker engine answers, but images are missing ({_BUILD}): containers run as local processes."
-        return _choose_local(state_dir, reason)
+        return _choose_local(state_dir, catalogue, reason)
     why = "as asked for" if choice == "docker" else "an engine answers and has the images"
-    return ChosenRuntime(DockerEngine(name_instance(state_dir)), f"Containers run on Docker: {why}.")
+    return ChosenRuntime(DockerEngine(name_instance(state_dir), catalogue), f"Containers run on Docker: {why}.")
 
 
 def name_instance(state_dir: Path) -> str:
@@ -70,8 +74,8 @@ def name_instance(state_dir: Path) -> str:
     return hashlib.sha256(str(state_dir.resolve()).encode()).hexdigest()[:12]
 
 
-def _choose_local(state_dir: Path, reason: str) -> ChosenRuntime:
-    runtime = LocalProcesses(state_dir / "containers")
+def _choose_local(state_dir: Path, catalogue: ImageCatalogue, reason: str) -> ChosenRuntime:
+    runtime = LocalProcesses(state_dir / "containers", catalogue)
     if not runtime.grant.mounts:
         reason += (
             f" The kernel grants them no namespaces ({runtime.grant.refusal}): they find no /opt/ml, but its place in "

@@ -343,7 +343,7 @@ def choose_runtime(settings: Settings) -> ChosenRuntime:
     from container_runtime.selection import select_runtime
 
     try:
-        return select_runtime(settings.runtime, settings.state_dir)
+        return select_runtime(settings.runtime, settings.state_dir, strict_versions=settings.strict_versions)
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error
 

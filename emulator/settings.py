@@ -28,6 +28,7 @@ VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str
     "stop_grace_seconds": (float, lambda seconds: 0 <= seconds <= 86_400, "give a number from 0 to 86400"),
     "max_jobs": (int, lambda number: 1 <= number <= 10_000, "give a whole number from 1 to 10000"),
     "disk_reserve": (parse_size, lambda _: True, "give a size such as 500M or 2G"),
+    "strict_versions": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
     "moto_api": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
 }
 
@@ -55,6 +56,7 @@ class Settings:
         faults: what fails on purpose, each as ``faults.parse_fault`` reads it.
         disk_reserve: so many bytes of the state folder's disk stay free: what would take them is refused.
         moto_api: whether moto's own controls below ``/moto-api/`` answer, its reset and recorder among them.
+        strict_versions: whether a job is refused whose image is of a version that no environment here holds.
     """
 
     port: int = 4580
@@ -68,6 +70,7 @@ class Settings:
     faults: tuple[str, ...] = ()
     disk_reserve: int = 256 * 1024**2
     moto_api: bool = False
+    strict_versions: bool = False
 
     def __post_init__(self) -> None:
         """Folders are mounted into containers and named to other processes, so the state folder is absolute."""

@@ -40,7 +40,7 @@ from container_runtime.runtime import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from container_runtime.docker.local_images import LocalImage
     from container_runtime.runtime import FoundNetwork, LogLine, Network, ResolvedImage
@@ -88,9 +88,9 @@ class DockerEngine:
         """Gateway of this back end's own network: the host, as its containers see it."""
         return self._gateway
 
-    def resolve_image(self, image: str) -> ResolvedImage:
+    def resolve_image(self, image: str, say: Callable[[str], None] = lambda _text: None) -> ResolvedImage:
         """See ``ContainerRuntime``. The first resolution of an unknown image pulls it, which may take minutes."""
-        return self._images.resolve(image).resolved
+        return self._images.resolve(image, say).resolved
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
         """See ``ContainerRuntime``."""

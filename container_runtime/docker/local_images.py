@@ -16,24 +16,25 @@ import docker.utils
 
 from container_runtime.docker.border import REQUEST_SECONDS, build_url, connect, raise_for_status, translated
 from container_runtime.images.catalogue import ImageCatalogue, local_name
-from container_runtime.runtime import ContainerStartError, ImageNotFoundError, ResolvedImage
+from container_runtime.runtime import ContainerStartError, ImageNotFoundError, ResolvedImage, WheelhouseError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from container_runtime.images.catalogue import ImageDefinition
     from container_runtime.spec import ContainerSpec
 
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def missing_images(catalogue: ImageCatalogue) -> list[str]:
-    """Return the names of the images of ours of which the engine has no build, up to date or not.
+    """Return the names of the images of ours, but for those built on demand, of which the engine has no build.
 
     Raises:
         EngineUnavailableError: no engine answers.
     """
     with closing(connect()) as api, translated("list images"):
-        return [name for name in map(local_name, catalogue) if not api.images(name)]
+        return [name for name in map(local_name, catalogue.select(())) if not api.images(name)]
 
 
 class LocalImage:
@@ -64,8 +65,12 @@ class LocalImages:
         self._resolved: dict[str, LocalImage] = {}
         self._resolving = threading.Lock()
 
-    def resolve(self, image: str) -> LocalImage:
-        """Return the image for a requested name. One that is not known yet is pulled, which may take minutes.
+    def resolve(self, image: str, say: Callable[[str], None] = lambda _text: None) -> LocalImage:
+        """Return the image for a requested name. One that is not known yet is built or pulled, which may take minutes.
+
+        Args:
+            image: its name.
+            say: told how a build goes.
 
         Raises:
             ImageNotFoundError: nothing local fits and nothing can be pulled.
@@ -75,7 +80,7 @@ class LocalImages:
         if known is not None:
             return known
         with self._resolving, translated(f"resolve image {image}"):
-            found = self._resolved.get(image) or self._look_up(image)
+            found = self._resolved.get(image) or self._look_up(image, say)
             self._resolved[image] = found
             return found
 
@@ -105,8 +110,9 @@ class LocalImages:
         if "/" not in argv[0]:  # anything with a slash may lie in a mount, which differs from container to container
             image.programs.add((argv[0], path))
 
-    def _look_up(self, image: str) -> LocalImage:
+    def _look_up(self, image: str, say: Callable[[str], None]) -> LocalImage:
         ours = self._catalogue.resolve(image)
+        found = self._catalogue.find(image)
         resolved = ResolvedImage(requested=image, local=image)
         try:
             # Whoever has loaded an image of exactly this name wants that one.
@@ -114,6 +120,8 @@ class LocalImages:
         except docker.errors.ImageNotFound:
             pass
         if ours is not None:
+            if found is not None and found[0].on_demand:
+                self._build(found[0], say)
             try:
                 return LocalImage(ours, self._inspect(ours.local))
             except docker.errors.ImageNotFound as exc:
@@ -130,6 +138,16 @@ class LocalImages:
                 f"No image {image!r} on this machine, and it cannot be pulled ({exc.explanation or exc}). Load it with "
                 f"`docker load` or `docker pull`, or use one of the repository names that are built here: {known}."
             ) from exc
+
+    def _build(self, definition: ImageDefinition, say: Callable[[str], None]) -> None:
+        """Build an image that is not built ahead, unless it is up to date."""
+        # Imported here: an emulator whose images are there builds none.
+        from container_runtime.docker.image_build import build_images
+
+        try:
+            build_images([definition.name], lambda _name, text: say(f"building the image {definition.name}: {text}"))
+        except WheelhouseError as exc:
+            raise ImageNotFoundError(f"The image {definition.name} cannot be built: {exc}") from exc
 
     def _inspect(self, name: str) -> dict[str, Any]:
         inspected: dict[str, Any] = self._api.inspect_image(name)  # type: ignore[no-untyped-call]

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.installation import DEFINITIONS_FOLDER
 from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, ResolvedImage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 NAMESPACE = "smdebug-emulator"
@@ -27,14 +27,18 @@ KEY_LABEL = "smdebug-emulator.key"
 IMAGE_LABEL = "smdebug-emulator.image"
 """On our images: its name."""
 
-_VERSION_TAG = re.compile(r"\d")
+_VERSION_TAG = re.compile(r"\d+(\.\d+)*")
 # What an image.toml may say: attributes of ImageDefinition.
 _KEYS = {
-    **dict.fromkeys(("name", "python", "version"), str),
+    **dict.fromkeys(("name", "note", "python", "version"), str),
     **dict.fromkeys(("repositories", "requirements", "entrypoint", "absent"), list),
     **dict.fromkeys(("environment", "links"), dict),
+    "environments": list,
+    "on_demand": bool,
     "with_smdebug": bool,
 }
+# What each of its `environments` says in place of the image's own.
+_ENVIRONMENT_KEYS = {"version": str, "below": str, "python": str, "requirements": list}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,9 @@ class ImageDefinition:
         place: where Python finds what is in ``folder``, below a site-packages; e.g. ``rules_images/lambda``.
         python: the only version of Python that its requirements have wheels for, e.g. ``3.11``; None when others do.
         version: tag of the framework release it holds, or None when any version means the same.
+        below: the version that it is the environment of all older ones of; None for that of the newest.
+        on_demand: whether it is built only when a job needs it, or when it is named.
+        note: what every job in it is told; None for nothing.
         requirements: what pip installs in it.
         with_smdebug: whether our smdebug package is installed in it.
         entrypoint: what runs before a container's command.
@@ -95,6 +102,9 @@ class ImageDefinition:
     place: str = ""
     python: str | None = None
     version: str | None = None
+    below: str | None = None
+    on_demand: bool = False
+    note: str | None = None
     requirements: tuple[str, ...] = ()
     with_smdebug: bool = False
     entrypoint: tuple[str, ...] = ()
@@ -108,18 +118,39 @@ class ImageDefinition:
         return sorted(path for path in self.folder.iterdir() if path.is_dir() and path.name != "__pycache__")
 
 
-def note_on_version(definition: ImageDefinition, requested: ImageName) -> str | None:
+def parse_version(text: str | None) -> tuple[int, ...]:
+    """Return the numbers that a tag or version begins with; none where it begins with something else."""
+    found = _VERSION_TAG.match(text or "")
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
+
+
+def choose_environment(environments: Sequence[ImageDefinition], requested: ImageName) -> ImageDefinition:
+    """Return the environment for a requested version: of those made for older ones the nearest, else the newest."""
+    wanted = parse_version(requested.tag)
+    older = [definition for definition in environments if wanted and wanted < parse_version(definition.below)]
+    return min(older, key=lambda definition: parse_version(definition.below), default=environments[0])
+
+
+def holds_version(definition: ImageDefinition, requested: ImageName) -> bool:
+    """Whether it holds the release that a request asks for, as far as that is told by major and minor number."""
+    wanted = parse_version(requested.tag)[:2]
+    return definition.version is None or not wanted or parse_version(definition.version)[: len(wanted)] == wanted
+
+
+def note_on_version(
+    definition: ImageDefinition, requested: ImageName, environments: Sequence[ImageDefinition] = ()
+) -> str | None:
     """Return what to tell a job that asked for another version than ``definition`` holds; None when it did not."""
     if requested.digest is not None:
         return f"The request pins {requested.digest}; {definition.name} as built here runs in its place."
-    if definition.version is None or requested.tag is None or not _VERSION_TAG.search(requested.tag):
+    if definition.version is None or not parse_version(requested.tag) or requested.tag == definition.version:
         return None
-    if requested.tag == definition.version:
-        return None
-    return (
-        f"The request asks for {requested.repository}:{requested.tag}; "
-        f"the local image is version {definition.version} and runs in its place."
-    )
+    text = f"The request asks for {requested.repository}:{requested.tag}; "
+    if len(environments) < 2:
+        return f"{text}the local image is version {definition.version} and runs in its place."
+    reason = f"made for what is older than {definition.below}" if definition.below else "the newest"
+    there = ", ".join(str(found.version) for found in environments)
+    return f"{text}of the local images ({there}) {definition.version}, {reason}, runs in its place."
 
 
 class ImageCatalogue:
@@ -127,25 +158,28 @@ class ImageCatalogue:
 
     Args:
         folder: scanned with all its sub-folders.
+        strict: whether a request for a version that no environment holds is refused.
 
     Raises:
         ContainerRuntimeError: the folder holds no image, or an ``image.toml`` is wrong; the text names the file.
     """
 
-    def __init__(self, folder: Path = DEFINITIONS_FOLDER) -> None:
+    def __init__(self, folder: Path = DEFINITIONS_FOLDER, *, strict: bool = False) -> None:
         self.folder = folder
-        self._by_repository: dict[str, ImageDefinition] = {}
+        self._strict = strict
+        # The newest of each first.
+        self._by_repository: dict[str, list[ImageDefinition]] = {}
         for path in sorted(folder.rglob("image.toml")):
-            definition = _read_definition(path, folder)
-            for repository in definition.repositories:
-                other = self._by_repository.setdefault(repository, definition)
-                if other is not definition:
-                    raise ContainerRuntimeError(f"{path}: {repository!r} is already answered by {other.folder}.")
+            environments = _read_definitions(path, folder)
+            for repository in environments[0].repositories:
+                other = self._by_repository.setdefault(repository, environments)
+                if other is not environments:
+                    raise ContainerRuntimeError(f"{path}: {repository!r} is already answered by {other[0].folder}.")
         if not self._by_repository:
             raise ContainerRuntimeError(f"{folder} holds no image.toml: install smdebug-emulator again.")
 
     def __iter__(self) -> Iterator[ImageDefinition]:
-        seen = {definition.name: definition for definition in self._by_repository.values()}
+        seen = {definition.name: definition for found in self._by_repository.values() for definition in found}
         return iter(seen.values())
 
     @property
@@ -159,7 +193,7 @@ class ImageCatalogue:
         return tuple(sorted(self._by_repository))
 
     def select(self, names: Iterable[str]) -> list[ImageDefinition]:
-        """Return the images of these names, or all when none is given.
+        """Return the images of these names, or, when none is given, those that are built ahead.
 
         Raises:
             ContainerRuntimeError: there is no such image.
@@ -169,17 +203,27 @@ class ImageCatalogue:
         if unknown := wanted - known.keys():
             text = f"No image named {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}."
             raise ContainerRuntimeError(text)
-        return [definition for name, definition in known.items() if not wanted or name in wanted]
+        return [found for name, found in known.items() if (name in wanted if wanted else not found.on_demand)]
 
     def find(self, image: str) -> tuple[ImageDefinition, str | None] | None:
         """Return the definition that answers to ``image`` and a note on what differs, or None.
 
         Raises:
-            ImageNotFoundError: ``image`` cannot be an image's name.
+            ImageNotFoundError: ``image`` cannot be an image's name, or asks for a version that is refused.
         """
         requested = parse_image_name(image)
-        definition = self._by_repository.get(requested.repository)
-        return None if definition is None else (definition, note_on_version(definition, requested))
+        environments = self._by_repository.get(requested.repository)
+        if environments is None:
+            return None
+        definition = choose_environment(environments, requested)
+        if self._strict and not holds_version(definition, requested):
+            there = ", ".join(str(found.version) for found in environments)
+            raise ImageNotFoundError(
+                f"No image of {requested.repository} is of version {requested.tag}, and the emulator was started with "
+                f"--strict-versions. There are {there}: ask for one of these, or start it without."
+            )
+        notes = (note_on_version(definition, requested, environments), definition.note)
+        return definition, " ".join(filter(None, notes)) or None
 
     def resolve(self, image: str) -> ResolvedImage | None:
         """Return the local Docker image for ``image``, whether built or not; None when it is none of ours.
@@ -199,21 +243,35 @@ def local_name(definition: ImageDefinition) -> str:
     return f"{NAMESPACE}/{definition.name}:latest"
 
 
-def _read_definition(path: Path, root: Path) -> ImageDefinition:
+def _read_definitions(path: Path, root: Path) -> list[ImageDefinition]:
+    """Return the image that a file describes, and its other environments, as images that are built on demand."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as exc:
         raise ContainerRuntimeError(f"{path} cannot be read: {exc}") from exc
-    for key, value in table.items():
-        if key not in _KEYS:
-            raise ContainerRuntimeError(f"{path}: unknown key {key!r}; known are {', '.join(_KEYS)}.")
-        if not isinstance(value, _KEYS[key]) or not _holds_text(value):
-            raise ContainerRuntimeError(f"{path}: {key} is {value!r}; give text, or a list or table of text.")
-    if "name" not in table:
+    others = table.pop("environments", [])
+    members = _read_members(path, table, _KEYS)
+    if "name" not in members:
         raise ContainerRuntimeError(f"{path}: name is missing.")
-    members: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     members["repositories"] = tuple(dict.fromkeys((table["name"], *table.get("repositories", ()))))
-    return ImageDefinition(**members, folder=path.parent, place=f"{root.name}/{path.parent.relative_to(root)}")
+    newest = ImageDefinition(**members, folder=path.parent, place=f"{root.name}/{path.parent.relative_to(root)}")
+    environments = [newest]
+    for other in others:
+        found = _read_members(path, other, _ENVIRONMENT_KEYS)
+        if missing := [key for key in ("version", "below", "requirements") if key not in found]:
+            raise ContainerRuntimeError(f"{path}: {missing[0]} is missing in one of environments.")
+        name = f"{newest.name}-{'.'.join(map(str, parse_version(found['version'])[:2]))}"
+        environments.append(replace(newest, **found, name=name, on_demand=True))
+    return environments
+
+
+def _read_members(path: Path, table: Mapping[str, Any], keys: Mapping[str, type]) -> dict[str, Any]:
+    for key, value in table.items():
+        if key not in keys:
+            raise ContainerRuntimeError(f"{path}: unknown key {key!r}; known are {', '.join(keys)}.")
+        if not isinstance(value, keys[key]) or not _holds_text(value):
+            raise ContainerRuntimeError(f"{path}: {key} is {value!r}; give text, or a list or table of text.")
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
 
 
 def _holds_text(value: Any) -> bool:

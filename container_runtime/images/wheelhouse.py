@@ -25,8 +25,8 @@ IMAGE_PYTHON = "3.11"
 """Version of the interpreter in our images, which need not be the host's."""
 
 TRAINING_TOOLKIT = "sagemaker-training==5.1.4"
-_PUBLISHED_AS_SOURCE = {TRAINING_TOOLKIT: ("inotify_simple==1.2.1",)}
-"""Requirement -> what it needs that is published as source, too, and is pure Python."""
+_TOOLKIT_NEEDS = "inotify_simple==1.2.1"
+"""Published as source, too, and pure Python."""
 
 # Debian 12's glibc is 2.36; every older one's wheels run on it. pip does not know that 2014 and 2010 are other names of
 # 2.17 and 2.12.
@@ -81,11 +81,9 @@ def fetch_wheels(requirements: Sequence[str], cache: Path, python: str = IMAGE_P
     with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder.parent) as temporary:
         partial = Path(temporary) / "wheels"
         partial.mkdir()
-        if TRAINING_TOOLKIT in requirements:
-            build_training_toolkit(partial)
-        for requirement in requirements:
-            for needed in _PUBLISHED_AS_SOURCE.get(requirement, ()):
-                _run_pip("wheel", "--no-deps", "--wheel-dir", str(partial), needed)
+        for toolkit in (line for line in requirements if line.startswith("sagemaker-training==")):
+            build_training_toolkit(partial, toolkit)
+            _run_pip("wheel", "--no-deps", "--wheel-dir", str(partial), _TOOLKIT_NEEDS)
         platforms = [argument for tag in _PLATFORMS for argument in ("--platform", tag)]
         _run_pip(
             "download",
@@ -103,7 +101,7 @@ def fetch_wheels(requirements: Sequence[str], cache: Path, python: str = IMAGE_P
     return folder
 
 
-def build_training_toolkit(into: Path) -> Path:
+def build_training_toolkit(into: Path, requirement: str = TRAINING_TOOLKIT) -> Path:
     """Build a pure Python wheel of the training toolkit and return its path.
 
     Raises:
@@ -111,7 +109,7 @@ def build_training_toolkit(into: Path) -> Path:
     """
     into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
-        source = _unpack_source(TRAINING_TOOLKIT, Path(temporary))
+        source = _unpack_source(requirement, Path(temporary))
         (source / "setup.py").rename(source / "setup_original.py")
         (source / "setup.py").write_text(_SETUP_WITHOUT_EXTENSION, encoding="utf-8")
         (source / "gethostname.py").write_text(_MODULE_FOR_EXTENSION, encoding="utf-8")

@@ -57,7 +57,7 @@ from container_runtime.runtime import (
 from container_runtime.spec import Mount
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from container_runtime.images.catalogue import ImageDefinition
     from container_runtime.process.namespace_grant import NamespaceGrant
@@ -117,7 +117,11 @@ class LocalProcesses:
         except OSError as exc:
             raise ContainerRuntimeError(f"The state folder {state_folder} cannot be used: {exc.strerror}.") from exc
 
-    def resolve_image(self, image: str) -> ResolvedImage:
+    def resolve_image(
+        self,
+        image: str,
+        say: Callable[[str], None] = lambda _text: None,  # noqa: ARG002 - the container itself builds, and says so
+    ) -> ResolvedImage:
         """See ``ContainerRuntime``."""
         definition, note = self._find_definition(image)
         return ResolvedImage(requested=image, local=definition.name, note=note)

@@ -33,6 +33,7 @@ def list_images(*, as_json: bool) -> None:
     on_docker = describe_docker_images()
     found: list[dict[str, Any]] = [
         {
+            "name": definition.name,
             "repositories": list(definition.repositories),
             "docker": on_docker.get(definition.name, "no engine answers"),
             "process": _describe_environment(definition),
@@ -49,7 +50,9 @@ def list_images(*, as_json: bool) -> None:
     for column in ("image", "Docker", "local processes"):
         table.add_column(column, overflow="fold")
     for image in found:
-        table.add_row(" or ".join(image["repositories"]), image["docker"], image["process"])
+        # An environment for older versions has a name of its own, by which it can be built.
+        names = image["repositories"] if image["name"] in image["repositories"] else [image["name"]]
+        table.add_row(" or ".join(names), image["docker"], image["process"])
     Console().print(table)
 
 
@@ -63,7 +66,7 @@ def list_images(*, as_json: bool) -> None:
     help="For docker, for local processes, or for docker where an engine answers.",
 )
 def build(names: tuple[str, ...], runtime: str) -> None:
-    """Build the images that are not up to date: those that are named, or all."""
+    """Build the images that are not up to date: those that are named, or all but those that few jobs need."""
     try:
         build_for(choose_back_end(runtime), names)
     except ContainerRuntimeError as error:

@@ -78,6 +78,11 @@ _STOP_SECONDS = 180.0
     help="Open moto's own controls below /moto-api/: reset, seed, recorder. They ask for no signature.",
 )
 @click.option(
+    "--strict-versions",
+    is_flag=True,
+    help="Refuse jobs whose image is of a framework version that none here holds, in place of taking the nearest.",
+)
+@click.option(
     "--detach", "-d", is_flag=True, help="Go on in the background; the log is emulator.log in the state folder."
 )
 @click.option(
@@ -104,6 +109,7 @@ def start(
     disk_reserve: int | None,
     *,
     moto_api: bool,
+    strict_versions: bool,
     detach: bool,
     log_level: str,
     init_folder: Path | None,
@@ -126,6 +132,7 @@ def start(
         "faults": faults or None,
         "disk_reserve": disk_reserve,
         "moto_api": moto_api or None,
+        "strict_versions": strict_versions or None,
     }
     given = {name: option for name, option in options.items() if option is not None}
     settings = replace(read_settings(state_dir), **given)
@@ -153,6 +160,7 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
         command += ["--fault", fault]
     command += [] if settings.max_jobs is None else ["--max-jobs", str(settings.max_jobs)]
     command += ["--account", settings.account_id, *(["--moto-api"] if settings.moto_api else [])]
+    command += ["--strict-versions"] if settings.strict_versions else []
     command += [] if init_folder is None else ["--init-folder", str(init_folder.absolute())]
     log_path = settings.state_dir / "emulator.log"
     with log_path.open("a") as log:

@@ -54,6 +54,6 @@ def test_every_region_and_version_has_an_image_of_ours(framework: str, monkeypat
         if found is None:
             unanswered.add(version)
         else:
-            assert found[0].name == image, uri
+            assert found[0].repositories[0] == image, uri
     assert unanswered == set(older)
     assert {"eu-west-1", "cn-north-1", "us-gov-west-1"} <= newest.keys()

@@ -137,9 +137,15 @@ class ContainersRun(StagedRun):
 
     def _open_log(self, image: str, *notes: str | None) -> None:
         """Create each host's log, and tell what it has to know beforehand: the image's note, and ``notes``."""
-        resolved = self._with.runtime.resolve_image(image)
         for host in self._hosts:
             self._with.log_writer.ensure_stream(self._region, PROCESSING_GROUP, self._name_stream(host))
+
+        def say(text: str) -> None:
+            for host in self._hosts:
+                self._write_note(host, text)
+
+        resolved = self._with.runtime.resolve_image(image, say)
+        for host in self._hosts:
             for note in filter(None, (resolved.note, *notes)):
                 self._write_note(host, note)
 

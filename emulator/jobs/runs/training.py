@@ -264,10 +264,12 @@ class TrainingRun(StagedRun):
         """Input channels and checkpoints, for each host."""
         self._check_stop()
         request, object_store = self._job.request, self._object_store
-        resolved = self._with.runtime.resolve_image(request["AlgorithmSpecification"]["TrainingImage"])
+        for host in self._opt_mls:
+            self._with.log_writer.ensure_stream(self._job.region, TRAINING_GROUP, self._name_stream(host))
+        image = request["AlgorithmSpecification"]["TrainingImage"]
+        resolved = self._with.runtime.resolve_image(image, self._write_note)
         require_source_bundle(object_store, request)
         for host, opt_ml in self._opt_mls.items():
-            self._with.log_writer.ensure_stream(self._job.region, TRAINING_GROUP, self._name_stream(host))
             for note in filter(
                 None,
                 (
@@ -282,6 +284,11 @@ class TrainingRun(StagedRun):
             if request.get("CheckpointConfig"):
                 restore_checkpoints(self._job, opt_ml, object_store, self._check_stop)
         self._uploads = self._build_uploads()
+
+    def _write_note(self, text: str) -> None:
+        """Tell each host's log something that the emulator does for all of them."""
+        for host in self._opt_mls:
+            self._write_line(host, LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {text}"))
 
     def _start_containers(self) -> None:
         """Start the container of each host: ``IMAGE train``, or the entry point and arguments that the request has."""

@@ -132,3 +132,92 @@ def test_two_that_answer_to_one_name(tmp_path: Path) -> None:
 def test_no_definition_at_all(tmp_path: Path) -> None:
     with pytest.raises(ContainerRuntimeError, match=r"no image\.toml: install smdebug-emulator again"):
         ImageCatalogue(tmp_path)
+
+
+OLDER = """
+name = "x"
+version = "3.1.0-cpu"
+requirements = ["six"]
+[[environments]]
+version = "1.5.2-cpu"
+below = "2"
+requirements = ["six==1.1"]
+[[environments]]
+version = "2.4.0-cpu"
+below = "2.10"
+python = "3.11"
+requirements = ["six==1.2"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("tag", "name"),
+    [
+        (":0.9", "x-1.5"),
+        (":1.15.2-gpu-py3", "x-1.5"),
+        (":2.0", "x-2.4"),
+        (":2.9.3-cpu", "x-2.4"),
+        (":2.10", "x"),
+        (":3.1.0-cpu", "x"),
+        (":9", "x"),
+        (":latest", "x"),
+        ("", "x"),
+        ("@sha256:0123", "x"),
+    ],
+)
+def test_a_version_gets_the_nearest_environment(tmp_path: Path, tag: str, name: str) -> None:
+    write_image(tmp_path / "x", OLDER)
+    catalogue = ImageCatalogue(tmp_path)
+    found = catalogue.find(f"{ACCOUNT}/x{tag}")
+    assert found is not None
+    definition, note = found
+    assert definition.name == name
+    if note is not None and tag.startswith(":"):
+        assert tag[1:] in note
+        assert "3.1.0-cpu, 1.5.2-cpu, 2.4.0-cpu" in note
+    assert (note is None) == (tag in (":latest", "", ":3.1.0-cpu"))
+    # Only the newest is built ahead, and any by its name.
+    assert [found.name for found in catalogue.select(())] == ["x"]
+    (named,) = catalogue.select([name])
+    assert named is definition
+
+
+def test_an_environment_has_its_own_requirements_and_python(tmp_path: Path) -> None:
+    write_image(tmp_path / "x", OLDER)
+    (chosen,) = ImageCatalogue(tmp_path).select(["x-2.4"])
+    assert (chosen.requirements, chosen.python, chosen.repositories) == (("six==1.2",), "3.11", ("x",))
+    assert local_name(chosen) == "smdebug-emulator/x-2.4:latest"
+
+
+@pytest.mark.parametrize(
+    ("tag", "is_refused"), [("2.4.7", False), ("2.4", False), ("3", False), ("2.5", True), ("1.15", True)]
+)
+def test_strict_versions_refuse_what_is_not_there(tmp_path: Path, tag: str, is_refused: bool) -> None:
+    write_image(tmp_path / "x", OLDER)
+    catalogue = ImageCatalogue(tmp_path, strict=True)
+    if is_refused:
+        with pytest.raises(ImageNotFoundError, match=rf"of version {tag}.*--strict-versions.*2\.4\.0-cpu"):
+            catalogue.find(f"x:{tag}")
+    else:
+        assert catalogue.find(f"x:{tag}") is not None
+
+
+def test_an_environment_without_its_border(tmp_path: Path) -> None:
+    write_image(tmp_path / "x", 'name = "x"\n[[environments]]\nversion = "1"\nrequirements = []\n')
+    with pytest.raises(ContainerRuntimeError, match=r"image\.toml: below is missing in one of environments"):
+        ImageCatalogue(tmp_path)
+
+
+def test_keras_2_is_what_older_tensorflows_get() -> None:
+    catalogue = ImageCatalogue()
+    for version, held in (
+        ("2.4.1", "2.12"),
+        ("2.11", "2.12"),
+        ("2.15.0-gpu-py310", "2.12"),
+        ("2.16", "2.21"),
+        ("2.19", "2.21"),
+    ):
+        found = catalogue.find(f"{ACCOUNT}/tensorflow-training:{version}")
+        assert found is not None
+        assert str(found[0].version).startswith(held)
+        assert version in str(found[1])
