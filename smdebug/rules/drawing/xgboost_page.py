@@ -26,6 +26,7 @@ from smdebug.rules.measuring.evaluation import (
     compute_errors_by_bin,
     compute_roc,
 )
+from smdebug.rules.measuring.losses import is_better_higher
 
 # What these objectives predict (an order, a time) is not to be compared with a label number by number.
 _UNCOMPARED = ("rank:", "survival:")
@@ -70,6 +71,12 @@ SECTIONS = {
         "A validation curve that turns away from the training curve is overfitting: stop there "
         "(early_stopping_rounds), or lower max_depth and eta. Where both still fall, train more rounds; where "
         "neither does, the features do not tell or eta is wrong.",
+    ),
+    "metric": Section(
+        "Metric curve",
+        "A metric that is better when higher, of each data set after each round.",
+        "A validation curve that falls while the training curve rises is overfitting: stop there "
+        "(early_stopping_rounds). One near the value of chance (0.5 for auc): the features do not tell.",
     ),
     "importance": Section(
         "Feature importance",
@@ -221,9 +228,13 @@ class XgboostRun:
         by_metric: dict[str, dict[str, Points]] = {}
         for name, points in sorted(self.metrics.items()):
             by_metric.setdefault(name.partition("-")[2], {})[name] = points
+        by_kind: dict[str, list[str]] = {"loss": [], "metric": []}
+        for metric in by_metric:
+            by_kind["metric" if is_better_higher(f"-{metric}") else "loss"].append(metric)
         return [
-            _frame("loss", render_lines(found, "round", metric), f": {metric}", is_first=number == 0)
-            for number, (metric, found) in enumerate(by_metric.items())
+            _frame(kind, render_lines(by_metric[metric], "round", metric), f": {metric}", is_first=number == 0)
+            for kind, metrics in by_kind.items()
+            for number, metric in enumerate(metrics)
         ]
 
     def _render_importance(self) -> list[tuple[str, str]]:

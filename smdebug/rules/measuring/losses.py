@@ -34,6 +34,11 @@ _NO_LOSSES = (
 _LONGEST_SCALAR_RECORD = 256
 
 
+def is_better_higher(name: str) -> bool:
+    """Whether a metric of XGBoost, such as `validation-auc`, is better when higher, and so is no loss."""
+    return _RISING.search(name) is not None
+
+
 def choose_losses(tensors: StepTensors, step: int, patterns: Iterable[str] | None = None) -> list[str]:
     """Names of the losses at a global step, single numbers all of them.
 
@@ -44,7 +49,7 @@ def choose_losses(tensors: StepTensors, step: int, patterns: Iterable[str] | Non
             the collection losses, or where it lists none, what is named like a loss.
     """
     losses = choose_collected_losses(tensors, step) or [
-        name for name in tensors.choose(step, (), _NAMES) if not _RISING.search(name)
+        name for name in tensors.choose(step, (), _NAMES) if not is_better_higher(name)
     ]
     if patterns:
         found = choose_scalars(tensors, step, (), patterns)
@@ -55,7 +60,7 @@ def choose_losses(tensors: StepTensors, step: int, patterns: Iterable[str] | Non
 
 def choose_collected_losses(tensors: StepTensors, step: int) -> list[str]:
     """Names at a global step that are in the collection losses and are better when lower."""
-    return [name for name in tensors.choose(step, (CollectionKeys.LOSSES,)) if not _RISING.search(name)]
+    return [name for name in tensors.choose(step, (CollectionKeys.LOSSES,)) if not is_better_higher(name)]
 
 
 def choose_scalars(

@@ -26,6 +26,7 @@ class JobHyperparameters:
         early_stopping_rounds: rounds without a better validation metric after which training ends, None for never.
         csv_weights: whether the second column of the training channel's CSV weighs its rows.
         save_model_on_termination: whether the model is saved when the job is stopped.
+        notes: what is said about names and values of older versions.
     """
 
     rounds: int
@@ -35,6 +36,7 @@ class JobHyperparameters:
     early_stopping_rounds: int | None
     csv_weights: bool
     save_model_on_termination: bool
+    notes: tuple[str, ...]
 
 
 def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
@@ -44,6 +46,7 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
         JobError: what is required is missing, a name is unknown, or a value is out of range; says all of it at once.
     """
     given = {name: text.strip() for name, text in given.items() if not name.startswith("sagemaker_")}
+    given, notes = _translate_deprecated(given)
     wrong, unknown = [], []
     if "num_round" not in given:
         wrong.append("num_round is missing: give the number of boosting rounds")
@@ -79,7 +82,30 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
         csv_weights=values.pop("csv_weights", False),
         save_model_on_termination=values.pop("save_model_on_termination", False),
         booster={name: value for name, value in values.items() if name not in _WITHOUT_EFFECT},
+        notes=(*notes, *(_describe_without_effect(name) for name in values if name in _DEPRECATED)),
     )
+
+
+def _translate_deprecated(given: dict[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return what older versions took in the words of this one, and a note about each."""
+    values, notes = dict(given), []
+    silent = values.pop("silent", None)
+    if silent is not None:
+        if silent not in ("0", "1"):
+            # Its reader says what it may be.
+            return given, []
+        notes.append(f"silent is deprecated: verbosity {1 - int(silent)} is used in its place")
+        values.setdefault("verbosity", str(1 - int(silent)))
+    for name, renamed in _RENAMED.items():
+        if values.get(name) in renamed:
+            now = renamed[values[name]]
+            notes.append(f"{name} {values[name]} is deprecated: {now} is used in its place")
+            values[name] = now
+    return values, notes
+
+
+def _describe_without_effect(name: str) -> str:
+    return f"{name} is deprecated, and has no effect in this version of XGBoost"
 
 
 def _find_contradictions(given: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
@@ -178,7 +204,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "num_parallel_tree": _whole(1),
     "objective": str,
     "one_drop": _whole(0, 1),
-    "predictor": _one_of("auto", "cpu_predictor"),
+    "predictor": _one_of("auto", "cpu_predictor", "gpu_predictor"),
     "process_type": _one_of("default", "update"),
     "quantile_alpha": _number(0, 1),
     "rate_drop": _number(0, 1),
@@ -187,6 +213,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "sampling_method": _one_of("uniform", "gradient_based"),
     "scale_pos_weight": _number(0),
     "seed": _whole(-(2**31)),
+    "silent": _whole(0, 1),
     "single_precision_histogram": _flag,
     "sketch_eps": _number(0, 1),
     "skip_drop": _number(0, 1),
@@ -197,10 +224,15 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "use_dask_gpu_training": _one_of("false"),
     "verbosity": _whole(0, 3),
 }
-# Names that older versions of XGBoost knew, or that the service's tuning reads, or that only GPUs ask for.
-_WITHOUT_EFFECT = frozenset(
-    {
-        *("_tuning_objective_metric", "deterministic_histogram", "dsplit", "predictor", "single_precision_histogram"),
-        *("sketch_eps", "use_dask_gpu_training"),
-    }
+# Names that older versions of XGBoost knew.
+_DEPRECATED = frozenset(
+    {"deterministic_histogram", "dsplit", "predictor", "single_precision_histogram", "sketch_eps"},
 )
+# Others are what the service's tuning reads, or what only GPUs ask for.
+_WITHOUT_EFFECT = _DEPRECATED | {"_tuning_objective_metric", "use_dask_gpu_training"}
+# Values that older versions knew, and what they are called today; there is no GPU here.
+_RENAMED = {
+    "objective": {"reg:linear": "reg:squarederror", "gpu:reg:linear": "reg:squarederror"},
+    "tree_method": {"gpu_hist": "hist", "gpu_exact": "exact"},
+}
+_RENAMED["objective"] |= {f"gpu:{name}": name for name in ("binary:logistic", "binary:logitraw", "reg:logistic")}

@@ -30,6 +30,8 @@ def train(base: Path, given: dict[str, str]) -> None:
     """
     _check_hosts(base)
     asked = parse_hyperparameters(given)
+    for note in asked.notes:
+        _say(f"Note: {note}.")
     matrices = read_channels(base, csv_weights=asked.csv_weights)
     for name, matrix in matrices.items():
         _say(f"Channel {name}: {matrix.num_row()} rows of {matrix.num_col()} features.")

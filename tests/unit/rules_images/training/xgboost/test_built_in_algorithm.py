@@ -280,3 +280,27 @@ def test_a_stopped_job_keeps_its_model_where_it_is_asked_to(opt_ml: OptMl) -> No
     training.communicate(timeout=60)
     assert training.returncode == 0
     assert opt_ml.model.num_boosted_rounds() > 20
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "value", "note"),
+    [
+        ({"silent": "0"}, "verbosity", 1, "silent is deprecated: verbosity 1 is used"),
+        ({"silent": "1"}, "verbosity", 0, "silent is deprecated: verbosity 0 is used"),
+        ({"silent": "0", "verbosity": "3"}, "verbosity", 3, "silent is deprecated"),
+        ({"objective": "reg:linear"}, "objective", "reg:squarederror", "objective reg:linear is deprecated"),
+        ({"tree_method": "gpu_hist"}, "tree_method", "hist", "tree_method gpu_hist is deprecated"),
+        ({"predictor": "gpu_predictor"}, "predictor", None, "predictor is deprecated, and has no effect"),
+        ({"eta": "0.2"}, "eta", 0.2, ""),
+    ],
+)
+def test_what_older_versions_took_is_taken_with_a_note(given: dict[str, str], name: str, value: Any, note: str) -> None:
+    asked = parse_hyperparameters({"num_round": "1", **given})
+    assert asked.booster.get(name) == value
+    assert "silent" not in asked.booster
+    assert [each.startswith(note) for each in asked.notes] == ([True] if note else [])
+
+
+def test_silent_is_zero_or_one() -> None:
+    with pytest.raises(JobError, match="silent is 'yes', expected a whole number of at least 0 and at most 1"):
+        parse_hyperparameters({"num_round": "1", "silent": "yes"})

@@ -159,7 +159,7 @@ def test_errors_by_bin_of_labels() -> None:
 
 
 # AWS's sections; of each stands what it means and what to do.
-OF_ALL = ("Distribution of true labels", "Loss curve: ", "Feature importance: ")
+OF_ALL = ("Distribution of true labels", "Loss curve: logloss", "Metric curve: auc", "Feature importance: ")
 OF_CLASSES = (
     "Confusion matrix",
     "Evaluation of the confusion matrix",
@@ -205,6 +205,13 @@ def test_accuracy_of_each_class_is_drawn_round_by_round(tmp_path: Path) -> None:
     cells = re.findall(r'<td style="background:(#\w+);color:(#\w+)">(\d+)</td>', page)
     assert [cells[at] for at in (0, 4, 8)] == [("#1f5fa8", "#fff", "2")] * 3
     assert cells[1] == ("#ffffff", "#1c1c1c", "0")
+
+
+def test_auc_is_no_loss_curve(tmp_path: Path) -> None:
+    page = make_report(tmp_path, write_run(tmp_path / "run", [{"train-auc": 0.7, "train-rmse": 1.0}]))
+    assert "Loss curve: rmse" in page.text
+    assert "Metric curve: auc" in page.text
+    assert "Loss curve: auc" not in page.text
 
 
 def test_many_rounds_are_thinned(tmp_path: Path) -> None:
