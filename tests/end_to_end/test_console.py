@@ -159,7 +159,7 @@ def test_plotted_values_are_the_trial_s(console: Console, ended: str, tmp_path: 
     trial = create_trial(str(download_run(console.emulator, BUCKET, ended, tmp_path)))
     page = console.go(f"jobs/{REGION}/{ended}/tensors")
     tensor = trial.tensor_names(collection="losses")[0]
-    expect(page.get_by_label(tensor)).to_be_checked(timeout=PATIENCE_MS)
+    expect(page.get_by_role("checkbox", name=tensor)).to_be_checked(timeout=PATIENCE_MS)
     page.locator("figure summary").click()
     expected = {str(step): trial.tensor(tensor).value(step).item() for step in trial.tensor(tensor).steps()}
     rows = page.locator("figure details tbody tr")
@@ -169,7 +169,7 @@ def test_plotted_values_are_the_trial_s(console: Console, ended: str, tmp_path: 
 
     gradient = next(name for name in trial.tensor_names(collection="gradients") if name.endswith("weight"))
     page.get_by_label("Search tensors").fill(gradient)
-    page.get_by_label(gradient, exact=True).check()
+    page.get_by_role("checkbox", name=gradient, exact=True).check()
     for kind, said in (("histogram", "share of values"), ("heat map", "gradients: abs_mean"), ("values", "Values")):
         page.get_by_role("button", name=kind, exact=True).click()
         expect(page.locator("figcaption", has_text=said)).to_be_visible(timeout=PATIENCE_MS)
