@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from container_runtime.runtime import ContainerRuntimeError
-from emulator.cli.images import build_for, choose_back_end
 from emulator.cli.jobs import find_job, name_argument
 from emulator.cli.running import (
     build_client_environment,
@@ -141,6 +139,9 @@ def demo(runtime: str, output: str, *, stay: bool) -> None:
 
     What the jobs run in is built first where it is missing.
     """
+    from container_runtime.runtime import ContainerRuntimeError
+    from emulator.cli.images import build_for, choose_back_end
+
     try:
         back_end = choose_back_end(runtime)
         build_for(back_end, () if back_end == "docker" else ("pytorch-training",))
