@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.spec import ContainerSpec
-from emulator.jobs.runs.system_monitor import SystemMonitor
+from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from container_runtime.meter import Load
-from emulator.jobs.runs.machine import Figure, Machine, describe_load
-from emulator.jobs.runs.measures import MinuteFiles
+from emulator.jobs.runs.measuring.machine import Figure, Machine, describe_load
+from emulator.jobs.runs.measuring.measures import MinuteFiles
 from smdebug.tracing.timeline import Timeline
 
 if TYPE_CHECKING:

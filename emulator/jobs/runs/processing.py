@@ -15,9 +15,9 @@ from container_runtime.spec import ContainerSpec, Mount
 from emulator.jobs.records.failures import ContainerFailure, StopAsked, describe_algorithm_error
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
-from emulator.jobs.runs.host_agent import HostAgent, MeasuredHost
 from emulator.jobs.runs.host_containers import HostContainers
 from emulator.jobs.runs.logs import PROCESSING_GROUP, build_stream_name
+from emulator.jobs.runs.measuring.host_agent import HostAgent, MeasuredHost
 from emulator.jobs.runs.staged_run import StagedRun
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes

@@ -25,13 +25,13 @@ from emulator.jobs.records.profiler_config import find_interval_seconds, is_disa
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import TrainingJob
 from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
-from emulator.jobs.runs.host_agent import MACHINE_MEMORY_BYTES, HostAgent, MeasuredHost
 from emulator.jobs.runs.host_containers import HostContainers
 from emulator.jobs.runs.logs import TRAINING_GROUP, build_stream_name
+from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES, HostAgent, MeasuredHost
+from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
 from emulator.jobs.runs.metrics import MetricReader
 from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.runs.staged_run import StagedRun
-from emulator.jobs.runs.system_monitor import SystemMonitor
 from emulator.jobs.staging.channels import download_channels, find_mode, reads_pipe
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes

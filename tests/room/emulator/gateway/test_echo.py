@@ -75,6 +75,7 @@ VALUES: dict[str, Any] = {
     "MaxValue": "2",
     "ScalingType": "Linear",
     "HyperParameterTuningJobName": "parent",
+    "ProfilingIntervalInMilliseconds": 500,
 }
 # What has to stand beside a member, by a pattern of its path; of a tuning job's definition, below the definition.
 BESIDE: dict[str, dict[str, Any]] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,6 @@ from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.room.emulator.small_emulator import Emulator
-
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 
 HANDLERS = """
 let count = 0;
@@ -49,7 +46,6 @@ def invoke(emulator: Emulator, event: Any = None) -> tuple[Any, str | None]:
     return json.loads(answer["Payload"].read()), answer.get("FunctionError")
 
 
-@needs_node
 def test_handler_gets_event_and_context_and_stays_warm(emulator: Emulator) -> None:
     arn = create(emulator, "index.promise")
     first, error = invoke(emulator, {"x": [1, "ü"]})
@@ -61,7 +57,6 @@ def test_handler_gets_event_and_context_and_stays_warm(emulator: Emulator) -> No
     wait_until(lambda: "INFO\tline one\nline two" in emulator.log_text("fn"), lambda: emulator.log_text("fn"))
 
 
-@needs_node
 def test_ways_to_answer(emulator: Emulator) -> None:
     for handler, answer in (("callback", 3), ("silent", None), ("inside.deeper", "deep")):
         if handler == "callback":
@@ -71,14 +66,12 @@ def test_ways_to_answer(emulator: Emulator) -> None:
         assert invoke(emulator, {"a": 3}) == (answer, None), handler
 
 
-@needs_node
 def test_module_of_the_new_kind(emulator: Emulator) -> None:
     create(emulator, "lib/code.run", **{"lib/code_mjs": "import os from 'node:os'; export const run = () => os.EOL;"})
     # No promise, no callback: what it returns is nobody's.
     assert invoke(emulator) == (None, None)
 
 
-@needs_node
 @pytest.mark.parametrize(
     ("handler", "kind", "said"),
     [

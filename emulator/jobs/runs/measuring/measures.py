@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from emulator.jobs.runs.machine import Figure
+    from emulator.jobs.runs.measuring.machine import Figure
 
 
 class MinuteFiles:

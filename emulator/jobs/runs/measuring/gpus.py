@@ -6,7 +6,7 @@ import importlib
 import logging
 from typing import TYPE_CHECKING, Any
 
-from emulator.jobs.runs.machine import Figure
+from emulator.jobs.runs.measuring.machine import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

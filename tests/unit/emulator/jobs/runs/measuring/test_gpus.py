@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emulator.jobs.runs.gpus import Gpus
+from emulator.jobs.runs.measuring.gpus import Gpus
 
 
 class NVMLError(Exception):

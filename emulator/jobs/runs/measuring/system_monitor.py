@@ -8,16 +8,16 @@ from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerRuntimeError
-from emulator.jobs.runs.gpus import Gpus
-from emulator.jobs.runs.machine import describe_load, describe_memory, read_machine
-from emulator.jobs.runs.measures import MinuteFiles
+from emulator.jobs.runs.measuring.gpus import Gpus
+from emulator.jobs.runs.measuring.machine import describe_load, describe_memory, read_machine
+from emulator.jobs.runs.measuring.measures import MinuteFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.meter import Load, Meter
     from container_runtime.runtime import ContainerRuntime
-    from emulator.jobs.runs.machine import Machine
+    from emulator.jobs.runs.measuring.machine import Machine
 
 logger = logging.getLogger(__name__)
 

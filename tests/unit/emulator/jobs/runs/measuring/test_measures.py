@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from emulator.jobs.runs.machine import Figure
-from emulator.jobs.runs.measures import MinuteFiles, finish_measures
+from emulator.jobs.runs.measuring.machine import Figure
+from emulator.jobs.runs.measuring.measures import MinuteFiles, finish_measures
 
 if TYPE_CHECKING:
     from pathlib import Path
