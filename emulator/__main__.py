@@ -14,11 +14,12 @@ def main() -> None:
         )
     try:
         from emulator.cli.commands import main as run_command
+
+        run_command()
     except ModuleNotFoundError as error:
         raise SystemExit(
             f"The service needs {error.name}, which comes with its extra: pip install 'smdebug-emulator[emulator]'"
         ) from error
-    run_command()
 
 
 if __name__ == "__main__":

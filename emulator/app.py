@@ -16,7 +16,7 @@ from emulator.exceptions import ResourceInUse, StartupError
 from emulator.faults import FAULTS, parse_fault
 from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
 from emulator.gateway.listener import LOOPBACK, Listener
-from emulator.settings import read_version
+from emulator.settings import VERSION
 from emulator.state_archive import apply_staged, read_last_import, stage_archive, write_archive
 from emulator.state_folder import StateFolder
 
@@ -105,7 +105,7 @@ class Emulator:
                     build_spot_pages(self.interrupt),
                     build_fault_pages(),
                     build_state_pages(self.reset, self.export_state, self.import_state),
-                    build_openapi_pages(read_version()),
+                    build_openapi_pages(VERSION),
                     build_console_pages(),
                 ],
             )
@@ -301,7 +301,7 @@ class Emulator:
         ready = self._rooms.sagemaker.done()
         description: dict[str, Any] = {
             "status": "running" if ready else "starting",
-            "version": read_version(),
+            "version": VERSION,
             "pid": os.getpid(),
             "endpoint": self.settings.endpoint_url,
             "stateDir": str(self.settings.state_dir),

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _REGION = re.compile(r"[a-z]{2,3}(-[a-z]+)+-\d")
 DEFAULT_ACCOUNT_ID = "123456789012"
+VERSION = "0.1.0"
+"""The distribution's, as in pyproject.toml: to read it from the installed metadata takes longer than most commands."""
 
 RuntimeChoice = Literal["auto", "docker", "process"]
 RUNTIME_CHOICES: tuple[RuntimeChoice, ...] = ("auto", "docker", "process")
@@ -105,13 +107,3 @@ def settings_from_environment(environment: Mapping[str, str] | None = None) -> S
             if given[member] is None or not fits(given[member]):
                 raise StartupError(f"{name} is {text!r}: {wanted}.")
     return Settings(**given)
-
-
-def read_version() -> str:
-    """Read the version of the distribution; ``unknown`` where only the sources are there."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("smdebug-emulator")
-    except PackageNotFoundError:
-        return "unknown"

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
-from emulator.settings import read_version
+from emulator.settings import VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ class StateFolder:
 
     def announce(self, endpoint_url: str, region: str, account_id: str) -> None:
         """Write the record; it is there in whole or not at all."""
-        record = RunningEmulator(os.getpid(), endpoint_url, region, read_version(), account_id)
+        record = RunningEmulator(os.getpid(), endpoint_url, region, VERSION, account_id)
         partial = self._state_dir / f"{RECORD_NAME}.partial"
         partial.write_text(json.dumps(asdict(record)))
         partial.replace(self._state_dir / RECORD_NAME)

@@ -2,25 +2,68 @@
 
 from __future__ import annotations
 
+from collections import UserDict
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 import click
 
-from emulator.cli.check import check
-from emulator.cli.doctor import doctor
-from emulator.cli.engine import engine
-from emulator.cli.events import events
-from emulator.cli.images import images
-from emulator.cli.interrupt import interrupt
-from emulator.cli.job_files import export_job, import_job, open_console, report
-from emulator.cli.jobs import describe, jobs, logs, stop_job
-from emulator.cli.other_programs import demo, env, plot, rules, run, tensors
-from emulator.cli.service import start, status, stop
-from emulator.cli.shell_completion import completion
-from emulator.cli.state import reset, state
-from emulator.cli.stop_handler import stop_handler
-from emulator.cli.tensorboard import tensorboard
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Where each command is: its module, and its name there if that is another.
+_PLACES = {
+    "check": "check",
+    "completion": "shell_completion",
+    "demo": "other_programs",
+    "describe": "jobs",
+    "doctor": "doctor",
+    "engine": "engine",
+    "env": "other_programs",
+    "events": "events",
+    "export": "job_files.export_job",
+    "images": "images",
+    "import": "job_files.import_job",
+    "interrupt": "interrupt",
+    "jobs": "jobs",
+    "logs": "jobs",
+    "open": "job_files.open_console",
+    "plot": "other_programs",
+    "report": "job_files",
+    "reset": "state",
+    "rules": "other_programs",
+    "run": "other_programs",
+    "start": "service",
+    "state": "state",
+    "status": "service",
+    "stop": "service",
+    "stop-handler": "stop_handler",
+    "stop-job": "jobs",
+    "tensorboard": "tensorboard",
+    "tensors": "other_programs",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _Commands(UserDict[str, click.Command]):
+    """The commands by name, each imported when it is looked up: all together take longer to import than most to run."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self.data:
+            module, _, attribute = _PLACES[name].partition(".")
+            self.data[name] = getattr(import_module(f"emulator.cli.{module}"), attribute or name.replace("-", "_"))
+        return self.data[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in _PLACES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        return len(_PLACES)
+
+
+@click.group(commands=_Commands(), context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="smdebug-emulator", prog_name="smdebug-emulator")
 def main() -> None:
     """SageMaker Debugger on this machine: training jobs run, tensors are saved, rules judge them, events stop jobs.
@@ -36,37 +79,3 @@ def main() -> None:
     Exit codes: 0 it is done, 1 it is not (or no emulator runs), 2 the command line cannot be understood, 3 there is no
     such job. Those of run and rules run are of what they run.
     """  # noqa: D301 - click wants the character itself
-
-
-COMMANDS: tuple[click.Command, ...] = (
-    demo,
-    start,
-    env,
-    run,
-    stop,
-    status,
-    jobs,
-    describe,
-    logs,
-    stop_job,
-    tensors,
-    plot,
-    tensorboard,
-    open_console,
-    report,
-    export_job,
-    import_job,
-    events,
-    interrupt,
-    reset,
-    state,
-    check,
-    rules,
-    stop_handler,
-    images,
-    engine,
-    doctor,
-    completion,
-)
-for command in COMMANDS:
-    main.add_command(command)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.cli.running import json_option, read_settings, state_dir_option
-from emulator.settings import read_version
+from emulator.settings import VERSION
 from emulator.state_folder import find_running_emulator
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _look(settings: Settings) -> Iterator[Finding]:
 
 def _look_at_versions() -> Iterator[Finding]:
     packages = ", ".join(f"{name} {version(name)}" for name in ("boto3", "moto", "docker"))
-    yield "versions", "ok", f"smdebug-emulator {read_version()}, Python {sys.version.split()[0]}, {packages}", ""
+    yield "versions", "ok", f"smdebug-emulator {VERSION}, Python {sys.version.split()[0]}, {packages}", ""
     try:
         original = version("smdebug")
     except PackageNotFoundError:

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from emulator.disk import parse_size
 from emulator.exceptions import StartupError
-from emulator.faults import parse_fault
-from emulator.settings import Settings, read_version, settings_from_environment
+from emulator.settings import VERSION, Settings, settings_from_environment
 from emulator.state_folder import RunningEmulator, find_running_emulator
 
 if TYPE_CHECKING:
@@ -30,24 +28,6 @@ def parse_account(text: str) -> str:
     if not re.fullmatch(r"\d{12}", text):
         raise click.BadParameter(f"{text!r} has to be 12 digits.")
     return text
-
-
-def parse_size_option(text: str) -> int:
-    """Return the bytes of a size such as ``2G``; click names the option that is none."""
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}.") from None
-
-
-def check_faults(_context: click.Context, _option: click.Parameter, faults: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the faults as they were given; click names the option that is none."""
-    for text in faults:
-        try:
-            parse_fault(text)
-        except ValueError as error:
-            raise click.BadParameter(f"{error}.") from None
-    return faults
 
 
 state_dir_option = click.option(
@@ -87,9 +67,9 @@ def find_running(settings: Settings) -> RunningEmulator:
 
 def warn_of_version(record: RunningEmulator) -> None:
     """Say on standard error that the emulator is of another version than this command, if it is."""
-    if record.version != read_version():
+    if record.version != VERSION:
         click.echo(
-            f"The emulator at {record.endpoint_url} is version {record.version}, this command {read_version()}: "
+            f"The emulator at {record.endpoint_url} is version {record.version}, this command {VERSION}: "
             "start it anew (smdebug-emulator stop, then start).",
             err=True,
         )

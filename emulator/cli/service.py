@@ -19,16 +19,16 @@ import click
 from emulator.cli.init_folder import list_scripts, run_scripts
 from emulator.cli.jobs import format_jobs, list_with_rules
 from emulator.cli.running import (
-    check_faults,
     connect,
     fail,
     find_running,
     parse_account,
-    parse_size_option,
     read_settings,
     state_dir_option,
 )
+from emulator.disk import parse_size
 from emulator.exceptions import StartupError
+from emulator.faults import parse_fault
 from emulator.settings import RUNTIME_CHOICES, Settings
 from emulator.state_folder import wait_until_free
 
@@ -36,6 +36,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _STOP_SECONDS = 180.0
+
+
+def parse_size_option(text: str) -> int:
+    """Return the bytes of a size such as ``2G``; click names the option that is none."""
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
+
+
+def check_faults(_context: click.Context, _option: click.Parameter, faults: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the faults as they were given; click names the option that is none."""
+    for text in faults:
+        try:
+            parse_fault(text)
+        except ValueError as error:
+            raise click.BadParameter(f"{error}.") from None
+    return faults
 
 
 @click.command()

@@ -271,7 +271,7 @@ def test_an_emulator_of_another_version_is_said(start: Start, tmp_path: Path, mo
     assert first_line(start("--port", "0"))
     source = (
         "import sys; from unittest.mock import patch; from emulator.cli.commands import main; "
-        "patch('emulator.cli.running.read_version', lambda: '9.9').start(); main(sys.argv[1:])"
+        "patch('emulator.cli.running.VERSION', '9.9').start(); main(sys.argv[1:])"
     )
     state = ["--state-dir", str(tmp_path / "state")]
     for arguments, said in (

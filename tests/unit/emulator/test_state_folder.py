@@ -7,7 +7,7 @@ import pytest
 
 from emulator import state_folder
 from emulator.exceptions import StartupError
-from emulator.settings import read_version
+from emulator.settings import VERSION
 from emulator.state_folder import RunningEmulator, StateFolder, find_running_emulator, is_free, wait_until_free
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def test_an_instance_is_found_while_it_runs(tmp_path: Path) -> None:
     assert find_running_emulator(state) is None, "it has not announced itself yet"
     folder.announce("http://127.0.0.1:1", "us-east-1", "1" * 12)
     assert find_running_emulator(state) == RunningEmulator(
-        os.getpid(), "http://127.0.0.1:1", "us-east-1", read_version(), "1" * 12
+        os.getpid(), "http://127.0.0.1:1", "us-east-1", VERSION, "1" * 12
     )
     assert not wait_until_free(state, 0.0)
     folder.close()

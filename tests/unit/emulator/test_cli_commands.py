@@ -1,0 +1,72 @@
+"""The list of commands: every one is found by its name, and only the one that is asked for is imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import emulator.cli
+from emulator.cli.commands import main
+from emulator.settings import VERSION
+
+CHECKOUT = Path(__file__).parents[3]
+FOLDER = Path(emulator.cli.__file__).parent
+# Not needed to become the command that run is given: importing them takes longer than it may.
+SLOW = ("boto3", "docker", "email", "flask", "importlib.metadata", "moto", "rich", "urllib3")
+
+
+def test_every_command_there_is_has_its_place() -> None:
+    found = {
+        command
+        for path in FOLDER.glob("*.py")
+        for command in vars(import_module(f"emulator.cli.{path.stem}")).values()
+        if isinstance(command, click.Command) and command is not main
+    }
+    of_groups = {each for group in found if isinstance(group, click.Group) for each in group.commands.values()}
+    assert set(main.commands.values()) == found - of_groups
+    for name, command in main.commands.items():
+        assert (name, command in found) == (command.name, True)
+    assert len(main.commands) == len(dict(main.commands))
+
+
+@pytest.mark.parametrize("name", ["jsob", "stop_job", "jobs.describe", ""])
+def test_a_name_that_is_none_is_refused(name: str) -> None:
+    refused = CliRunner().invoke(main, [name])
+    assert (refused.exit_code, f"No such command '{name}'" in refused.output) == (2, True)
+    assert name not in main.commands
+
+
+def test_only_what_run_needs_is_imported() -> None:
+    source = "import sys; from emulator.cli.commands import main; main.commands['run']; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-P", "-c", source], capture_output=True, text=True, check=True, timeout=60)
+    loaded = done.stdout.split()
+    assert "emulator.cli.other_programs" in loaded
+    assert not set(SLOW) & set(loaded)
+
+
+def test_the_shell_completes_every_command() -> None:
+    asked = {"_SMDEBUG_EMULATOR_COMPLETE": "bash_complete", "COMP_WORDS": "smdebug-emulator ", "COMP_CWORD": "1"}
+    given = CliRunner().invoke(main, [], prog_name="smdebug-emulator", env=asked)
+    assert set(given.output.splitlines()) == {f"plain,{name}" for name in main.commands}
+
+
+def test_the_version_is_the_distributions() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == VERSION
+
+
+def test_a_missing_package_of_the_service_is_named() -> None:
+    source = (
+        "import sys; sys.modules['docker'] = None; sys.argv = ['smdebug-emulator', 'engine', 'status']; "
+        "from emulator.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", source], capture_output=True, text=True, check=False, timeout=60)
+    wanted = "The service needs docker, which comes with its extra: pip install 'smdebug-emulator[emulator]'\n"
+    assert (done.returncode, done.stderr) == (1, wanted)
