@@ -42,9 +42,9 @@ def measure() -> Iterator[str]:
             readers.ask(ACCOUNT, write_small(folder / "small"), "describe", {})
             described = ask(readers, run, "describe")
             yield f"  the tree of tensors, the run not opened before: {described[0] * 1000:.0f} ms"
-            first = ask(readers, run, "series", tensors=["loss"], most=50, points=800)
+            first = ask(readers, run, "series", tensors=["loss"], most=24, points=800)
             yield f"  the first plot after it: {first[0] * 1000:.0f} ms ({first[1]} steps)"
-            second = ask(readers, run, "series", tensors=["tensor/100"], most=50, points=800)
+            second = ask(readers, run, "series", tensors=["tensor/100"], most=24, points=800)
             yield f"  another tensor: {second[0] * 1000:.0f} ms"
             full = ask(readers, run, "series", tensors=["loss"], most=1000, points=800)
             yield f"  with {full[1]} steps: {full[0] * 1000:.0f} ms"

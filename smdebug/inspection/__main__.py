@@ -15,7 +15,7 @@ from typing import Any
 
 from smdebug.exceptions import SMDebugError
 from smdebug.inspection.questions import QUESTIONS
-from smdebug.inspection.watched_run import WatchedRun
+from smdebug.inspection.watched_run import WatchedRun, asks_for_few
 
 _MOST_RUNS = 6
 # Of address space; what numpy and boto3 reserve for themselves is some of it.
@@ -47,12 +47,17 @@ def answer(line: str, runs: OrderedDict[str, WatchedRun]) -> dict[str, Any]:
     try:
         question = json.loads(line)
         path = str(question["path"])
-        if path not in runs:
-            runs[path] = WatchedRun(path)
+        name, arguments = question["question"], question["arguments"]
+        known = runs.get(path)
+        if known is None or not known.suffices(name, arguments):
+            runs[path] = WatchedRun(path, few=known is None and asks_for_few(name, arguments))
+            # A first look that met a tensor which is saved seldom is none.
+            if not runs[path].suffices(name, arguments):
+                runs[path] = WatchedRun(path)
             while len(runs) > _MOST_RUNS:
                 runs.popitem(last=False)
         runs.move_to_end(path)
-        return {"answer": QUESTIONS[question["question"]](runs[path], question["arguments"])}
+        return {"answer": QUESTIONS[name](runs[path], arguments)}
     except MemoryError:
         runs.clear()
         return {

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError, TensorUnavailable
-from smdebug.inspection.watched_run import MOST_BYTES, WatchedRun, parse_reduction, thin_out
+from smdebug.inspection.few_steps import thin_out
+from smdebug.inspection.watched_run import MOST_BYTES, WatchedRun, parse_reduction
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.measuring.classes import count_pairs, order_scores, pair_classes
 from smdebug.trials.create import open_files
@@ -38,14 +39,13 @@ def describe(run: WatchedRun, _: Arguments) -> Answer:
     looked_into = thin_out(steps, _LOOKED_INTO)
     trial.run_index.read(looked_into)
     names: dict[str, set[str]] = {}
-    for step in looked_into:
-        for index in trial.run_index.at(step).values():
-            for name in index.layout.names:
-                kinds = names.setdefault(name, set())
-                kinds.update(
-                    f"{'abs_' if of_abs else ''}{each}" for each, of_abs in index.layout.reductions.get(name, ())
-                )
-                kinds.update(["value"] if name in index.layout.values else [])
+    # Most steps share one layout.
+    layouts = dict.fromkeys(index.layout for step in looked_into for index in trial.run_index.at(step).values())
+    for layout in layouts:
+        for name in layout.names:
+            kinds = names.setdefault(name, set())
+            kinds.update(f"{'abs_' if of_abs else ''}{each}" for each, of_abs in layout.reductions.get(name, ()))
+            kinds.update(["value"] if name in layout.values else [])
     files = open_files(trial.path)
     known = load_collections(files, files.list_collections_files()[0]).get_collections()
     collections = []
@@ -53,14 +53,18 @@ def describe(run: WatchedRun, _: Arguments) -> Answer:
         members = [tensor for tensor in sorted(names) if collection.matches(tensor)]
         collections.append({"name": name, "tensors": members, "configuration": collection.to_json_dict()})
     return {
-        "steps": {"count": len(steps), "first": steps[0] if steps else None, "last": steps[-1] if steps else None},
+        "steps": {
+            "count": round(len(steps) * run.steps_of_each),
+            "first": steps[0] if steps else None,
+            "last": steps[-1] if steps else None,
+        },
         "modes": [mode.name for mode in _list_modes(run, looked_into)],
         "workers": trial.workers(),
         "ended": trial.loaded_all_steps,
         "tensors": [{"name": name, "saved": sorted(kinds)} for name, kinds in sorted(names.items())],
         "collections": [each for each in collections if each["tensors"] or each["name"] != "all"],
         "damaged": [reason for _, reason in sorted(trial.run_index.damage.items())][:_SHOWN],
-        "complete": len(looked_into) == len(steps),
+        "complete": len(looked_into) == len(steps) and run.steps_of_each == 1.0,
     }
 
 

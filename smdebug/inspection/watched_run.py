@@ -1,14 +1,18 @@
 """A run that is looked at again and again: numbers that were read once are kept, and few steps stand for many."""
 
 import math
+import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.format.reductions import check_reduction_name, get_numpy_reduction
+from smdebug.inspection.few_steps import FewSteps, thin_out
 from smdebug.mode_keys import ModeKeys
+from smdebug.reading.run_files import RunFiles
 from smdebug.trials.create import create_trial, open_files
 from smdebug.trials.run_collections import load_collections
 from smdebug.trials.step_tensors import Place
@@ -21,6 +25,10 @@ MOST_BYTES = 256 * 1024**2
 
 # Index files that are read to find steps of a tensor; each takes some milliseconds where a step has many tensors.
 _MOST_LOOKED_INTO = 4000
+# Of how many steps the first look at a long run is, as many as the page asks for first; and how many seconds it is
+# taken for the newest where the run goes on.
+_FEW_STEPS = 24
+_YOUNG_SECONDS = 5.0
 
 Reduction = tuple[str, bool]
 _Numbers = dict[int, float]
@@ -35,6 +43,7 @@ class WatchedRun:
 
     Args:
         path: a folder, or s3://bucket/prefix.
+        few: only a first look is wanted: of a long run of one worker some steps stand for all.
 
     Raises:
         NoTensorsError: it holds no run.
@@ -42,18 +51,48 @@ class WatchedRun:
 
     Attributes:
         trial: the run.
+        steps_of_each: for how many of the run's steps each one stands that the trial knows; 1 for all but a first look.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, few: bool = False) -> None:
         files = open_files(path)
         names = files.list_collections_files()
         if not names:
             text = "The job saved no tensors." if files.has_ended() else "No tensors have been saved yet."
             raise NoTensorsError(text)
-        if len(names) < load_collections(files, names[0]).get_num_workers() and not files.has_ended():
+        workers = load_collections(files, names[0]).get_num_workers()
+        if len(names) < workers and not files.has_ended():
             raise NoTensorsError("Not all workers have begun to save tensors: look again in a moment.")
-        self.trial: Trial = create_trial(path)
+        self._opened_at = time.monotonic()
+        self.steps_of_each = 1.0
+        self.trial = self._look_at_few(files, path) if few and workers == 1 else create_trial(path)
         self._numbers: OrderedDict[tuple[str, Reduction | None], _Numbers] = OrderedDict()
+
+    def _look_at_few(self, files: RunFiles, path: str) -> Trial:
+        listed = FewSteps(files, _FEW_STEPS)
+        trial = Trial(listed, path)
+        trial.maybe_refresh()
+        trial.dynamic_refresh = False
+        self.steps_of_each = max(listed.count / (len(trial.steps()) or 1), 1.0)
+        return trial
+
+    def suffices(self, question: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether a question can be answered: any of a run that is open, of a first look those that a page begins with.
+
+        Args:
+            question: one of `smdebug.inspection.questions`.
+            arguments: what is asked for.
+        """
+        if self.trial.dynamic_refresh:
+            return True
+        if not self.trial.loaded_all_steps and time.monotonic() - self._opened_at > _YOUNG_SECONDS:
+            return False
+        if question == "describe":
+            return True
+        steps = self.trial.steps()
+        return asks_for_few(question, arguments) and all(
+            self.trial.run_index.find_steps(str(name), steps) == steps for name in arguments.get("tensors", ())
+        )
 
     def choose_steps(self, mode: ModeKeys, most: int, first: int | None = None, last: int | None = None) -> list[int]:
         """Return global steps of a mode, evenly chosen where there are more than ``most``; both ends are among them.
@@ -93,7 +132,8 @@ class WatchedRun:
                     # A tensor that is saved seldom is missed by steps that are chosen blindly: more are looked into.
                     seldom.append(name)
                     continue
-                known = len(steps) if whole else round(len(steps) / len(looked_into) * len(every))
+                share = 1.0 if whole else len(every) / len(looked_into)
+                known = round(len(steps) * share * self.steps_of_each)
                 found[name] = (thin_out(steps, most), known)
             wanted, look = seldom, min(4 * look, _MOST_LOOKED_INTO)
         return found
@@ -151,18 +191,13 @@ class WatchedRun:
             return float(get_numpy_reduction(key[0], array.astype(np.float64), key[1]))
 
 
-def thin_out(steps: Sequence[int], most: int) -> list[int]:
-    """Return at most so many of some steps, evenly, the first and the last among them.
-
-    >>> thin_out([0, 1, 2, 3, 4, 5, 6, 7, 8], 3)
-    [0, 4, 8]
-    """
-    if len(steps) <= most:
-        return list(steps)
-    if most <= 1:
-        return list(steps[-1:])
-    last = len(steps) - 1
-    return [steps[round(at * last / (most - 1))] for at in range(most)]
+def asks_for_few(question: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether a first look at a long run may answer a question: what it holds, or a line through few steps."""
+    if question == "describe":
+        return True
+    parts = any(arguments.get(name) not in (None, "", "GLOBAL") for name in ("mode", "first", "last"))
+    most = arguments.get("most")
+    return question == "series" and not parts and isinstance(most, int) and 0 < most <= _FEW_STEPS
 
 
 def parse_reduction(text: str | None) -> Reduction | None:

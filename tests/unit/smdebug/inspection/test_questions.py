@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+from collections import OrderedDict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError, TensorUnavailable
+from smdebug.format.locations import END_OF_JOB_FILE
 from smdebug.inspection.__main__ import answer
 from smdebug.inspection.questions import QUESTIONS
 from smdebug.inspection.watched_run import NoTensorsError, WatchedRun
@@ -16,8 +20,6 @@ from tests.unit.smdebug.rules.builtin.judging import write_run
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from smdebug.trials import Trial
 
 
@@ -169,3 +171,59 @@ def test_a_line_that_is_no_question_is_answered(line: str) -> None:
     from collections import OrderedDict
 
     assert answer(line, OrderedDict()).keys() == {"error", "kind"}
+
+
+def ask_process(runs: OrderedDict[str, WatchedRun], trial: Trial, question: str, **arguments: Any) -> dict[str, Any]:
+    line = json.dumps({"path": trial.path, "question": question, "arguments": arguments})
+    return dict(answer(line, runs)["answer"])
+
+
+def test_a_first_look_lists_a_long_run_and_enters_few_of_its_steps(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("smdebug.inspection.watched_run._FEW_STEPS", 5)
+    runs: OrderedDict[str, WatchedRun] = OrderedDict()
+    described = ask_process(runs, trial, "describe")
+    assert described["steps"] == {"count": 20, "first": 0, "last": 19}
+    assert (described["ended"], described["complete"]) == (trial.loaded_all_steps, False)
+    assert {"loss", "labels", "scores"} <= {each["name"] for each in described["tensors"]}
+    (line,) = ask_process(runs, trial, "series", tensors=["loss"], most=5)["series"]
+    assert (line["known"], line["read"], line["steps"][0], line["steps"][-1]) == (20, 5, 0, 19)
+    assert line["mean"] == [trial.tensor("loss").value(step).item() for step in line["steps"]]
+    # Nothing that was asked so far needed every step.
+    assert len(runs[trial.path].trial.steps()) == 5
+
+
+@pytest.mark.parametrize(
+    ("question", "arguments", "expected"),
+    [
+        ("series", {"tensors": ["loss"], "most": 100}, 20),
+        ("series", {"tensors": ["loss"], "most": 5, "mode": "EVAL"}, 5),
+        ("series", {"tensors": ["words"], "most": 5}, 1),
+        ("series", {"tensors": ["loss"], "most": 5, "first": 3, "last": 5}, 3),
+        ("heat-map", {"regex": "^gradient", "columns": 40}, 20),
+    ],
+)
+def test_what_a_first_look_does_not_know_is_answered_from_all_steps(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, question: str, arguments: dict[str, Any], expected: int
+) -> None:
+    monkeypatch.setattr("smdebug.inspection.watched_run._FEW_STEPS", 5)
+    for earlier in ([], ["describe"]):
+        runs: OrderedDict[str, WatchedRun] = OrderedDict()
+        for each in earlier:
+            ask_process(runs, trial, each)
+        found = ask_process(runs, trial, question, **arguments)
+        assert len(found.get("steps") or found["series"][0]["steps"]) == expected
+
+
+def test_a_first_look_at_a_run_that_goes_on_grows_old(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("smdebug.inspection.watched_run._FEW_STEPS", 5)
+    going_on = Path(shutil.copytree(trial.path, tmp_path / "run"))
+    (going_on / END_OF_JOB_FILE).unlink()
+    run = WatchedRun(str(going_on), few=True)
+    assert run.suffices("describe", {})
+    monkeypatch.setattr("smdebug.inspection.watched_run._YOUNG_SECONDS", -1.0)
+    assert not run.suffices("describe", {})
+    assert not run.suffices("series", {"tensors": ["loss"], "most": 5})

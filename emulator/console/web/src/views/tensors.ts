@@ -11,8 +11,8 @@ type Kind = "lines" | "histogram" | "heat map" | "values" | "confusion";
 const KINDS: Kind[] = ["lines", "histogram", "heat map", "values", "confusion"];
 const REDUCTIONS = ["", "mean", "abs_mean", "min", "max", "std", "l2", "abs_max", "variance", "sum", "l1"];
 const MOST_LINES = 8;
-// What comes first may be few of many steps; then as many as fit a wide screen are read.
-const FIRST_STEPS = 50;
+// What comes first may be few of many steps, no more than a first look at a run knows; then as many as fit a wide screen are read.
+const FIRST_STEPS = 24;
 const ALL_STEPS = 1000;
 
 export function showTensors(root: Element, path: string): Part {
