@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from emulator.disk import DiskBudget
-from emulator.exceptions import ResourceInUse, StartupError
+from emulator.exceptions import InternalFailure, ResourceInUse, StartupError
 from emulator.faults import FAULTS, parse_fault
 from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
 from emulator.gateway.listener import LOOPBACK, Listener
@@ -77,6 +77,7 @@ class Emulator:
             from emulator.api.jobs import build_jobs_pages
             from emulator.api.objects import build_objects_pages
             from emulator.api.openapi import build_openapi_pages
+            from emulator.api.prune import build_prune_pages
             from emulator.api.records import build_records_pages
             from emulator.api.run_readers import RunReaders
             from emulator.api.spot import build_spot_pages
@@ -105,6 +106,7 @@ class Emulator:
                     build_spot_pages(self.interrupt),
                     build_fault_pages(),
                     build_state_pages(self.reset, self.export_state, self.import_state),
+                    build_prune_pages(self.prune),
                     build_openapi_pages(VERSION),
                     build_console_pages(),
                 ],
@@ -222,6 +224,13 @@ class Emulator:
             sagemaker = SageMaker(accounts.find_jobs, has_sagemaker_resource)
             rooms.sagemaker.set_result(sagemaker)
 
+            # What ended jobs left goes, as the settings say.
+            if settings.retention is not None or settings.retention_size is not None:
+                from emulator.jobs.runs.remains import Pruner
+
+                look = partial(self.prune, settings.retention, settings.retention_size, False)  # noqa: FBT003
+                closers.callback(Pruner(look).close)
+
             # Every room answers: other processes may find this one by its folder.
             folder.announce(settings.endpoint_url, settings.region, settings.account_id)
             self._closers = closers.pop_all()
@@ -247,6 +256,35 @@ class Emulator:
             self._s3.reset()
             self._moto.reset()
         return forgotten
+
+    def prune(self, older_than: float | None, keep_size: int | None, dry_run: bool) -> list[dict[str, Any]]:
+        """Remove what ended jobs left: see ``Retention`` for the bounds. Never anything of a job that runs.
+
+        Returns:
+            What was removed, or would be, the oldest first.
+
+        Raises:
+            InternalFailure: the container engine does not answer.
+        """
+        from container_runtime.runtime import ContainerRuntimeError
+        from emulator.jobs.runs.remains import Retention, find_folders, prune
+
+        rooms = self._list_jobs()
+        folder = self.settings.state_dir
+        try:
+            removed = prune(
+                lambda: [*find_folders(folder), *(each for jobs in rooms for each in jobs.find_remains())],
+                # An account that asked meanwhile has a room by now.
+                lambda: {name for jobs in self._list_jobs() for name in jobs.list_active()},
+                Retention(older_than, keep_size),
+                dry_run=dry_run,
+            )
+        except ContainerRuntimeError as error:
+            raise InternalFailure(f"Nothing was removed: {error}") from error
+        return [
+            {"kind": each.kind, "name": each.name, "job": each.job, "size": each.size, "lastMs": each.last_ms}
+            for each in removed
+        ]
 
     def export_state(self, target: Path) -> None:
         """Write the archive of the state to ``target``.

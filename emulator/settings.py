@@ -19,6 +19,22 @@ DEFAULT_ACCOUNT_ID = "123456789012"
 VERSION = "0.1.0"
 """The distribution's, as in pyproject.toml: to read it from the installed metadata takes longer than most commands."""
 
+_AGE = re.compile(r"(\d{1,9})([smhd])")
+_AGE_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def parse_age(text: str) -> float:
+    """Return the seconds of an age such as ``90s``, ``30m``, ``12h`` or ``7d``.
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = _AGE.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no age: give a whole number with s, m, h or d")
+    return float(int(found[1]) * _AGE_SECONDS[found[2]])
+
+
 RuntimeChoice = Literal["auto", "docker", "process"]
 RUNTIME_CHOICES: tuple[RuntimeChoice, ...] = ("auto", "docker", "process")
 # By the setting that a variable is for: what reads its text, whether the value fits, and what would.
@@ -30,6 +46,8 @@ VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str
     "stop_grace_seconds": (float, lambda seconds: 0 <= seconds <= 86_400, "give a number from 0 to 86400"),
     "max_jobs": (int, lambda number: 1 <= number <= 10_000, "give a whole number from 1 to 10000"),
     "disk_reserve": (parse_size, lambda _: True, "give a size such as 500M or 2G"),
+    "retention": (parse_age, lambda _: True, "give an age such as 12h or 7d"),
+    "retention_size": (parse_size, lambda _: True, "give a size such as 500M or 2G"),
     "strict_versions": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
     "moto_api": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
 }
@@ -57,6 +75,8 @@ class Settings:
             and memory bear.
         faults: what fails on purpose, each as ``faults.parse_fault`` reads it.
         disk_reserve: so many bytes of the state folder's disk stay free: what would take them is refused.
+        retention: what ended jobs left is removed when it is so many seconds old; None for never.
+        retention_size: so many bytes of it are kept, the newest; None for all.
         moto_api: whether moto's own controls below ``/moto-api/`` answer, its reset and recorder among them.
         strict_versions: whether a job is refused whose image is of a version that no environment here holds.
     """
@@ -71,6 +91,8 @@ class Settings:
     max_jobs: int | None = None
     faults: tuple[str, ...] = ()
     disk_reserve: int = 256 * 1024**2
+    retention: float | None = None
+    retention_size: int | None = None
     moto_api: bool = False
     strict_versions: bool = False
 

@@ -195,6 +195,12 @@ PAGES = (
     Page(
         "POST", f"{PREFIX}reset", "Stop and forget jobs, or everything.", {"jobNamePrefix": "only jobs that begin so"}
     ),
+    Page(
+        "POST",
+        f"{PREFIX}prune",
+        "Remove what ended jobs left: folders, logs, containers. Without a bound, all of it.",
+        {"olderThanSeconds": "what is older", "keepBytes": "all but so much, the newest", "dryRun": "1: only tell"},
+    ),
     Page("GET", f"{PREFIX}faults", "What fails on purpose, and how often it has.", {}),
     Page(
         "PUT",

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def build_state_pages(
-    reset: Callable[[str], int], export: Callable[[Path], None], stage_import: Callable[[Path], str]
+    reset: Callable[[str], int],
+    export: Callable[[Path], None],
+    stage_import: Callable[[Path], str],
 ) -> Blueprint:
     """Build the pages.
 

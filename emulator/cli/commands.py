@@ -29,6 +29,7 @@ _PLACES = {
     "logs": "jobs",
     "open": "job_files.open_console",
     "plot": "other_programs",
+    "prune": "state",
     "report": "job_files",
     "reset": "state",
     "rules": "other_programs",

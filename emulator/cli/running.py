@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from emulator.disk import parse_size
 from emulator.exceptions import StartupError
-from emulator.settings import VERSION, Settings, settings_from_environment
+from emulator.settings import VERSION, Settings, parse_age, settings_from_environment
 from emulator.state_folder import RunningEmulator, find_running_emulator
 
 if TYPE_CHECKING:
@@ -28,6 +29,22 @@ def parse_account(text: str) -> str:
     if not re.fullmatch(r"\d{12}", text):
         raise click.BadParameter(f"{text!r} has to be 12 digits.")
     return text
+
+
+def parse_size_option(text: str) -> int:
+    """Return the bytes of a size such as ``2G``; click names the option that is none."""
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
+
+
+def parse_age_option(text: str) -> float:
+    """Return the seconds of an age such as ``7d``; click names the option that is none."""
+    try:
+        return parse_age(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
 
 
 state_dir_option = click.option(

@@ -23,10 +23,11 @@ from emulator.cli.running import (
     fail,
     find_running,
     parse_account,
+    parse_age_option,
+    parse_size_option,
     read_settings,
     state_dir_option,
 )
-from emulator.disk import parse_size
 from emulator.exceptions import StartupError
 from emulator.faults import parse_fault
 from emulator.settings import RUNTIME_CHOICES, Settings
@@ -36,14 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _STOP_SECONDS = 180.0
-
-
-def parse_size_option(text: str) -> int:
-    """Return the bytes of a size such as ``2G``; click names the option that is none."""
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}.") from None
 
 
 def check_faults(_context: click.Context, _option: click.Parameter, faults: tuple[str, ...]) -> tuple[str, ...]:
@@ -91,6 +84,18 @@ def check_faults(_context: click.Context, _option: click.Parameter, faults: tupl
     help="So much of the disk stays free, such as 2G: what would take it is refused  [default: 256M].",
 )
 @click.option(
+    "--retention",
+    metavar="AGE",
+    type=parse_age_option,
+    help="Remove what ended jobs left, as prune does, when it is so old, such as 7d  [default: never].",
+)
+@click.option(
+    "--retention-size",
+    metavar="SIZE",
+    type=parse_size_option,
+    help="Keep so much of what ended jobs left, such as 2G; the oldest goes  [default: all].",
+)
+@click.option(
     "--moto-api",
     is_flag=True,
     help="Open moto's own controls below /moto-api/: reset, seed, recorder. They ask for no signature.",
@@ -125,6 +130,8 @@ def start(
     faults: tuple[str, ...],
     max_jobs: int | None,
     disk_reserve: int | None,
+    retention: float | None,
+    retention_size: int | None,
     *,
     moto_api: bool,
     strict_versions: bool,
@@ -149,6 +156,8 @@ def start(
         "max_jobs": max_jobs,
         "faults": faults or None,
         "disk_reserve": disk_reserve,
+        "retention": retention,
+        "retention_size": retention_size,
         "moto_api": moto_api or None,
         "strict_versions": strict_versions or None,
     }
@@ -177,6 +186,8 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
     for fault in settings.faults:
         command += ["--fault", fault]
     command += [] if settings.max_jobs is None else ["--max-jobs", str(settings.max_jobs)]
+    command += [] if settings.retention is None else ["--retention", f"{settings.retention:.0f}s"]
+    command += [] if settings.retention_size is None else ["--retention-size", str(settings.retention_size)]
     command += ["--account", settings.account_id, *(["--moto-api"] if settings.moto_api else [])]
     command += ["--strict-versions"] if settings.strict_versions else []
     command += [] if init_folder is None else ["--init-folder", str(init_folder.absolute())]

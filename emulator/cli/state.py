@@ -1,4 +1,4 @@
-"""``reset`` and ``state``: forget, export or import what an emulator holds."""
+"""``reset``, ``prune`` and ``state``: forget, export or import what an emulator holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.api import PREFIX
-from emulator.cli.running import fail, find_running, read_settings, state_dir_option
+from emulator.cli.running import (
+    fail,
+    find_running,
+    json_option,
+    parse_age_option,
+    parse_size_option,
+    read_settings,
+    state_dir_option,
+)
 
 if TYPE_CHECKING:
     import requests
@@ -29,6 +37,32 @@ def reset(state_dir: Path | None, job_name_prefix: str | None) -> None:
     number = _ask(state_dir, "POST", "reset", params=asked).json()["jobs"]
     forgotten = f"{number} jobs are" if job_name_prefix else f"Everything, {number} jobs included, is"
     click.echo(f"{forgotten} forgotten.")
+
+
+@click.command()
+@state_dir_option
+@click.option("--older-than", metavar="AGE", type=parse_age_option, help="What is older, such as 12h or 7d.")
+@click.option("--keep", metavar="SIZE", type=parse_size_option, help="All but so much, such as 2G; the newest stay.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@json_option
+def prune(state_dir: Path | None, older_than: float | None, keep: int | None, *, dry_run: bool, as_json: bool) -> None:
+    """Remove what ended jobs left: folders that were kept, logs, and containers.
+
+    Without a bound, all of it; with both, what either lets go. Jobs that run, descriptions and S3 stay as they are.
+    """
+    asked = {
+        "olderThanSeconds": None if older_than is None else int(older_than),
+        "keepBytes": keep,
+        "dryRun": int(dry_run),
+    }
+    removed = _ask(state_dir, "POST", "prune", params=asked).json()["removed"]
+    if as_json:
+        click.echo(json.dumps(removed))
+        return
+    for each in removed:
+        click.echo(f"{each['kind']:<9}  {each['size'] / 1024**2:9.1f} MiB  {each['name']}")
+    what = "would be removed" if dry_run else "removed"
+    click.echo(f"{len(removed)} {what}, {sum(each['size'] for each in removed) / 1024**2:.1f} MiB.")
 
 
 @click.group()

@@ -19,18 +19,21 @@ from emulator.jobs.runs.admission import Admission
 from emulator.jobs.runs.collaborators import Collaborators
 from emulator.jobs.runs.logs import LogWriter
 from emulator.jobs.runs.recovery import recover
+from emulator.jobs.runs.remains import find_containers, find_logs
 from emulator.jobs.runs.rule import STOP_GRACE_SECONDS
 from emulator.jobs.runs.threads import RunThreads
 from emulator.jobs.tags import Tags
 from emulator.jobs.training_jobs import TrainingJobs
 from emulator.jobs.tuning_jobs import TuningJobs
+from emulator.moto_services.cloudwatch.logs import list_log_regions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from container_runtime.runtime import ContainerRuntime
     from emulator.events.publisher import Publisher
     from emulator.jobs.records.database.store import JobStore
+    from emulator.jobs.runs.remains import Remains
     from emulator.moto_services.cloudwatch.logs import LogGroups
     from emulator.moto_services.cloudwatch.metrics import Metrics
     from emulator.moto_services.s3.objects import ObjectStore
@@ -74,6 +77,7 @@ class Jobs:
         self._settings = settings
         self._ledger = Ledger(store, publisher)
         self._threads = RunThreads()
+        self._log_groups_for = log_groups_for
         self._log_writer = LogWriter(log_groups_for)
         self._with = collaborators = Collaborators(
             self._ledger,
@@ -103,6 +107,26 @@ class Jobs:
             + len(store.list_running_jobs(TuningJob))
             + len(store.list_running_jobs(PipelineExecution))
         )
+
+    def list_active(self) -> set[str]:
+        """List the names of the jobs and rule evaluations that have not ended, or still clean up."""
+        store = self._store
+        return {
+            *(job.name for job in store.list_running_training_jobs()),
+            *(job.name for job in store.list_running_jobs(ProcessingJob)),
+            *(evaluation.name for evaluation in store.list_running_rule_evaluations()),
+            *self._threads.list_names(),
+        }
+
+    def find_remains(self) -> Iterator[Remains]:
+        """Find the containers and the logs of jobs, those that run included.
+
+        Raises:
+            ContainerRuntimeError: the engine does not answer.
+        """
+        yield from find_containers(self._store.id, self._with.runtime)
+        for region in list_log_regions(self._settings.account_id):
+            yield from find_logs(self._log_groups_for(region))
 
     def reset(self, prefix: str) -> int:
         """Stop the jobs whose names begin with ``prefix``, wait for their ends, and forget them; return how many.

@@ -93,6 +93,14 @@ class LogEvents:
                     "instances_tracked"
                 ].clear()  # moto's list of all that it ever made, for the end of a test
 
+        delete = LogGroup.delete_log_stream
+
+        @functools.wraps(delete)
+        def delete_log_stream(group: Any, log_stream_name: str) -> None:
+            stream = group.streams.get(log_stream_name)
+            delete(group, log_stream_name)
+            self.forget(_name(stream))
+
         def update(stream: Any) -> None:
             (found,) = self._ask(
                 "SELECT MIN(timestamp), MAX(timestamp) FROM lines WHERE stream = ?", self._find_number(_name(stream))
@@ -101,6 +109,7 @@ class LogEvents:
 
         with ExitStack() as closers:
             closers.enter_context(replaced(LogStream, "put_log_events", put_log_events))
+            closers.enter_context(replaced(LogGroup, "delete_log_stream", delete_log_stream))
             closers.enter_context(replaced(LogStream, "_update", update))
             closers.enter_context(replaced(LogStream, "get_log_events", _as_method(self._get)))
             closers.enter_context(replaced(LogGroup, "filter_log_events", _as_method(self._filter)))
@@ -141,6 +150,13 @@ class LogEvents:
             self._database.execute("DELETE FROM lines")
             self._database.execute("DELETE FROM streams")
             self._numbers.clear()
+
+    def forget(self, name: str) -> None:
+        """Forget the events of a stream; the file keeps its size, and new events take the room."""
+        with self._lock, self._database:
+            self._database.execute("DELETE FROM lines WHERE stream IN (SELECT id FROM streams WHERE name = ?)", (name,))
+            self._database.execute("DELETE FROM streams WHERE name = ?", (name,))
+            self._numbers.pop(name, None)
 
     def count(self, name: str, start: int | None = None, end: int | None = None) -> int:
         """Count the events of a stream between two times, both in epoch milliseconds and included."""

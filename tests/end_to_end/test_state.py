@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -49,6 +50,33 @@ def test_everything_is_exported_forgotten_and_imported(
     assert list_jobs() == ["b-runs"]
     assert sagemaker.describe_training_job(TrainingJobName="b-runs")["TrainingJobStatus"] == "InProgress"
     assert s3.list_buckets()["Buckets"], "with a prefix, S3 stays"
+
+    # What a-runs left goes, its name forgotten or not; nothing of b-runs does.
+    kept = tmp_path / "state" / "jobs" / "failed-0123456789ab"
+    kept.mkdir()
+    (kept / "model").write_bytes(bytes(100_000))
+    (kept / "elsewhere").symlink_to(tmp_path)
+
+    def list_left(*bounds: str) -> set[tuple[str, str]]:
+        told = run_command(tmp_path / "state", "prune", "--dry-run", "--json", *bounds)
+        assert told.returncode == 0, told.stderr
+        return {(each["kind"], each["job"]) for each in json.loads(told.stdout)}
+
+    assert list_left() == {("log", "a-runs"), ("folder", "failed")}
+    assert list_left("--older-than", "1h") == list_left("--keep", "1G") == set()
+    assert list_left("--keep", "0") == list_left("--older-than", "0s") == {("log", "a-runs"), ("folder", "failed")}
+    for wrong in (("--older-than", "7"), ("--keep", "much")):
+        refused = run_command(tmp_path / "state", "prune", *wrong)
+        assert (refused.returncode, f"'{wrong[1]}' is no " in refused.stderr) == (2, True), refused.stderr
+    refused_bound = requests.post(f"{emulator.endpoint_url}/_emulator/prune?olderThanSeconds=nan", timeout=60)
+    assert (refused_bound.status_code, "olderThanSeconds" in refused_bound.json()["error"]) == (400, True)
+    pruned = run_command(tmp_path / "state", "prune")
+    assert (pruned.returncode, "2 removed, 0.1 MiB." in pruned.stdout) == (0, True), pruned.stderr
+    assert [path.name.rpartition("-")[0] for path in kept.parent.iterdir()] == ["b-runs"]
+    assert list_left() == set()
+    streams = emulator.client("logs").describe_log_streams(logGroupName="/aws/sagemaker/TrainingJobs")["logStreams"]
+    assert [stream["logStreamName"].partition("/")[0] for stream in streams] == ["b-runs"]
+    assert sagemaker.describe_training_job(TrainingJobName="b-runs")["TrainingJobStatus"] == "InProgress"
 
     sagemaker.stop_training_job(TrainingJobName="b-runs")
     wait_until(

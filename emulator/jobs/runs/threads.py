@@ -77,6 +77,11 @@ class RunThreads:
         """Find the run of the job with this ARN, None when none goes on; hold the lock as long as that matters."""
         return self._runs.get(arn)
 
+    def list_names(self) -> set[str]:
+        """List the names of the jobs whose runs go on."""
+        with self.lock:
+            return {run.name for run in self._runs.values()}
+
     def wait_for_end(self, arn: str) -> None:
         """Return when no run of the job with this ARN goes on."""
         with self._ended:

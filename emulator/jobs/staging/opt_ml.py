@@ -61,9 +61,13 @@ _OWN = ("input", "output/failure", "output/metrics")
 _RETRIES = {"AWS_RETRY_MODE": "standard", "AWS_MAX_ATTEMPTS": "10"}
 
 
+WORK_FOLDERS = "jobs"
+"""Below the state folder: where the folders of jobs are."""
+
+
 def find_work_folder(settings: Settings, job_name: str, job_id: str) -> Path:
     """Where the files of a training or processing job are; its name was checked when it was made."""
-    return settings.state_dir.absolute() / "jobs" / f"{job_name}-{job_id}"
+    return settings.state_dir.absolute() / WORK_FOLDERS / f"{job_name}-{job_id}"
 
 
 def find_measures(work_folder: Path) -> Path:

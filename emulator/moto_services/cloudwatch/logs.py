@@ -52,6 +52,14 @@ class Log:
         return iter((self._events[::-1] if backwards else self._events)[skip:])
 
 
+def list_log_regions(account_id: str) -> list[str]:
+    """List the regions in which an account has, or had, log groups."""
+    from moto.logs.models import logs_backends
+
+    with reading(), service_lock("logs"):
+        return list(logs_backends[account_id])
+
+
 class LogGroups:
     """The log groups of one account and region. Thread safe."""
 
@@ -92,6 +100,24 @@ class LogGroups:
         with reading(), service_lock("logs"):
             found = self._backend().groups.get(group)
             return sorted(name for name in found.streams if name.startswith(prefix)) if found is not None else []
+
+    def list_sizes(self, group: str) -> list[tuple[str, int, int]]:
+        """List a group's streams: name, bytes of the lines, and when the last was written, in epoch milliseconds."""
+        from moto.core.utils import unix_time_millis
+
+        with reading(), service_lock("logs"):
+            found = self._backend().groups.get(group)
+            return [
+                (name, stream.stored_bytes, int(stream.last_event_timestamp or unix_time_millis(stream.creation_time)))
+                for name, stream in (found.streams.items() if found is not None else ())
+            ]
+
+    def delete(self, group: str, stream: str) -> None:
+        """Delete a stream with its lines, where it is there."""
+        with keeping(), service_lock("logs"):
+            found = self._backend().groups.get(group)
+            if found is not None and stream in found.streams:
+                found.delete_log_stream(stream)
 
     def find(self, group: str, stream: str) -> Log:
         """Find the lines of a stream; none where there is no such stream."""

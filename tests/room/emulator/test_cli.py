@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from emulator.cli.commands import main
 from tests.boto3_client import make_client
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -250,9 +251,16 @@ def test_library_alone_says_which_extra_the_service_needs() -> None:
 
 def test_a_detached_emulator_outlives_its_command(tmp_path: Path) -> None:
     state = str(tmp_path / "state")
-    started = run("start", "-d", "--port", "0", "--runtime", "process", "--state-dir", state, "--log-level", "debug")
+    kept = [tmp_path / "state" / "jobs" / f"{name}-0123456789ab" for name in ("old", "new")]
+    for folder in kept:
+        folder.mkdir(parents=True)
+    os.utime(kept[0], (1, 1))
+    options = ["--log-level", "debug", "--retention", "1h", "--retention-size", "1G"]
+    started = run("start", "-d", "--port", "0", "--runtime", "process", "--state-dir", state, *options)
     try:
         assert started.returncode == 0, started.stderr
+        wait_until(lambda: not kept[0].exists(), "what a job left an hour ago to be gone")
+        assert kept[1].exists()
         assert started.stdout.startswith("http://127.0.0.1:")
         assert started.stdout.endswith(f" Log: {state}/emulator.log\n")
         again = run("start", "-d", "--port", "0", "--runtime", "process", "--state-dir", state)

@@ -26,11 +26,14 @@ def test_every_variable() -> None:
             "SMDEBUG_EMULATOR_REGION": "eu-west-1",
             "SMDEBUG_EMULATOR_STOP_GRACE_SECONDS": "1.5",
             "SMDEBUG_EMULATOR_MOTO_API": "1",
+            "SMDEBUG_EMULATOR_RETENTION": "7d",
+            "SMDEBUG_EMULATOR_RETENTION_SIZE": "2G",
         }
     )
     assert (settings.port, settings.runtime, settings.region) == (0, "docker", "eu-west-1")
     assert settings.state_dir == Path.home() / "state"
     assert settings.stop_grace_seconds == 1.5
+    assert (settings.retention, settings.retention_size) == (7 * 86_400, 2 * 1024**3)
     assert settings.moto_api
 
 
@@ -46,6 +49,9 @@ def test_every_variable() -> None:
         ("SMDEBUG_EMULATOR_REGION", "moon"),
         ("SMDEBUG_EMULATOR_MOTO_API", "perhaps"),
         ("SMDEBUG_EMULATOR_ACCOUNT_ID", "12345"),
+        ("SMDEBUG_EMULATOR_RETENTION", "7"),
+        ("SMDEBUG_EMULATOR_RETENTION", "-1d"),
+        ("SMDEBUG_EMULATOR_RETENTION_SIZE", "much"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:

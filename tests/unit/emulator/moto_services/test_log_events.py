@@ -192,3 +192,21 @@ def fresh_logs() -> Iterator[LogsBackend]:
     backend.reset()
     yield backend
     backend.reset()
+
+
+def test_the_lines_of_a_stream_that_is_deleted_are_gone(tmp_path: Path) -> None:
+    path = tmp_path / "log-events.sqlite"
+    group = make_group()
+    with stored(path):
+        fill(group, 60)
+        kept = list(group.streams["job-1/algo-1"].events)
+        group.delete_log_stream("job-0/algo-1")
+        with closing(sqlite3.connect(path)) as database:
+            assert database.execute("SELECT COUNT(*) FROM streams").fetchone() == (2,)
+            ((lines,),) = database.execute("SELECT COUNT(*) FROM lines").fetchall()
+        assert lines == sum(len(stream.events) for stream in group.streams.values())
+        # One of the same name begins empty, and the others are as they were.
+        group.streams["job-0/algo-1"] = LogStream(group, "job-0/algo-1")
+        group.put_log_events("job-0/algo-1", [{"timestamp": 1, "message": "anew"}])
+        assert [event.message for event in group.streams["job-0/algo-1"].events] == ["anew"]
+        assert [event.message for event in group.streams["job-1/algo-1"].events] == [event.message for event in kept]
