@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,12 +15,15 @@ import pytest
 
 from examples.rules.__main__ import run_example
 from examples.rules.job import find_examples
+from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.demo.training_job import BUCKET, stage_digits
+from sdk_compat.emulator_process import EmulatorProcess
 from smdebug.rules.builtin import list_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
+    from pathlib import Path
 
     from examples.rules.job import Example
     from tests.running_emulator import RunningEmulator
@@ -99,3 +105,26 @@ def test_without_the_mistake_nothing_is_found(cured: Runs, name: str) -> None:
     description = cured[name].result(SECONDS)
     assert get_verdict(description).startswith("NoIssuesFound"), description
     assert description["TrainingJobStatus"] == "Completed", description
+
+
+def run_command(output: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "examples.rules", "all_zero", "--runtime", "process", "--output", str(output)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_command_keeps_and_names_what_it_made(tmp_path: Path) -> None:
+    done = run_command(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (job,) = re.findall(r"Job (\S+) left", done.stdout)
+    named = re.findall(r"s3://([^/\s]+)/(\S+)", done.stdout)
+    assert {key.rpartition("/")[2] for _, key in named} == {"", "plot.svg", "report.json"}
+    assert f"--state-dir {tmp_path / 'state'}" in done.stdout
+    with EmulatorProcess(tmp_path / "state", runtime="process") as emulator:
+        client = EmulatorSession(emulator.endpoint_url).client
+        assert client("sagemaker").describe_training_job(TrainingJobName=job)["TrainingJobStatus"] == "Completed"
+        assert all(client("s3").list_objects_v2(Bucket=bucket, Prefix=key)["KeyCount"] for bucket, key in named)
+        # One emulator has the folder: another run says so.
+        refused = run_command(tmp_path)
+    assert refused.returncode == 1
+    assert f"No emulator can be started on {tmp_path}" in refused.stdout
+    assert "Traceback" not in refused.stderr
