@@ -2,7 +2,8 @@
 
 `rule` and `built_in_rule` are what rules derive from, `builtin/` one file a rule, `action/` what they do when they
 fire, `measuring/` what several of them compute. `report/` and `drawing/` tell what came out; `evaluator` is the program
-of a rule container, `container/` what it does before and after judging.
+of a rule container, `container/` what it does before and after judging. `profiling/` are the profiler's
+rules, which judge no tensors.
 """
 
 from smdebug.rules.required_tensors import RequiredTensors, RequiredTensorsForTrial

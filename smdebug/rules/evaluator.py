@@ -4,7 +4,8 @@
 
 reads ruleconfig.json (SMDEBUG_RULE_CONFIG_PATH names it), follows the run as its steps come, and ends at the first
 step where the rule's condition is met, or when the job has ended. Exit code 0 with the verdict IssuesFound or
-NoIssuesFound, 1 with Error, 143 and no verdict after SIGTERM.
+NoIssuesFound, 1 with Error, 143 and no verdict after SIGTERM. A rule of the profiler follows the job's profile instead,
+to its end.
 """
 
 import os
@@ -28,6 +29,7 @@ from smdebug.rules.container.rule_config import (
 from smdebug.rules.container.rule_preparation import prepare_rule
 from smdebug.rules.container.run_opening import RuleFiredEarly, wait_for_run
 from smdebug.rules.container.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict, write_verdict
+from smdebug.rules.profiling.evaluation import judge_profile
 from smdebug.rules.report.rule_report import RuleReport
 from smdebug.rules.rule import Finding, Rule
 from smdebug.rules.rule_invoker import evaluate_steps
@@ -85,6 +87,8 @@ def judge(config: RuleConfig, source_folder: Path, report: RuleReport | None = N
     report = new_report(config) if report is None else report
     try:
         config.output_path.mkdir(parents=True, exist_ok=True)
+        if config.profiler_uri is not None and config.source_s3_uri is None:
+            return judge_profile(config, config.profiler_uri)
         prepared = prepare_rule(config, source_folder)
         logger.info("Rule %s waits for the tensors of %s.", config.rule_to_invoke, config.tensors_uri)
         if prepared.watches_silence:

@@ -30,6 +30,7 @@ class RuleConfig:
         parameters: what is left of RuleParameters, as text, for the rule itself.
         other_trials: S3 paths or training job names of runs to compare with.
         job_tensors: where the tensors of training jobs are, by name, as far as the service told.
+        profiler_uri: where the job's system metrics and trace events are; None for a rule that judges tensors.
         tensors_uri: the run.
         verdict_path: where the verdict goes.
         output_path: folder for whatever the rule writes.
@@ -45,6 +46,7 @@ class RuleConfig:
     verdict_path: Path
     output_path: Path
     job_tensors: Mapping[str, str] = field(default_factory=dict)
+    profiler_uri: str | None = None
 
     def locate_other_trial(self, given: str) -> str:
         """Return the path of another run: an S3 path as it is, a job's name beside the job that is judged."""
@@ -95,4 +97,5 @@ def parse_rule_config(content: Mapping[str, Any]) -> RuleConfig:
         verdict_path=Path(content["VerdictPath"]),
         output_path=Path(content["OutputPath"]),
         job_tensors=dict(content.get("TensorsS3UriOfJobs") or {}),
+        profiler_uri=content.get("ProfilerS3Uri"),
     )

@@ -1,0 +1,108 @@
+"""System metrics: the rows of the profiler's files, put together to samples of a node."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+FILE_NAME = re.compile(r".+/(\d{10})\.algo-\d+\.json")
+
+# Type and Dimension of a row.
+Kind = tuple[str, str]
+CPU: Kind = ("cpu", "CPUUtilization")
+IO_WAIT: Kind = ("cpu", "I/OWaitPercentage")
+GPU: Kind = ("gpu", "GPUUtilization")
+GPU_MEMORY: Kind = ("gpu", "GPUMemoryUtilization")
+MEMORY: Kind = ("memory", "")
+DISK: Kind = ("i/o", "")
+NETWORK: Kind = ("network", "Algorithm")
+
+# Rows of one sample lie at most so far apart; the shortest interval is twice as long.
+_TOLERANCE_S = 0.05
+
+
+@dataclass
+class Sample:
+    """What was measured of a node at one time.
+
+    Attributes:
+        node: such as algo-1.
+        time: of its first row, in seconds since the epoch.
+        figures: by kind and by name, such as cpu0.
+    """
+
+    node: str
+    time: float
+    figures: dict[Kind, dict[str, float]] = field(default_factory=dict)
+
+    def get(self, kind: Kind) -> Mapping[str, float]:
+        """Return the figures of a kind by name; none where it was not measured."""
+        return self.figures.get(kind, {})
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a file."""
+
+    node: str
+    time: float
+    kind: Kind
+    name: str
+    value: float
+
+
+def parse_row(line: bytes) -> Row:
+    """Read a line of a system metrics file.
+
+    Raises:
+        ValueError: it is damaged.
+
+    >>> line = b'{"Type": "cpu", "Name": "cpu0", "Dimension": "CPUUtilization", "Value": 7.5, "NodeId": "algo-1",'
+    >>> parse_row(line + b' "Timestamp": 10.25}')
+    Row(node='algo-1', time=10.25, kind=('cpu', 'CPUUtilization'), name='cpu0', value=7.5)
+    """
+    try:
+        content = json.loads(line)
+        kind = (str(content["Type"]), str(content.get("Dimension") or ""))
+        name, node = str(content.get("Name") or ""), str(content["NodeId"])
+        time, value = float(content["Timestamp"]), float(content["Value"])
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"no system metric: {error!r}") from error
+    if not (math.isfinite(time) and math.isfinite(value)):
+        raise ValueError("a system metric without a number")
+    return Row(node, time, kind, name, value)
+
+
+class SampleBuilder:
+    """Puts rows together to samples: those of a node that lie close to each other, each figure once.
+
+    Attributes:
+        damaged: how many lines could not be read.
+    """
+
+    def __init__(self) -> None:
+        self.damaged = 0
+        self._open: dict[str, Sample] = {}
+
+    def add_lines(self, content: bytes) -> Iterator[Sample]:
+        """Read whole lines; a sample is given when the next one of its node has begun."""
+        for line in content.splitlines():
+            if not line.strip():
+                continue
+            try:
+                row = parse_row(line)
+            except ValueError:
+                self.damaged += 1
+                continue
+            sample = self._open.get(row.node)
+            if sample is None or abs(row.time - sample.time) > _TOLERANCE_S or row.name in sample.get(row.kind):
+                if sample is not None:
+                    yield sample
+                sample = self._open[row.node] = Sample(row.node, row.time)
+            sample.figures.setdefault(row.kind, {})[row.name] = row.value
+
+    def finish(self) -> Iterator[Sample]:
+        """Give the last sample of each node, as no more rows come."""
+        yield from self._open.values()
+        self._open = {}

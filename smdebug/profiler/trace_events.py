@@ -1,0 +1,107 @@
+"""Trace events: what the hook and others wrote of where a process's time goes."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FILE_NAME = re.compile(r".+/(\d+)_([^/_]+)_[^/]+\.json")
+
+STEP = "Step:"
+FORWARD = "Forward"
+BACKWARD = "Backward(post-forward)"
+DATA_LOADING = "DataLoaderIter"
+DATA_WORKER = "DataLoaderWorker"
+
+
+@dataclass(frozen=True)
+class TraceEvent:
+    """Something that took time.
+
+    Attributes:
+        node: of the process, such as 0-algo-1.
+        phase: which row of the time line it belongs to, such as Forward.
+        name: of the event.
+        start: in seconds since the epoch.
+        duration: in seconds.
+        args: what else is known of it.
+    """
+
+    node: str
+    phase: str
+    name: str
+    start: float
+    duration: float
+    args: Mapping[str, Any]
+
+    @property
+    def end(self) -> float:
+        """When it was over, in seconds since the epoch."""
+        return self.start + self.duration
+
+    @property
+    def host(self) -> str:
+        """Return the node as system metrics name it, without the process."""
+        return self.node.partition("-")[2]
+
+
+class TraceParser:
+    """Reads files of trace events.
+
+    Attributes:
+        damaged: how many lines, or things in them, could not be read.
+    """
+
+    def __init__(self) -> None:
+        self.damaged = 0
+
+    def parse(self, node: str, content: bytes) -> Iterator[TraceEvent]:
+        """Return a file's events in their order; of a cut file those that are whole.
+
+        Args:
+            node: of the process that wrote it.
+            content: of the file.
+        """
+        base_us = 0.0
+        phases: dict[Any, str] = {}
+        begun: dict[tuple[Any, Any], list[tuple[str, float, Mapping[str, Any]]]] = {}
+        for item in self._read_items(content):
+            try:
+                kind, pid, args = item["ph"], item.get("pid"), item.get("args") or {}
+                if kind == "M":
+                    if item["name"] == "process_name":
+                        base_us = float(args.get("start_time_since_epoch_in_micros", base_us))
+                        phases[pid] = str(args.get("name", ""))
+                    continue
+                stack = begun.setdefault((pid, item.get("tid")), [])
+                start = base_us + float(item["ts"])
+                if kind == "B":
+                    stack.append((str(item["name"]), start, args))
+                elif kind == "E" and stack:
+                    name, first, args = stack.pop()
+                    yield TraceEvent(node, phases.get(pid, ""), name, first / 1e6, max(start - first, 0) / 1e6, args)
+                elif kind == "X":
+                    duration = max(float(item["dur"]), 0) / 1e6
+                    yield TraceEvent(node, phases.get(pid, ""), str(item["name"]), start / 1e6, duration, args)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                self.damaged += 1
+
+    def _read_items(self, content: bytes) -> Iterator[Any]:
+        try:
+            found = json.loads(content)
+        except (ValueError, RecursionError):
+            # One event a line: what is whole of a damaged file counts.
+            for line in content.splitlines():
+                stripped = line.strip().rstrip(b",")
+                if stripped in (b"", b"[", b"]"):
+                    continue
+                try:
+                    yield json.loads(stripped)
+                except (ValueError, RecursionError):
+                    self.damaged += 1
+            return
+        if isinstance(found, list):
+            yield from found
+        else:
+            self.damaged += 1

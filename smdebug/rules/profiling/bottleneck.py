@@ -1,0 +1,56 @@
+"""What the rules for bottlenecks share: how often a GPU has nothing to do while something else is busy."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from smdebug.profiler.system_samples import GPU, Kind, Sample
+from smdebug.rules.profiling.profiler_rule import ProfilerFinding, SampleRule
+
+
+def is_starved(gpus: Iterable[float], busy: Iterable[float], gpu_threshold: float, busy_threshold: float) -> bool:
+    """Whether a GPU is below its threshold while something else is above its own.
+
+    >>> is_starved([95.0, 4.0], [99.0, 10.0], 10, 90), is_starved([4.0], [50.0], 10, 90)
+    (True, False)
+    """
+    return min(gpus) < gpu_threshold and max(busy) > busy_threshold
+
+
+class BottleneckRule(SampleRule):
+    """Fires where a GPU waits for something else in more than `threshold` percent of the samples.
+
+    Attributes:
+        busy: what it waits for.
+        busy_threshold: the parameter that says from where on it is busy.
+    """
+
+    busy: ClassVar[Kind]
+    busy_threshold: ClassVar[str]
+    waits_for: ClassVar[str]
+
+    def _prepare(self) -> None:
+        self._starved: dict[str, int] = defaultdict(int)
+        self._observed: dict[str, int] = defaultdict(int)
+
+    def observe(self, sample: Sample) -> None:
+        """See `SampleRule`."""
+        self._observed[sample.node] += 1
+        self._starved[sample.node] += is_starved(
+            sample.get(GPU).values(),
+            sample.get(self.busy).values(),
+            self.values["gpu_threshold"],
+            self.values[self.busy_threshold],
+        )
+
+    def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
+        """See `ProfilerRule`."""
+        observed, threshold = self._observed[node], self.values["threshold"]
+        share = 100 * self._starved[node] / observed if observed else 0.0
+        if share > threshold:
+            limit = self.values[self.busy_threshold]
+            text = (
+                f"in {share:.4g} % of {observed} data points, more than threshold {threshold:g} %, a GPU was below "
+                f"{self.values['gpu_threshold']:g} % while {self.waits_for} above {limit:g} %"
+            )
+            yield self.find(node, time, share, threshold, text)

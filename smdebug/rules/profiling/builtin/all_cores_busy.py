@@ -1,0 +1,56 @@
+"""AllCoresBusy: a training that a processor bounds, on machines without a GPU."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+
+from smdebug.profiler.system_samples import CPU, Sample
+from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.profiler_rule import ProfilerFinding, SampleRule
+
+
+def is_busy(cores: Collection[float], cpu_threshold: float) -> bool:
+    """Whether the cores' mean lies above the threshold.
+
+    >>> is_busy([100.0, 96.0], 90), is_busy([100.0, 20.0], 90)
+    (True, False)
+    """
+    return sum(cores) / len(cores) > cpu_threshold
+
+
+class AllCoresBusy(SampleRule):
+    """Fires where in more than `threshold` percent of a node's samples the mean of its cores lies above cpu_threshold.
+
+    This rule is ours: AWS has none for machines without a GPU. The first `patience` samples of a node are left out.
+    """
+
+    parameters = (
+        number("threshold", 50, minimum=0, maximum=100),
+        number("cpu_threshold", 90, minimum=0, maximum=100),
+        integer("patience", 100, minimum=1),
+    )
+    inspects = "the utilisation of the processor's cores"
+    kinds = (CPU,)
+    advice = (
+        "The processor bounds this training: take an instance with more cores, or with a GPU.",
+        "Where loading data takes the cores, prepare it once, before the training.",
+    )
+
+    def _prepare(self) -> None:
+        self._busy: dict[str, int] = defaultdict(int)
+        self._observed: dict[str, int] = defaultdict(int)
+
+    def observe(self, sample: Sample) -> None:
+        """See `SampleRule`."""
+        self._observed[sample.node] += 1
+        self._busy[sample.node] += is_busy(sample.get(CPU).values(), self.values["cpu_threshold"])
+
+    def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
+        """See `ProfilerRule`."""
+        observed, threshold = self._observed[node], self.values["threshold"]
+        share = 100 * self._busy[node] / observed if observed else 0.0
+        if share > threshold:
+            text = (
+                f"in {share:.4g} % of {observed} data points, more than threshold {threshold:g} %, the mean of the "
+                f"cores was above cpu_threshold {self.values['cpu_threshold']:g} %"
+            )
+            yield self.find(node, time, share, threshold, text)

@@ -1,0 +1,67 @@
+"""BatchSize: a machine that is larger than what it computes at a time."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from smdebug.profiler.system_samples import CPU, GPU, GPU_MEMORY, Sample
+from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.profiler_rule import PATIENCE, ProfilerFinding, WindowRule
+
+_THRESHOLDS = {CPU: "cpu_threshold_p95", GPU: "gpu_threshold_p95", GPU_MEMORY: "gpu_memory_threshold_p95"}
+
+
+def is_underused(percentiles: Mapping[str, float], thresholds: Mapping[str, float]) -> bool:
+    """Whether each percentile lies below the threshold of its name.
+
+    >>> is_underused({"cpu": 20.0, "gpu": 30.0}, {"cpu": 70.0, "gpu": 70.0})
+    True
+    >>> is_underused({"cpu": 20.0, "gpu": 90.0}, {"cpu": 70.0, "gpu": 70.0})
+    False
+    """
+    return all(value < thresholds[name] for name, value in percentiles.items())
+
+
+class BatchSize(WindowRule):
+    """Fires where p95 of the cores', of the GPUs' and of the GPU memory's utilisation all lie below their thresholds.
+
+    Each is taken of the last `window` samples of all cores or GPUs of a node, after its first `patience` samples.
+    """
+
+    parameters = (
+        number("cpu_threshold_p95", 70, minimum=0, maximum=100),
+        number("gpu_threshold_p95", 70, minimum=0, maximum=100),
+        number("gpu_memory_threshold_p95", 70, minimum=0, maximum=100),
+        integer("window", 500, minimum=1),
+        PATIENCE,
+    )
+    inspects = "the utilisation of cores, of GPUs and of their memory"
+    kinds = (CPU, GPU, GPU_MEMORY)
+    advice = (
+        "Raise the batch size, with the learning rate that goes with it, until GPU or memory are used.",
+        "Or take a smaller instance: this one costs more than the training uses.",
+    )
+
+    def observe(self, sample: Sample) -> None:
+        """See `SampleRule`."""
+        for kind in _THRESHOLDS:
+            for device, value in sample.get(kind).items():
+                self.keep(sample.node, device, kind, value)
+
+    def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
+        """See `ProfilerRule`."""
+        windows = {name: self.list_full(node, kind) for kind, name in _THRESHOLDS.items()}
+        if not all(windows.values()):
+            return
+        percentiles = {
+            name: float(np.percentile([value for kept in devices.values() for value in kept], 95))
+            for name, devices in windows.items()
+        }
+        if is_underused(percentiles, self.values):
+            said = ", ".join(
+                f"{name.removesuffix('_threshold_p95').replace('_', ' ')} {value:.4g} % (below {name} "
+                f"{self.values[name]:g} %)"
+                for name, value in percentiles.items()
+            )
+            gpu = _THRESHOLDS[GPU]
+            yield self.find(node, time, percentiles[gpu], self.values[gpu], f"95th percentiles are {said}")

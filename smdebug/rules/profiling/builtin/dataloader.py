@@ -1,0 +1,85 @@
+"""Dataloader: too few or too many processes that load data."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from smdebug.profiler.system_samples import CPU, Sample
+from smdebug.profiler.trace_events import DATA_LOADING, DATA_WORKER, TraceEvent
+from smdebug.rules.parameters import number
+from smdebug.rules.profiling.profiler_rule import ProfilerRule
+
+
+def count_at_once(spans: Iterable[tuple[float, float]]) -> int:
+    """How many of some spans of time overlap at most.
+
+    >>> count_at_once([(0.0, 2.0), (1.0, 3.0), (2.0, 4.0)])
+    2
+    """
+    changes = sorted(change for begin, end in spans for change in ((begin, 1), (end, -1)))
+    most = running = 0
+    for _, change in changes:
+        running += change
+        most = max(most, running)
+    return most
+
+
+class Dataloader(ProfilerRule):
+    """Fires where the data loader's processes of a node, in percent of its cores, lie below min or above max_threshold.
+
+    It is judged once, when the job has ended, of the steps that DataloaderProfilingConfig names.
+    """
+
+    parameters = (number("min_threshold", 70, minimum=0), number("max_threshold", 200, minimum=0))
+    inspects = (
+        "the data loader's trace events, of which there are some where ProfilingParameters have a "
+        "DataloaderProfilingConfig"
+    )
+    advice = (
+        "Too few: raise num_workers of the DataLoader towards the number of cores.",
+        "Too many: lower it, as processes that wait for a core take memory and time of each other.",
+    )
+
+    def _prepare(self) -> None:
+        self._cores: dict[str, int] = {}
+        self._processes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self._spans: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        self._last: dict[str, float] = {}
+
+    def add_sample(self, sample: Sample) -> None:
+        """See `ProfilerRule`."""
+        self._cores[sample.node] = max(self._cores.get(sample.node, 0), len(sample.get(CPU)))
+
+    def add_event(self, event: TraceEvent) -> None:
+        """See `ProfilerRule`."""
+        if event.phase not in (DATA_LOADING, DATA_WORKER):
+            return
+        self.data_points += 1
+        self._last[event.host] = event.end
+        of_host = self._processes[event.host]
+        workers = event.args.get("num_workers", 0)
+        of_host[event.node] = max(of_host[event.node], workers if isinstance(workers, int) else 0)
+        if event.phase == DATA_WORKER:
+            self._spans[event.host, event.node].append((event.start, event.end))
+
+    def finish(self) -> None:
+        """See `ProfilerRule`."""
+        for (host, node), spans in self._spans.items():
+            self._processes[host][node] = max(self._processes[host][node], count_at_once(spans))
+        low, high = self.values["min_threshold"], self.values["max_threshold"]
+        for host, by_node in self._processes.items():
+            processes, cores = sum(by_node.values()), self._cores.get(host, 0)
+            share = 100 * processes / cores if cores else low
+            if low <= share <= high:
+                continue
+            name, limit, side = ("min_threshold", low, "below") if share < low else ("max_threshold", high, "above")
+            text = f"{processes} processes load data on {cores} cores: {share:.4g} %, {side} {name} {limit:g} %"
+            self.findings.append(self.find(host, self._last[host], share, limit, text))
+            self.triggered = 1
+            self.violations += 1
+
+    def remark(self) -> str:
+        """Say of which nodes the number of cores never came."""
+        missing = sorted(host for host in self._processes if not self._cores.get(host))
+        return (
+            f"How many cores there are is not known of {', '.join(missing)}: no system metrics came." if missing else ""
+        )

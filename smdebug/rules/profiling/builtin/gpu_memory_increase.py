@@ -1,0 +1,67 @@
+"""GPUMemoryIncrease: GPU memory that grows."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from smdebug.profiler.system_samples import GPU_MEMORY, Sample
+from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.profiler_rule import PATIENCE, ProfilerFinding, SampleRule
+
+
+def compute_increase(before: list[float], after: list[float]) -> float:
+    """By how much the mean has grown.
+
+    >>> compute_increase([10.0, 20.0], [30.0, 20.0])
+    10.0
+    """
+    return sum(after) / len(after) - sum(before) / len(before)
+
+
+class GPUMemoryIncrease(SampleRule):
+    """Fires where the mean of a GPU's memory utilisation over `window` samples lies too far above that of those before.
+
+    Too far is more than `increase` percentage points. The first `patience` samples of a node are left out.
+    """
+
+    parameters = (
+        number("increase", 5, minimum=0),
+        PATIENCE,
+        integer("window", 10, minimum=1),
+    )
+    inspects = "the memory utilisation of GPUs"
+    kinds = (GPU_MEMORY,)
+    advice = (
+        "Look for tensors that are kept from step to step, such as losses summed up with their graph (use .item()).",
+        "Where memory grows with the length of the inputs, bound it: shorter sequences or a smaller batch.",
+    )
+
+    def _prepare(self) -> None:
+        self._kept: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self._found: dict[str, list[tuple[str, float]]] = defaultdict(list)
+
+    @property
+    def needed_points(self) -> int:
+        """See `SampleRule`."""
+        return int(self.values[PATIENCE.name] + 2 * self.values["window"])
+
+    def observe(self, sample: Sample) -> None:
+        """See `SampleRule`."""
+        window = self.values["window"]
+        for gpu, value in sample.get(GPU_MEMORY).items():
+            kept = self._kept[sample.node, gpu]
+            kept.append(value)
+            if len(kept) == 2 * window:
+                increase = compute_increase(kept[:window], kept[window:])
+                del kept[:window]
+                if increase > self.values["increase"]:
+                    self._found[sample.node].append((gpu, increase))
+
+    def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
+        """See `ProfilerRule`."""
+        threshold = self.values["increase"]
+        for gpu, increase in self._found.pop(node, ()):
+            text = (
+                f"the memory utilisation of {gpu} rose by {increase:.4g} percentage points from one mean of "
+                f"{self.values['window']} data points to the next, more than increase {threshold:g}"
+            )
+            yield self.find(node, time, increase, threshold, text)

@@ -1,0 +1,61 @@
+"""MaxInitializationTime: a training that takes long to begin."""
+
+import math
+
+from smdebug.profiler.system_samples import Sample
+from smdebug.profiler.trace_events import STEP, TraceEvent
+from smdebug.rules.parameters import number
+from smdebug.rules.profiling.profiler_rule import ProfilerRule
+
+
+def compute_minutes(begin: float, end: float) -> float:
+    """Minutes between two times in seconds.
+
+    >>> compute_minutes(60.0, 150.0)
+    1.5
+    """
+    return (end - begin) / 60
+
+
+class MaxInitializationTime(ProfilerRule):
+    """Fires where the first step begins more than `threshold` minutes after the first metric, or has not by then.
+
+    It is judged once, when the job has ended.
+    """
+
+    parameters = (number("threshold", 20, minimum=0),)
+    inspects = "trace events, of which there are some where ProfilingParameters are not empty"
+    advice = (
+        "Look at what the script does before its first step: downloads, preparing data, compiling.",
+        "Prepare data once, before the training, or give it as a channel; its input mode decides how it comes.",
+    )
+
+    def _prepare(self) -> None:
+        self._first = self._first_step = math.inf
+        self._last = -math.inf
+
+    def _see(self, time: float) -> None:
+        self._first = min(self._first, time)
+        self._last = max(self._last, time)
+
+    def add_sample(self, sample: Sample) -> None:
+        """See `ProfilerRule`."""
+        self._see(sample.time)
+
+    def add_event(self, event: TraceEvent) -> None:
+        """See `ProfilerRule`."""
+        self.data_points += 1
+        self._see(event.start)
+        if event.phase.startswith(STEP):
+            self._first_step = min(self._first_step, event.start)
+
+    def finish(self) -> None:
+        """See `ProfilerRule`."""
+        began = self._first_step < math.inf
+        minutes = compute_minutes(self._first, self._first_step if began else self._last)
+        threshold = self.values["threshold"]
+        if self.data_points and minutes > threshold:
+            what = "the first step began" if began else "no step had begun"
+            text = f"{what} {minutes:.4g} minutes after the first metric, more than threshold {threshold:g}"
+            self.findings.append(self.find("job", self._last, minutes, threshold, text))
+            self.triggered = self.violations = 1

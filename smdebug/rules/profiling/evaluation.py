@@ -1,0 +1,101 @@
+"""Following a profiled job with rules of the profiler until it has ended, and the verdict then."""
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from smdebug.logger import get_logger
+from smdebug.profiler.job_profile import JobProfile
+from smdebug.rules.container.rule_config import RuleConfig
+from smdebug.rules.container.verdict import ISSUES_FOUND, NO_ISSUES_FOUND, Verdict
+from smdebug.rules.profiling.builtin import find_profiler_rule
+from smdebug.rules.profiling.profiler_rule import ProfilerRule
+from smdebug.rules.wording import count_noun
+
+# Between two looks for files, which come each minute and at the end.
+_POLL_INTERVAL_S = 0.5
+_MOST_DETAILS = 1024
+# Below the folder of the rule's files, as AWS has it.
+_REPORTS = Path("profiler-output", "profiler-reports")
+
+
+def judge_profile(config: RuleConfig, profile_path: str) -> Verdict:
+    """Evaluate a rule of the profiler until its job has ended, and write its report.
+
+    Args:
+        config: what to evaluate.
+        profile_path: the job's `profiler-output`, as a folder or `s3://bucket/prefix`.
+
+    Raises:
+        SMDebugValueError: no such rule, or parameters that it cannot use.
+        ObjectStoreError: S3 refuses or cannot be reached.
+        OSError: the report cannot be written.
+    """
+    rule = find_profiler_rule(config.rule_to_invoke)(**config.parameters)
+    get_logger().info("Rule %s waits for the profile %s.", rule.name, profile_path)
+    damaged = follow_job(JobProfile(profile_path), (rule,))
+    write_report(rule, config.output_path)
+    return conclude(rule, damaged)
+
+
+def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule]) -> int:
+    """Give rules what a job leaves, until it has ended; returns how many damaged lines there were."""
+    damaged = 0
+    while True:
+        samples, events = profile.read_new()
+        for rule in rules:
+            for sample in samples:
+                rule.add_sample(sample)
+            for event in events:
+                rule.add_event(event)
+        if profile.damaged > damaged:
+            damaged = profile.damaged
+            get_logger().warning("%s of the profile cannot be read and are passed over.", count_noun(damaged, "line"))
+        if profile.ended:
+            break
+        time.sleep(_POLL_INTERVAL_S)
+    for rule in rules:
+        rule.finish()
+    return damaged
+
+
+def conclude(rule: ProfilerRule, damaged: int = 0) -> Verdict:
+    """Say what a rule has found in a whole job."""
+    looked = count_noun(rule.data_points, "data point")
+    lost = f"{count_noun(damaged, 'damaged line')} passed over." if damaged else ""
+    if rule.triggered:
+        status = ISSUES_FOUND
+        fired = f"RuleEvaluationConditionMet: Rule {rule.name} fired {count_noun(rule.triggered, 'time')} in {looked}."
+        parts = [f"{fired} {rule.findings[0].text}.", *rule.advice, lost]
+    else:
+        status = NO_ISSUES_FOUND
+        found = f"Rule {rule.name} found no issue in {looked}."
+        nothing = f"Rule {rule.name} had nothing to judge: it looks at {rule.inspects}, and none came."
+        parts = [
+            found if rule.data_points else nothing,
+            rule.remark() if rule.data_points or rule.needs_gpu else "",
+            lost,
+        ]
+    return Verdict(status, "\n".join(filter(None, parts))[:_MOST_DETAILS])
+
+
+def write_report(rule: ProfilerRule, folder: Path) -> None:
+    """Write the rule's JSON, in the members that AWS's rules have.
+
+    Raises:
+        OSError: the folder cannot be written to.
+    """
+    reports = folder / _REPORTS
+    reports.mkdir(parents=True, exist_ok=True)
+    content = {
+        "RuleTriggered": rule.triggered,
+        "Violations": rule.violations,
+        "Details": rule.describe_details(),
+        "Datapoints": rule.data_points,
+        "RuleParameters": ", ".join(f"{name}:{value}" for name, value in rule.values.items()),
+    }
+    path = reports / f"{rule.name}.json"
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    temporary.replace(path)
