@@ -17,7 +17,7 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check images engine bench screenshots docs lint types arrows clean
+.PHONY: help setup demo test check images engine bench screenshots docs audit licences lint types arrows clean
 
 help: ## say what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -87,6 +87,23 @@ bench: .venv/.tests ## measure and print every figure of benchmarks/README.md
 docs: .venv/.docs ## build the site of docs/ into .docs, to be opened from there
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build
 	@echo "Open .docs/index.html"
+
+# The auditors are in an environment of their own: what they need is no part of what they judge.
+AUDITORS := .cache/auditors
+AUDITED ?= constraints.txt
+
+$(AUDITORS)/.made: pyproject.toml constraints.txt .venv/.runs
+	@$(PYTHON) -m venv $(AUDITORS)
+	@$(BIN)/python -m pip --python $(AUDITORS)/bin/python install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --group audit
+	@touch $@
+
+# Strict: an index that cannot tell of a package's weaknesses is no proof that it has none.
+audit: $(AUDITORS)/.made ## look for known weaknesses of what constraints.txt pins (asks PyPI)
+	@$(AUDITORS)/bin/pip-audit --strict --progress-spinner off --no-deps --disable-pip --requirement $(AUDITED)
+
+licences: $(AUDITORS)/.made ## list the licences of the packages in .venv
+	@$(AUDITORS)/bin/pip-licenses --python $(BIN)/python --from mixed --order license --format markdown
 
 clean: ## remove .venv, caches, the site and what the demo left
 	rm -rf .venv .cache .demo .docs .mypy_cache .ruff_cache .pytest_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 from typing import TYPE_CHECKING
 
 import docker.errors
@@ -51,6 +52,8 @@ INSTANCE_LABEL = "smdebug-emulator.instance"
 
 _OWN_LABELS = {INSTANCE_LABEL, IMAGE_LABEL, KEY_LABEL}
 _KILL_SECONDS = 30.0
+# An engine that may not raise limits refuses more than it has itself: here, mostly, as much as this process.
+_OPEN_FILES = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 # Two files of this size: what a container has printed is never more than twice as much on the engine's disk.
 _LOG_FILE_SIZE = "1g"
 logger = logging.getLogger(__name__)
@@ -267,7 +270,7 @@ class DockerEngine:
             shm_size=spec.shm_bytes,
             pids_limit=spec.max_processes,
             # A core file would be as large as the process, in a folder that is uploaded.
-            ulimits=[Ulimit(name="core", soft=0, hard=0)],
+            ulimits=[Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=_OPEN_FILES, hard=_OPEN_FILES)],
             log_config=LogConfig(type="json-file", config={"max-size": _LOG_FILE_SIZE, "max-file": "2"}),
         )
         created = self._api.create_container(

@@ -6,6 +6,7 @@ import fcntl
 import http.server
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -1057,7 +1058,7 @@ except OSError as exc:
 
 @pytest.mark.docker
 def test_docker_container_has_bounds(tmp_path: Path) -> None:
-    """It cannot fill the process table, nor the disk with core files or its log."""
+    """It cannot fill the tables of processes and of open files, nor the disk with core files or its log."""
     from docker import APIClient
 
     from container_runtime.docker.engine import DockerEngine
@@ -1070,11 +1071,13 @@ try:
         threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 except RuntimeError:
     pass
-print(threading.active_count() < 100, resource.getrlimit(resource.RLIMIT_CORE), flush=True)
+limits = [resource.getrlimit(each) for each in (resource.RLIMIT_CORE, resource.RLIMIT_NOFILE)]
+print(threading.active_count() < 100, *limits, flush=True)
 """
     spec = python(source, max_processes=100)
+    files = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     try:
-        assert run(runtime, spec) == (Exit(0), ["True (0, 0)"])
+        assert run(runtime, spec) == (Exit(0), [f"True (0, 0) ({files}, {files})"])
         with APIClient() as api:
             log = api.inspect_container(spec.name)["HostConfig"]["LogConfig"]
         assert log == {"Type": "json-file", "Config": {"max-size": "1g", "max-file": "2"}}
