@@ -1,5 +1,6 @@
 // A job: its timeline and rules, and by tabs its metrics, logs, tensors and configuration.
 
+import { writeCalls } from "../calls";
 import { ask, jobPath, reportedJob, type Job, type LogStream, type Quantity, type Report, type Retry, type Rule, type SentEvent } from "../api";
 import { debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatClock, formatDuration, formatNumber, linkToJob, linkToS3, parseS3 } from "../format";
@@ -238,46 +239,4 @@ function showConfiguration(root: Element): Part {
         h("details", {}, h("summary", {}, "DescribeTrainingJob"), h("pre", { tabindex: "0" }, JSON.stringify(job.description, null, 1))));
     },
   };
-}
-
-/** The same job as calls of boto3, the command line and the SDK. */
-export function writeCalls(request: Record<string, unknown>): Record<string, string> {
-  const json = JSON.stringify(request, null, 2);
-  const again = `${String(request["TrainingJobName"] ?? "job").slice(0, 56)}-again`;
-  const quoted = json.replaceAll("'", `'"'"'`);
-  return {
-    "boto3": `import json\n\nimport boto3\n\nrequest = json.loads(r'''${json.replaceAll("'''", "\\u0027\\u0027\\u0027")}''')\nrequest["TrainingJobName"] = ${JSON.stringify(again)}\nboto3.client("sagemaker").create_training_job(**request)\n`,
-    "AWS CLI": `aws sagemaker create-training-job --training-job-name ${again} --cli-input-json '${quoted}'\n`,
-    "SDK": writeEstimator(request),
-  };
-}
-
-function writeEstimator(request: Record<string, unknown>): string {
-  const algorithm = (request["AlgorithmSpecification"] ?? {}) as Record<string, unknown>;
-  const resources = (request["ResourceConfig"] ?? {}) as Record<string, unknown>;
-  const output = (request["OutputDataConfig"] ?? {}) as Record<string, unknown>;
-  const hook = request["DebugHookConfig"] as { S3OutputPath?: string; HookParameters?: unknown; CollectionConfigurations?: { CollectionName: string; CollectionParameters?: unknown }[] } | undefined;
-  const rules = (request["DebugRuleConfigurations"] ?? []) as { RuleConfigurationName: string; RuleEvaluatorImage: string; RuleParameters?: Record<string, string> }[];
-  const channels = (request["InputDataConfig"] ?? []) as { ChannelName: string; DataSource: { S3DataSource?: { S3Uri: string } } }[];
-  const python = (value: unknown): string => JSON.stringify(value ?? {}).replaceAll("null", "None").replaceAll(":true", ":True").replaceAll(":false", ":False");
-  const inputs = Object.fromEntries(channels.map((each) => [each.ChannelName, each.DataSource.S3DataSource?.S3Uri ?? ""]));
-  const lines = ["from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, Rule", "from sagemaker.estimator import Estimator", "", "estimator = Estimator(",
-    `    image_uri=${python(String(algorithm["TrainingImage"] ?? ""))},`, `    role=${python(request["RoleArn"])},`,
-    `    instance_count=${String(resources["InstanceCount"] ?? 1)},`, `    instance_type=${python(resources["InstanceType"] ?? "ml.m5.large")},`,
-    `    output_path=${python(output["S3OutputPath"])},`, `    hyperparameters=${python(request["HyperParameters"])},`];
-  if (hook) {
-    lines.push("    debugger_hook_config=DebuggerHookConfig(", `        s3_output_path=${python(hook.S3OutputPath)},`, `        hook_parameters=${python(hook.HookParameters)},`, "        collection_configs=[");
-    for (const each of hook.CollectionConfigurations ?? []) lines.push(`            CollectionConfig(${python(each.CollectionName)}, ${python(each.CollectionParameters)}),`);
-    lines.push("        ],", "    ),");
-  } else lines.push("    debugger_hook_config=False,");
-  if (rules.length) {
-    lines.push("    rules=[");
-    for (const each of rules) {
-      const { rule_to_invoke: invoked, ...parameters } = each.RuleParameters ?? {};
-      lines.push(`        Rule.custom(${python(each.RuleConfigurationName)}, image_uri=${python(each.RuleEvaluatorImage)}, instance_type="ml.t3.medium", volume_size_in_gb=30,`,
-        `                    rule_to_invoke=${python(invoked ?? each.RuleConfigurationName)}, rule_parameters=${python(parameters)}),`);
-    }
-    lines.push("    ],");
-  }
-  return [...lines, ")", `estimator.fit(${Object.keys(inputs).length ? python(inputs) : ""})`, ""].join("\n");
 }
