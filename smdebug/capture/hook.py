@@ -1,6 +1,7 @@
 """BaseHook: what a script configures and asks for; how a framework shows its tensors is its own folder's matter."""
 
 import atexit
+import os
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -45,9 +46,9 @@ class BaseHook(Framework):
 
     def __init__(
         self,
-        out_dir: str | None = None,
+        out_dir: str | os.PathLike[str] | None = None,
         export_tensorboard: bool = False,
-        tensorboard_dir: str | None = None,
+        tensorboard_dir: str | os.PathLike[str] | None = None,
         dry_run: bool = False,
         reduction_config: ReductionConfig | dict[str, Any] | None = None,
         save_config: SaveConfig | object | None = None,
@@ -117,7 +118,7 @@ class BaseHook(Framework):
     # What a script sets up and asks for.
 
     @classmethod
-    def create_from_json_file(cls, json_file_path: str | None = None) -> "Self":
+    def create_from_json_file(cls, json_file_path: str | os.PathLike[str] | None = None) -> "Self":
         """Make a hook of a debughookconfig.json: the given one, the environment's, or SageMaker's own.
 
         Raises:

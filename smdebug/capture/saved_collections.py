@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from smdebug.capture.framework import Framework
 from smdebug.capture.saving_plan import SavingPlan
 from smdebug.config.collection_manager import CollectionManager
+from smdebug.logger import get_logger
 
 
 class SavedCollections:
@@ -17,6 +18,10 @@ class SavedCollections:
     def __init__(self, framework: Framework) -> None:
         self._framework = framework
         self.plan: SavingPlan | None = None
+        self._is_checked = False
+        # Named in include_collections, and never asked for by the script.
+        self._only_named: set[str] = set()
+        self._warned: set[str] = set()
 
     @property
     def manager(self) -> CollectionManager:
@@ -43,17 +48,36 @@ class SavedCollections:
     def prepare(self, *, check: bool = True) -> None:
         """Fill in what collections left to the hook, and check that each selects something.
 
+        As in the original, the first check refuses what the script or its configuration made. A collection that is
+        only named in include_collections, or made later, costs a warning.
+
         Raises:
             InvalidCollectionConfiguration: a collection of the script's own selects nothing.
         """
         framework = self._framework
+        self._only_named |= set(framework.include_collections) - self.manager.collections.keys()
         for name in framework.include_collections:
             self.manager.get(name)
         for collection in self.manager.collections.values():
             framework.prepare_collection(collection)
             if check and collection.selects_nothing() and collection.name not in framework.default_collections:
-                framework.refuse_collection(collection)
+                self._judge_empty(collection.name)
             collection.fill_in(framework.save_config, framework.reduction_config)
+        self._is_checked = self._is_checked or check
+
+    def _judge_empty(self, name: str) -> None:
+        if name in self._warned:
+            return
+        if not self._is_checked and name not in self._only_named:
+            self._framework.refuse_collection(self.manager.get(name))
+        else:
+            get_logger().warning(
+                "Collection %s saves nothing: it has neither include_regex nor tensor names. Call "
+                'hook.get_collection("%s").include("a regex of names") before the training.',
+                name,
+                name,
+            )
+        self._warned.add(name)
 
     def include_names(self, collection_name: str, tensor_names: Iterable[str]) -> None:
         """Put tensors into a built-in collection by name: no regex tells what they are."""

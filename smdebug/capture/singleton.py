@@ -1,5 +1,6 @@
 """The hook of this process, for code that did not make it."""
 
+import os
 from typing import Any, Protocol, TypeVar
 
 from smdebug.environment import is_switched_on
@@ -9,7 +10,7 @@ class MadeFromConfig(Protocol):
     """A hook's class, as far as finding this process's hook needs it."""
 
     @classmethod
-    def create_from_json_file(cls, json_file_path: str | None = None) -> Any:
+    def create_from_json_file(cls, json_file_path: str | os.PathLike[str] | None = None) -> Any:
         """Make a hook of a config file; FileNotFoundError where there is none."""
 
 
@@ -34,7 +35,9 @@ def del_hook() -> None:
     set_hook(None)
 
 
-def find_hook(hook_class: type[HookT], json_config_path: str | None, create_if_not_exists: bool) -> HookT | None:
+def find_hook(
+    hook_class: type[HookT], json_config_path: str | os.PathLike[str] | None, create_if_not_exists: bool
+) -> HookT | None:
     """Return the hook of this process; None if it is of another framework, or if USE_SMDEBUG turns smdebug off.
 
     Args:

@@ -24,7 +24,7 @@ from smdebug.format.locations import (
 from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS
 from smdebug.logger import get_logger
 from smdebug.storage.output import is_s3_path
-from smdebug.storage.s3 import is_s3
+from smdebug.storage.s3 import get_path_text, is_s3
 from smdebug.writing.claim import Claim
 
 __all__ = [
@@ -74,9 +74,9 @@ def is_framework_version_supported(framework_type: FRAMEWORK | None = None) -> b
     return True
 
 
-def get_path_to_collections(path: str) -> str:
+def get_path_to_collections(path: str | os.PathLike[str]) -> str:
     """Return the folder, or the prefix, of the collections files of the run at `path`."""
-    return f"{path.rstrip('/')}/{COLLECTIONS_DIR}"
+    return f"{get_path_text(path).rstrip('/')}/{COLLECTIONS_DIR}"
 
 
 def get_worker_name_from_collection_file(filename: str) -> str:
@@ -89,24 +89,25 @@ def parse_worker_name_from_file(filename: str) -> str:
     return parse_worker(filename)
 
 
-def ensure_dir(file_path: str, is_file: bool = True) -> None:
+def ensure_dir(file_path: str | os.PathLike[str], is_file: bool = True) -> None:
     """Make the folder of a file, or the folder itself where `is_file` is False."""
     folder = Path(file_path).parent if is_file else Path(file_path)
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def remove_file_if_exists(file_path: str) -> None:
+def remove_file_if_exists(file_path: str | os.PathLike[str]) -> None:
     """Delete a file; nothing happens where there is none."""
     Path(file_path).unlink(missing_ok=True)
 
 
-def is_first_process(path: str, is_dir: bool = True) -> bool:
+def is_first_process(path: str | os.PathLike[str], is_dir: bool = True) -> bool:
     """Tell whether this process is the first that asks for a run, and keep the run for it until it ends; True on S3.
 
     Args:
         path: of the run; of a file in it where `is_dir` is False.
         is_dir: whether the path is that of the run's folder.
     """
+    path = get_path_text(path)
     if is_s3_path(path):
         return True
     folder = os.path.abspath(path if is_dir else Path(path).parent)  # noqa: PTH100 - a key, links stay as they are

@@ -8,7 +8,7 @@ from smdebug.compatibility.s3_handler import DeleteRequest, S3Handler
 from smdebug.exceptions import SMDebugValueError
 from smdebug.format.locations import END_OF_JOB_FILE
 from smdebug.storage.output import path_exists, write_whole_file
-from smdebug.storage.s3 import is_s3
+from smdebug.storage.s3 import get_path_text, is_s3
 from smdebug.writing.run_writer import check_out_dir
 from smdebug.writing.run_writer import check_out_dir as verify_and_get_out_dir
 
@@ -30,17 +30,17 @@ ENV_RULE_STOP_SIGNAL_FILENAME = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
 ENV_RULE_STOP_GRACE_TIME = "rule_stop_grace_time_secs"
 
 
-def has_training_ended(trial_prefix: str) -> bool:
+def has_training_ended(trial_prefix: str | os.PathLike[str]) -> bool:
     """Tell whether the run at a folder or `s3://` prefix has its end-of-job file."""
-    return path_exists(f"{trial_prefix.rstrip('/')}/{END_OF_JOB_FILE}")
+    return path_exists(f"{get_path_text(trial_prefix).rstrip('/')}/{END_OF_JOB_FILE}")
 
 
-def training_has_ended(trial_prefix: str) -> None:
+def training_has_ended(trial_prefix: str | os.PathLike[str]) -> None:
     """Write the end-of-job file of a run: readers load nothing that comes after it."""
-    write_whole_file(f"{trial_prefix.rstrip('/')}/{END_OF_JOB_FILE}", [])
+    write_whole_file(f"{get_path_text(trial_prefix).rstrip('/')}/{END_OF_JOB_FILE}", [])
 
 
-def check_dir_exists(path: str) -> None:
+def check_dir_exists(path: str | os.PathLike[str]) -> None:
     """Refuse the place of a run that has ended; SMDebugRuntimeError says what to do."""
     check_out_dir(path)
 
@@ -57,7 +57,7 @@ def delete_s3_prefixes(bucket: str, keys: str | list[str]) -> None:
     S3Handler.delete_prefixes([DeleteRequest(bucket, prefix) for prefix in prefixes])
 
 
-def is_rule_signalled_gracetime_passed(trial_prefix: str) -> bool:
+def is_rule_signalled_gracetime_passed(trial_prefix: str | os.PathLike[str]) -> bool:
     """Tell whether a rule told the job to stop, and the grace time after that is over.
 
     The run holds a file named by SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE with the time of that, in seconds since the

@@ -1,6 +1,7 @@
 """All collections of one run, and the file that describes them."""
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from smdebug.config.collection import Collection, CollectionKeys
 from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
 from smdebug.format.locations import COLLECTIONS_DIR
 from smdebug.storage.output import write_whole_file
+from smdebug.storage.s3 import get_path_text
 
 COLLECTIONS_KEY = "collections"
 META_KEY = "_meta"
@@ -72,12 +74,16 @@ class CollectionManager:
             META_KEY: self._meta,
         }
 
-    def export(self, out_dir: str | Path, filename: str) -> None:
+    def export(self, out_dir: str | os.PathLike[str], filename: str) -> None:
         """Write `<out_dir>/collections/000000000/<filename>` whole: under a temporary name, then renamed."""
-        write_whole_file(f"{out_dir}/{COLLECTIONS_DIR}/{filename}", [json.dumps(self.to_json_dict()).encode()])
+        write_whole_file(
+            f"{get_path_text(out_dir)}/{COLLECTIONS_DIR}/{filename}", [json.dumps(self.to_json_dict()).encode()]
+        )
 
     @classmethod
-    def load(cls, filename: str | Path, collection_class: type[Collection] | None = None) -> "CollectionManager":
+    def load(
+        cls, filename: str | os.PathLike[str], collection_class: type[Collection] | None = None
+    ) -> "CollectionManager":
         """Read a local collections file; errors as `load_from_string` raises them."""
         return cls.load_from_string(Path(filename).read_text(encoding="utf-8"), collection_class)
 

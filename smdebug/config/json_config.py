@@ -74,7 +74,7 @@ def get_config_file_path() -> str:
     return os.environ.get(CONFIG_FILE_PATH_ENV_STR, DEFAULT_SAGEMAKER_CONFIG_FILE)
 
 
-def get_json_config_as_dict(json_config_path: str | None) -> dict[str, Any]:
+def get_json_config_as_dict(json_config_path: str | os.PathLike[str] | None) -> dict[str, Any]:
     """Read a hook config, from the default place if no path is given.
 
     Raises:
@@ -165,7 +165,9 @@ def get_node_id_from_resource_config() -> str | None:
 
 
 def create_hook_from_json_config(
-    hook_cls: Callable[..., HookT], json_config_path: str | None = None, default_values: Mapping[str, Any] | None = None
+    hook_cls: Callable[..., HookT],
+    json_config_path: str | os.PathLike[str] | None = None,
+    default_values: Mapping[str, Any] | None = None,
 ) -> HookT:
     """Make a hook of a config file; `default_values` are the framework's own save numbers."""
     params = get_json_config_as_dict(json_config_path)

@@ -1,11 +1,13 @@
 """The PyTorch hook of this process."""
 
+import os
+
 from smdebug.capture.singleton import del_hook, find_hook, set_hook
 from smdebug.pytorch.hook import Hook
 
 __all__ = ["del_hook", "get_hook", "set_hook"]
 
 
-def get_hook(json_config_path: str | None = None, create_if_not_exists: bool = False) -> Hook | None:
+def get_hook(json_config_path: str | os.PathLike[str] | None = None, create_if_not_exists: bool = False) -> Hook | None:
     """Return the hook of this process, or one made of the job's config; see `smdebug.capture.singleton.find_hook`."""
     return find_hook(Hook, json_config_path, create_if_not_exists)

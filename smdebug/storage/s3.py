@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from smdebug.environment import S3_OUTAGE_WAIT_KEY, read_number
-from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
 from smdebug.format.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF_JOB_FILE, INDEX_DIR
 from smdebug.logger import get_logger
 from smdebug.storage.outage import ObjectStoreError
@@ -27,8 +27,23 @@ _ANSWER_SECONDS = 30
 _OUTAGE_PAUSE_S = 0.5
 
 
-def is_s3(path: str) -> tuple[bool, str, str]:
+def get_path_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a path or path object; one of pathlib's made of `s3://…` has lost a slash, and gets it back.
+
+    Raises:
+        SMDebugTypeError: it is neither.
+    """
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(text, str):
+        raise SMDebugTypeError(f"A path is a text or a path object, not {path!r}.")
+    if text is not path and text.startswith("s3:/") and not text.startswith("s3://"):
+        return f"s3://{text.removeprefix('s3:/')}"
+    return text
+
+
+def is_s3(path: str | os.PathLike[str]) -> tuple[bool, str, str]:
     """Split `s3://bucket/key` into (True, bucket, key); anything else gives (False, "", "")."""
+    path = get_path_text(path)
     if not path.startswith("s3://"):
         return False, "", ""
     bucket, _, key = path.removeprefix("s3://").partition("/")

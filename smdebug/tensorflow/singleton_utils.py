@@ -1,5 +1,6 @@
 """The TensorFlow hook of this process."""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,9 @@ _HOOKS = {
 
 
 def get_hook(
-    hook_type: str | None = None, json_config_path: str | None = None, create_if_not_exists: bool = False
+    hook_type: str | None = None,
+    json_config_path: str | os.PathLike[str] | None = None,
+    create_if_not_exists: bool = False,
 ) -> "TensorflowHook | None":
     """Return the hook of this process, or one made of the job's config; see `smdebug.capture.singleton.find_hook`.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from smdebug.exceptions import SMDebugNotImplementedError, SMDebugValueError
 from smdebug.reading.run_files import LocalRunFiles, RunFiles
-from smdebug.storage.s3 import S3RunFiles, is_s3
+from smdebug.storage.s3 import S3RunFiles, get_path_text, is_s3
 from smdebug.trials.local_trial import LocalTrial
 from smdebug.trials.s3_trial import S3Trial
 from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
@@ -47,7 +47,7 @@ def create_trial(
         SMDebugNotImplementedError: a profiler trial is asked for.
         SMDebugError: S3 cannot be read.
     """
-    given = [text for each in (path, out_dir) if each is not None and (text := os.fspath(each).strip())]
+    given = [text for each in (path, out_dir) if each is not None and (text := get_path_text(each).strip())]
     if len(given) != 1:
         raise SMDebugValueError("create_trial needs the path of one run: a folder, or s3://bucket/prefix.")
     (path,) = given
@@ -63,7 +63,7 @@ def create_trial(
     return LocalTrial(name, path, range_steps, cache=cache, poll_interval_s=poll_interval_s)
 
 
-def open_files(path: str) -> RunFiles:
+def open_files(path: str | os.PathLike[str]) -> RunFiles:
     """Return the files of a run by its path; arguments and errors as `create_trial` has them. Nothing is waited for."""
-    path = path.strip()
+    path = get_path_text(path).strip()
     return S3RunFiles(path) if is_s3(path)[0] else LocalRunFiles(Path(path).expanduser())

@@ -1,9 +1,11 @@
 """A run in a local folder."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from smdebug.reading.run_files import LocalRunFiles
+from smdebug.storage.s3 import get_path_text
 from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
 
 
@@ -18,12 +20,13 @@ class LocalTrial(Trial):
     def __init__(
         self,
         name: str | None,
-        dirname: str,
+        dirname: str | os.PathLike[str],
         range_steps: Sequence[int | None] | None = None,
         *,
         cache: bool = False,
         poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
     ) -> None:
+        dirname = get_path_text(dirname)
         folder = Path(dirname).expanduser()
         super().__init__(
             LocalRunFiles(folder),

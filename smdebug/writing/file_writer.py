@@ -1,5 +1,6 @@
 """FileWriter: a step written by hand, outside any hook."""
 
+import os
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from smdebug.format.arguments import check_mode, make_numpy_array
 from smdebug.format.locations import serialize_tf_device
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
+from smdebug.storage.s3 import get_path_text
 from smdebug.writing.selected_tensor import write_value
 from smdebug.writing.step_writer import StepWriter
 from smdebug.writing.summary_file import SummaryFile
@@ -27,7 +29,7 @@ class FileWriter:
 
     def __init__(
         self,
-        trial_dir: str,
+        trial_dir: str | os.PathLike[str],
         worker: str,
         step: int = 0,
         wtype: str = "events",
@@ -46,8 +48,9 @@ class FileWriter:
         self._step = step
         self._mode = check_mode(mode)
         self._is_of_run = wtype == "events"
-        self._writer = StepWriter(str(trial_dir), serialize_tf_device(worker), step, self._mode)
-        self._summaries = SummaryFile(str(trial_dir), self._mode.name, step)
+        folder = get_path_text(trial_dir)
+        self._writer = StepWriter(folder, serialize_tf_device(worker), step, self._mode)
+        self._summaries = SummaryFile(folder, self._mode.name, step)
 
     def write_tensor(
         self,

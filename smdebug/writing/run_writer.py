@@ -14,6 +14,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage.outage import ObjectStoreError
 from smdebug.storage.output import is_s3_path, path_exists, split_s3_path, write_whole_file
+from smdebug.storage.s3 import get_path_text
 from smdebug.writing.claim import Claim
 from smdebug.writing.step_writer import HeadCache, StepWriter
 
@@ -40,15 +41,17 @@ class Worker:
         return cls(f"worker_{rank}", rank == 0, count)
 
 
-def check_out_dir(out_dir: str | None) -> str:
+def check_out_dir(out_dir: str | os.PathLike[str] | None) -> str:
     """Return the folder of a new run, `~` expanded.
 
     Raises:
         SMDebugRuntimeError: there is none, it is no place for a run, or it holds one that has ended.
+        SMDebugTypeError: it is neither text nor a path object.
     """
     if not out_dir:
         raise SMDebugRuntimeError("A hook needs out_dir: the folder or s3:// prefix that the run is written to.")
-    expanded = str(out_dir) if is_s3_path(str(out_dir)) else os.path.expanduser(out_dir)  # noqa: PTH111 - keeps `//`
+    text = get_path_text(out_dir)
+    expanded = text if is_s3_path(text) else os.path.expanduser(text)  # noqa: PTH111 - keeps `//`
     if is_s3_path(expanded) and not split_s3_path(expanded)[0]:
         raise SMDebugRuntimeError(f"{expanded!r} names no bucket: give one of the form s3://bucket/prefix.")
     if not is_s3_path(expanded) and Path(expanded).exists() and not Path(expanded).is_dir():

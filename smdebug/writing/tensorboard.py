@@ -1,5 +1,6 @@
 """TensorBoard files of a run: scalars and histograms, one file a step and mode, with true checksums."""
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,13 +10,16 @@ from numpy.typing import NDArray
 from smdebug.config.collection import SCALAR_COLLECTIONS, Collection
 from smdebug.format.locations import TENSORBOARD_DIR
 from smdebug.mode_keys import ModeKeys
+from smdebug.storage.s3 import get_path_text
 from smdebug.writing.summary_file import SummaryFile
 
 
-def get_tensorboard_dir(out_dir: str, export_tensorboard: bool, tensorboard_dir: str | None) -> str | None:
+def get_tensorboard_dir(
+    out_dir: str, export_tensorboard: bool, tensorboard_dir: str | os.PathLike[str] | None
+) -> str | None:
     """Return where TensorBoard files go; None for nowhere."""
     if tensorboard_dir:
-        return str(tensorboard_dir)
+        return get_path_text(tensorboard_dir)
     return f"{out_dir.rstrip('/')}/{TENSORBOARD_DIR}" if export_tensorboard else None
 
 

@@ -1,5 +1,6 @@
 """The XGBoost hook: a callback that saves, after a boosting round, what is due at it."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -80,9 +81,9 @@ class Hook(BaseHook, TrainingCallback):
 
     def __init__(
         self,
-        out_dir: str | None = None,
+        out_dir: str | os.PathLike[str] | None = None,
         export_tensorboard: bool = False,
-        tensorboard_dir: str | None = None,
+        tensorboard_dir: str | os.PathLike[str] | None = None,
         dry_run: bool = False,
         reduction_config: Any = None,
         save_config: Any = None,

@@ -414,11 +414,29 @@ def test_shapes_alone_need_no_event_file(make_hook: MakeHook, training: Training
 
 def test_a_custom_collection_must_select_something(make_hook: MakeHook, training: Training) -> None:
     hook = make_hook(include_collections=["nothing"])
+    hook.get_collection("nothing")
     hook.register_module(training.model)
     with pytest.raises(InvalidCollectionConfiguration, match="nothing"):
         training.step()
     hook.get_collection("nothing").include("x")
     training.step()
+
+
+def test_a_collection_that_is_only_named_or_comes_late_costs_one_warning(
+    make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
+    hook = make_hook(include_collections=["named", "losses"])
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step()
+    hook.get_collection("late")
+    training.step()
+    hook.get_collections()
+    training.step()
+    hook.close()
+    texts = [text for record in said.records if "saves nothing" in (text := record.getMessage())]
+    assert [text.split()[1] for text in texts] == ["named", "late"]
+    assert run.steps == [0, 1, 2]
 
 
 def test_index_entries_hold_the_checksum_of_the_payload(

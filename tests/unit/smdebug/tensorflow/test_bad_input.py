@@ -169,6 +169,7 @@ def test_what_a_loop_inside_the_graph_computes_is_left_out(
 
 def test_a_collection_that_selects_nothing_is_refused_at_the_first_step(make_hook: MakeHook) -> None:
     hook = make_hook(include_collections=["mine"])
+    hook.get_collection("mine")
     with pytest.raises(InvalidCollectionConfiguration):
         fit(make_model(), hook)
 

@@ -111,6 +111,7 @@ def test_a_disk_that_is_full(
 
 def test_a_collection_that_selects_nothing_is_said_to_its_author(make_hook: MakeHook, cancer: Cancer) -> None:
     hook = make_hook(include_collections=["mine"])
+    hook.get_collection("mine")
     with pytest.raises(InvalidCollectionConfiguration):
         train(cancer, hook)
 

@@ -142,6 +142,7 @@ def test_a_block_of_no_name(make_hook: MakeHook, run: WrittenRun) -> None:
 
 def test_a_collection_that_selects_nothing(make_hook: MakeHook) -> None:
     training, hook = Training(), make_hook(include_collections=["mine"])
+    hook.get_collection("mine")
     hook.register_block(training.network)
     with pytest.raises(InvalidCollectionConfiguration, match="mine"):
         training.forward()
