@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -30,7 +31,9 @@ def check(state_dir: Path | None, *, mend: bool) -> None:
     settings = read_settings(state_dir)
     if not settings.state_dir.exists():
         fail(f"There is no state in {settings.state_dir}.")
-    logging.getLogger("emulator").setLevel(logging.CRITICAL)  # what it would say is printed below
+    logger = logging.getLogger("emulator")
+    click.get_current_context().call_on_close(partial(logger.setLevel, logger.level))
+    logger.setLevel(logging.CRITICAL)  # what it would say is printed below
     try:
         folder = StateFolder(settings.state_dir)
     except StartupError as error:
