@@ -17,13 +17,13 @@ from tests.small_wheel import write_wheel
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Offline: xmltodict is there and stays, another click takes the place of the shared one, limits is new.
+# Offline: xmltodict is there and stays, another click takes the place of the shared one, of_the_job_alone is new.
 INSTALL = """
 import subprocess, sys
 done = subprocess.run([sys.executable, "-m", "pip", "install", "--no-index", "-r", "requirements.txt"],
                       cwd=sys.argv[1], capture_output=True, text=True)
 print(done.stdout + done.stderr)
-found = "import click, limits, theirs; print('FOUND', click.__version__, limits.LIMIT, theirs.NAME)"
+found = "import click, of_the_job_alone, theirs; print('FOUND', click.__version__, of_the_job_alone.LIMIT, theirs.NAME)"
 sys.exit(subprocess.run([sys.executable, "-c", found]).returncode)
 """
 
@@ -42,7 +42,10 @@ def test_a_container_installs_for_itself_alone(runtime: LocalProcesses, tmp_path
     before = importlib.metadata.version("click")
     source = tmp_path / "source"
     source.mkdir()
-    wheels = [write_wheel(source, "limits", "LIMIT = 1.5\n"), write_wheel(source, "click", "__version__ = 'mine'\n")]
+    wheels = [
+        write_wheel(source, "of_the_job_alone", "LIMIT = 1.5\n"),
+        write_wheel(source, "click", "__version__ = 'mine'\n"),
+    ]
     (source / "requirements.txt").write_text("\n".join(["xmltodict", *(f"./{wheel.name}" for wheel in wheels)]))
     (source / "theirs.py").write_text("NAME = 'theirs'\n")
     mount = Mount(source, "/opt/ml/code")
@@ -61,6 +64,6 @@ def test_a_container_installs_for_itself_alone(runtime: LocalProcesses, tmp_path
     assert any(line.startswith("Requirement already satisfied: xmltodict") for line in lines)
     importlib.invalidate_caches()
     assert importlib.metadata.version("click") == before
-    assert importlib.util.find_spec("limits") is None
+    assert importlib.util.find_spec("of_the_job_alone") is None
     runtime.remove(container)
     assert not list(tmp_path.glob("processes/*"))

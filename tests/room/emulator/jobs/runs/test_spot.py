@@ -12,6 +12,8 @@ from tests.room.emulator.jobs.job_room import REGION
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from container_runtime.runtime import ResolvedImage
     from tests.room.emulator.jobs.job_room import Room
 
@@ -108,10 +110,10 @@ def test_an_internal_error_restarts_a_job_that_may_be(
 ) -> None:
     real, failures = room.runtime.resolve_image, iter(range(2))
 
-    def resolve(image: str) -> ResolvedImage:
+    def resolve(image: str, say: Callable[[str], None]) -> ResolvedImage:
         if next(failures, None) is not None:
             raise ContainerRuntimeError("the engine lost its mind")
-        return real(image)
+        return real(image, say)
 
     monkeypatch.setattr(room.runtime, "resolve_image", resolve)
     done = room.run(room.request(RetryStrategy={"MaximumRetryAttempts": attempts}))
