@@ -38,7 +38,6 @@ from container_runtime.process.supervised import (
     has_started,
     is_running,
     kill_leftovers,
-    measure_usage,
     parse_log_record,
     read_exit,
     read_json,
@@ -53,6 +52,7 @@ from container_runtime.runtime import (
     ImageNotFoundError,
     LogLine,
     ResolvedImage,
+    Usage,
 )
 from container_runtime.spec import Mount
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from container_runtime.images.catalogue import ImageDefinition
     from container_runtime.process.namespace_grant import NamespaceGrant
-    from container_runtime.runtime import FoundNetwork, Network, Usage
+    from container_runtime.runtime import FoundNetwork, Network
     from container_runtime.spec import ContainerSpec
 
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -194,7 +194,9 @@ class LocalProcesses:
 
     def read_usage(self, container_id: str) -> Usage | None:
         """See ``ContainerRuntime``."""
-        return measure_usage(self._folder_of(container_id))
+        meter = self.open_meter(container_id)
+        load = None if meter is None else meter.read()
+        return None if load is None else Usage(load.cpu_seconds, load.memory_bytes)
 
     def open_meter(self, container_id: str) -> ProcessTreeMeter | None:
         """See ``ContainerRuntime``."""

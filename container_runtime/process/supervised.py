@@ -16,12 +16,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from container_runtime.process.supervisor import find_descendants, read_proportional_bytes
-from container_runtime.runtime import ContainerNotFoundError, Exit, LogLine, Usage
+from container_runtime.runtime import ContainerNotFoundError, Exit, LogLine
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _LOCK_POLL_SECONDS = 0.005
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class SupervisorWatch:
@@ -158,28 +156,6 @@ def read_exit(folder: Path) -> Exit:
         # The supervisor itself was killed, and its process with it.
         return Exit(code=128 + signal.SIGKILL)
     return Exit(code=record["code"], out_of_memory=record["out_of_memory"])
-
-
-def measure_usage(folder: Path) -> Usage | None:
-    """Measure the tree below a container's supervisor; None when it has ended."""
-    guardian = read_supervisor_pid(folder)
-    # The lock is looked at second: the number was the supervisor's when it was still held.
-    if guardian is None or not is_running(folder):
-        return None
-    # First of all comes the supervisor: its memory is not the container's, the processes that it reaped are.
-    supervisor, *tree = find_descendants(guardian) or [guardian]
-    ticks = _read_ticks(supervisor, of_children=True) + sum(map(_read_ticks, tree))
-    return Usage(ticks / _TICKS_PER_SECOND, sum(map(read_proportional_bytes, tree)))
-
-
-def _read_ticks(pid: int, *, of_children: bool = False) -> int:
-    """Clock ticks that a process and the children it has reaped ran; only those children where ``of_children``."""
-    try:
-        # The command's name stands in parentheses and may itself hold any of them.
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return 0  # it has ended
-    return sum(map(int, fields[13:15] if of_children else fields[11:15]))
 
 
 def kill_leftovers(folder: Path) -> None:
