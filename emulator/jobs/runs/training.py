@@ -269,16 +269,9 @@ class TrainingRun(StagedRun):
         image = request["AlgorithmSpecification"]["TrainingImage"]
         resolved = self._with.runtime.resolve_image(image, self._write_note)
         require_source_bundle(object_store, request)
+        for note in filter(None, (resolved.note, _note_on_fast_file(self._job), _note_on_collections(self._job))):
+            self._write_note(note)
         for host, opt_ml in self._opt_mls.items():
-            for note in filter(
-                None,
-                (
-                    resolved.note,
-                    _note_on_fast_file(self._job),
-                    _note_on_collections(self._job),
-                ),
-            ):
-                self._write_line(host, LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {note}"))
             download_channels(request, object_store, opt_ml.input_data, self._check_stop, host, self._hosts)
             self._pipes += open_pipes(request, object_store, opt_ml.input_data, host, self._hosts)
             if request.get("CheckpointConfig"):

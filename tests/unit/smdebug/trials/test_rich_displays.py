@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 
 from smdebug.analysis.plots import name_run
 from smdebug.rules.container.verdict import ISSUES_FOUND, Verdict
@@ -26,7 +25,6 @@ def test_a_run_is_shown_by_its_job_s_name(tmp_path: Path) -> None:
 
 
 def test_pictures_name_the_job(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     trial = write_run(tmp_path / "job" / "debug-output", [{"loss": np.float32(1.0)}] * 3)
     assert trial.plot("loss").get_title() == "job: loss"
     assert trial.histogram("loss").get_title() == "job: loss"
