@@ -17,6 +17,7 @@ FRAMEWORKS = {
     "tensorflow": ("tensorflow-training", ("1.4.1", "1.5.0", "1.6.0", "1.7.0", "1.8.0", "1.9.0", "1.10.0")),
     "mxnet": ("mxnet-training", ()),
     "xgboost": ("sagemaker-xgboost", ()),
+    "sklearn": ("sagemaker-scikit-learn", ()),
     "debugger": ("sagemaker-debugger-rules", ()),
 }
 
