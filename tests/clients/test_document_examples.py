@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.running_emulator import RunningEmulator
 
@@ -34,6 +34,14 @@ PRINTED: dict[str, list[str]] = {
     "stop_by_lambda": ["VGRule IssuesFound", "stopped-by-lambda-.* Stopped"],
     "tensorboard_output": [r"\d+ files for TensorBoard"],
 }
+
+
+@pytest.fixture(scope="module")
+def served(start_emulator: Callable[..., RunningEmulator]) -> Iterator[RunningEmulator]:
+    """An emulator of their own: their stop handlers stay, and would stop the jobs of other tests."""
+    running = start_emulator("process")
+    yield running
+    assert running.stop() == 0
 
 
 @pytest.fixture(scope="module")

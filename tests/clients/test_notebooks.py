@@ -17,8 +17,6 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.running_emulator import RunningEmulator
-
 CHECKOUT = Path(__file__).parents[2]
 NOTEBOOKS = CHECKOUT / "examples" / "notebooks"
 PROGRAMS = Path(sys.executable).parent
@@ -71,17 +69,21 @@ def read_cells(path: Path) -> list[dict[str, Any]]:
     return cells
 
 
-def run_notebook(name: str, emulator: RunningEmulator, folder: Path) -> Path:
-    """Execute a copy of a notebook, and return it; its outputs are in it."""
+def run_notebook(name: str, folder: Path) -> Path:
+    """Execute a copy of a notebook, and return it; its outputs are in it.
+
+    Each has an emulator of its own, which `run` starts: the stop handler of one would stop the jobs of another.
+    """
     path = Path(shutil.copy2(NOTEBOOKS / f"{name}.ipynb", folder))
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "JUPYTER_"))}
     environment = kept | {
         "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
         "HOME": str(folder),
         "IPYTHONDIR": str(folder / "ipython"),
-        "SMDEBUG_EMULATOR_STATE_DIR": str(emulator.state_dir),
+        "SMDEBUG_EMULATOR_STATE_DIR": str(folder / "state"),
     }
-    command = ["smdebug-emulator", "run", "--", "jupyter", "execute", "--inplace", "--timeout=290", path.name]
+    notebook = ["jupyter", "execute", "--inplace", "--timeout=290", path.name]
+    command = ["smdebug-emulator", "run", "--runtime", "process", "--", *notebook]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=580, check=False
     )
@@ -91,12 +93,12 @@ def run_notebook(name: str, emulator: RunningEmulator, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def executed(
-    request: pytest.FixtureRequest, served: RunningEmulator, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[Path]]]:
     """Executions of the notebooks that are asked for, two at a time: most of each is waiting for its jobs."""
     with ThreadPoolExecutor(2) as pool:
         yield {
-            name: pool.submit(run_notebook, name, served, tmp_path_factory.mktemp(name))
+            name: pool.submit(run_notebook, name, tmp_path_factory.mktemp(name))
             for name in SHOWN
             if any(item.name == f"test_a_notebook_shows_what_it_says[{name}]" for item in request.session.items)
         }
