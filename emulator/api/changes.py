@@ -160,7 +160,7 @@ def _list_names(content: Any) -> list[str]:
 
 def _measure(account: AccountRooms, region: str, name: str) -> dict[str, Any]:
     """Say how far a job has come in what it prints; what it saves is asked for when this, or its status, changes."""
-    from emulator.jobs.runs.logs import TRAINING_GROUP
+    from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 
     logs = account.logs(region)
     lines = sum(len(logs.find(TRAINING_GROUP, each)) for each in logs.list_streams(TRAINING_GROUP, f"{name}/"))

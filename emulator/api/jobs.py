@@ -203,7 +203,7 @@ def list_events(account: AccountRooms, names: Sequence[str] | None, after: int =
 
 
 def _list_hosts(account: AccountRooms, job: TrainingJob) -> list[str]:
-    from emulator.jobs.runs.logs import TRAINING_GROUP
+    from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 
     streams = account.logs(job.region).list_streams(TRAINING_GROUP, f"{job.name}/")
     return [_name_host(stream) for stream in streams]
@@ -219,7 +219,7 @@ def _find_streams(account: AccountRooms, job: TrainingJob) -> Iterator[tuple[str
     Raises:
         ResourceNotFound: the job has no such rule.
     """
-    from emulator.jobs.runs.logs import PROCESSING_GROUP, TRAINING_GROUP
+    from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, TRAINING_GROUP
 
     logs = account.logs(job.region)
     group, prefix = TRAINING_GROUP, job.name
@@ -295,7 +295,7 @@ def cut_invocation(log: Log, request_id: str) -> list[tuple[int, LogLine]]:
 
 def _read_metrics(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
     """Return the job's metrics over time, and what each host took of its processor, memory and disk."""
-    from emulator.jobs.runs.logs import TRAINING_GROUP
+    from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 
     metrics = account.metrics(job.region)
     own = metrics.read(TRAINING_GROUP, "TrainingJobName", job.name)

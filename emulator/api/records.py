@@ -48,7 +48,7 @@ def give_record(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
     Raises:
         ValidationException: it, or one of its rules, still runs.
     """
-    from emulator.jobs.runs.logs import PROCESSING_GROUP, TRAINING_GROUP
+    from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, TRAINING_GROUP
     from emulator.jobs.staging.s3_paths import build_rule_output_uri, build_tensors_uri, join_uri
 
     evaluations = account.store.list_rule_evaluations_of(job)

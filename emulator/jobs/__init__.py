@@ -17,7 +17,7 @@ from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.tuning_job import TuningJob
 from emulator.jobs.runs.admission import Admission
 from emulator.jobs.runs.collaborators import Collaborators
-from emulator.jobs.runs.logs import LogWriter
+from emulator.jobs.runs.containers.logs import LogWriter
 from emulator.jobs.runs.recovery import recover
 from emulator.jobs.runs.remains import find_containers, find_logs
 from emulator.jobs.runs.rule import STOP_GRACE_SECONDS

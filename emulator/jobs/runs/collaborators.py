@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import ContainerRuntime
     from emulator.jobs.records.database.ledger import Ledger
-    from emulator.jobs.runs.logs import LogWriter
+    from emulator.jobs.runs.containers.logs import LogWriter
     from emulator.jobs.runs.threads import RunThreads
     from emulator.moto_services.cloudwatch.metrics import Metrics
     from emulator.moto_services.s3.objects import ObjectStore

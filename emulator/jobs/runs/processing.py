@@ -14,9 +14,9 @@ from container_runtime.runtime import (
 from container_runtime.spec import ContainerSpec, Mount
 from emulator.jobs.records.failures import ContainerFailure, StopAsked, describe_algorithm_error
 from emulator.jobs.records.processing_job import ProcessingJob
-from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
-from emulator.jobs.runs.host_containers import HostContainers
-from emulator.jobs.runs.logs import PROCESSING_GROUP, build_stream_name
+from emulator.jobs.runs.containers.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
+from emulator.jobs.runs.containers.host_containers import HostContainers
+from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, build_stream_name
 from emulator.jobs.runs.measuring.host_agent import HostAgent, MeasuredHost
 from emulator.jobs.runs.staged_run import StagedRun
 from emulator.jobs.staging.hosts import Cluster, list_hosts
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from emulator.jobs.records.requested_job import JobStatus
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.runs.collaborators import Collaborators
-    from emulator.jobs.runs.host_containers import HostExit
+    from emulator.jobs.runs.containers.host_containers import HostExit
     from emulator.jobs.staging.hosts import Host
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.records.processing_job import ProcessingJob
-from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_container, remove_network
+from emulator.jobs.runs.containers.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_container, remove_network
 from emulator.jobs.runs.measuring.measures import finish_measures
 from emulator.jobs.runs.processing import ProcessingRun, list_processing_hosts
 from emulator.jobs.runs.rule import RuleRun

@@ -10,8 +10,8 @@ from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL, remove_container
-from emulator.jobs.runs.logs import PROCESSING_GROUP, TRAINING_GROUP
+from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL, remove_container
+from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, TRAINING_GROUP
 from emulator.jobs.staging.opt_ml import WORK_FOLDERS, remove_work_folder
 
 if TYPE_CHECKING:

@@ -24,12 +24,12 @@ from emulator.jobs.records.failures import ContainerFailure, RequestFailure, Sto
 from emulator.jobs.records.profiler_config import find_interval_seconds, is_disabled, is_profiled, is_profiler_rule
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import TrainingJob
-from emulator.jobs.runs.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
-from emulator.jobs.runs.host_containers import HostContainers
-from emulator.jobs.runs.logs import TRAINING_GROUP, build_stream_name
+from emulator.jobs.runs.containers.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
+from emulator.jobs.runs.containers.host_containers import HostContainers
+from emulator.jobs.runs.containers.logs import TRAINING_GROUP, build_stream_name
+from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES, HostAgent, MeasuredHost
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
-from emulator.jobs.runs.metrics import MetricReader
 from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.runs.staged_run import StagedRun
 from emulator.jobs.staging.channels import download_channels, find_mode, reads_pipe
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from emulator.jobs.records.training_job import FinalMetric, SecondaryStatus, StopCause
     from emulator.jobs.runs.collaborators import Collaborators
-    from emulator.jobs.runs.host_containers import HostExit
+    from emulator.jobs.runs.containers.host_containers import HostExit
     from emulator.jobs.staging.hosts import Host
     from emulator.moto_services.s3.objects import ObjectStore
 

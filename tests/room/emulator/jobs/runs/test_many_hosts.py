@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from container_runtime.runtime import NetworkExhaustedError
-from emulator.jobs.runs import host_containers
+from emulator.jobs.runs.containers import host_containers
 from tests.room.emulator.jobs.job_room import ACCOUNT, REGION
 from tests.room.emulator.jobs.runs.test_recovery import WAIT_FOR_GO, let_go, recover, run_and_kill
 from tests.waiting import ENDED, wait_until

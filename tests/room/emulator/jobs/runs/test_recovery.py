@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL
+from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL
 from tests.room.emulator.jobs.job_room import REGION, open_room
 from tests.room.emulator.jobs.runs import test_tuning
 from tests.room.emulator.jobs.runs.test_processing import describe, wait

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from container_runtime.runtime import Container
-from emulator.jobs.runs.container import JOB_LABEL, STORE_LABEL
+from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL
 from emulator.jobs.runs.remains import Pruner, Remains, Retention, find_containers, find_folders, prune
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
 from container_runtime.runtime import ContainerNotFoundError, ContainerRuntimeError
-from emulator.jobs.runs.logs import LogFollower
+from emulator.jobs.runs.containers.logs import LogFollower
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,14 +9,14 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from emulator.jobs.runs.container import JobContainer, remove_container
+from emulator.jobs.runs.containers.container import JobContainer, remove_container
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from container_runtime.runtime import ContainerRuntime, Exit, LogLine
     from container_runtime.spec import ContainerSpec
-    from emulator.jobs.runs.container import Agent
+    from emulator.jobs.runs.containers.container import Agent
     from emulator.jobs.staging.hosts import Host
 
 # What the others get between SIGTERM and SIGKILL once one host has failed: enough to flush files.

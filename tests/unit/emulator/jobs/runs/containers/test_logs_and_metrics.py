@@ -7,8 +7,8 @@ import pytest
 
 from container_runtime.runtime import LogLine
 from emulator.jobs.records.failures import RequestFailure
-from emulator.jobs.runs.logs import LogWriter, build_stream_name
-from emulator.jobs.runs.metrics import MetricReader
+from emulator.jobs.runs.containers.logs import LogWriter, build_stream_name
+from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.moto_services.cloudwatch.logs import LogGroups
 from tests.waiting import wait_until
 
