@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+# Whole jobs: the tests of one folder and back end share emulators, and are one worker's.
 FOLDERS_WITH_JOBS = ("tests/clients/", "tests/contract/", "tests/end_to_end/", "tests/interop/")
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
@@ -43,16 +45,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Give each worker of `pytest -n` whole files, and all that runs whole jobs to one of them, first.
-
-    Jobs share emulators, and two at a time would wait for each other's memory and processors.
-    """
+    """Give each worker of `pytest -n` whole files, and first the tests that run whole jobs, by folder and back end."""
     from xdist.scheduler import LoadScopeScheduling
 
     class FilesAndJobs(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
-            return "jobs" if path.startswith(FOLDERS_WITH_JOBS) else path
+            if not path.startswith(FOLDERS_WITH_JOBS):
+                return path
+            back_end = re.search(r"[-\[](docker|process)[-\]]", nodeid)
+            return f"{path.split('/')[1]} {back_end and back_end[1]}"
 
     config.option.loadscope_reorder = False  # else the scope of the most tests came first
     return FilesAndJobs(config, log)
