@@ -13,10 +13,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from emulator.events.alarm_evaluation import find_range_ms, judge_alarm, spell_time
+from emulator.events.composite_alarms import judge_composite_alarm, sort_composite_alarms
 from emulator.moto_services.cloudwatch import alarms as store
+from emulator.moto_services.cloudwatch.composite_alarms import capture_composite_alarms
 from emulator.moto_services.eventbridge.rules import Target
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from emulator.events.publisher import Publisher
     from emulator.moto_services.cloudwatch.alarms import Alarm
 
@@ -43,6 +47,7 @@ class Alarms:
         self._held: dict[str, float] = {}
         self._captures = ExitStack()
         self._captures.enter_context(store.capture_alarms(self._woken.set, self._take_set_state))
+        self._captures.enter_context(capture_composite_alarms())
         self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
         self._thread.start()
 
@@ -72,26 +77,38 @@ class Alarms:
         found = store.list_alarms()
         now = time.monotonic()
         self._held = {arn: until for arn, until in self._held.items() if until > now}
-        for alarm in found:
+        current = {alarm.arn: alarm for alarm in found}
+        metric_alarms = [alarm for alarm in found if alarm.rule is None]
+        # Composite alarms after those that their rules name.
+        for alarm in [*metric_alarms, *sort_composite_alarms(found)]:
             if alarm.arn not in self._held:
-                self._evaluate(alarm)
-        return min((min(alarm.period / _LOOKS_A_PERIOD, _MAX_PAUSE_SECONDS) for alarm in found), default=None)
+                evaluated = self._evaluate(alarm, current.values())
+                del current[alarm.arn]
+                current[alarm.arn] = evaluated  # at the end: among those that changed in one millisecond it is the last
+        pauses = [alarm.period / _LOOKS_A_PERIOD for alarm in metric_alarms]
+        return min([_MAX_PAUSE_SECONDS, *pauses]) if found else None
 
-    def _evaluate(self, alarm: Alarm) -> None:
+    def _evaluate(self, alarm: Alarm, current: Collection[Alarm]) -> Alarm:
+        """Evaluate one alarm, and return it as it is then."""
         now_ms = time.time_ns() // 1_000_000
-        samples = store.read_samples(alarm, now_ms - find_range_ms(alarm))
-        judgement = judge_alarm(alarm, samples, now_ms)
+        if alarm.rule is None:
+            judgement = judge_alarm(alarm, store.read_samples(alarm, now_ms - find_range_ms(alarm)), now_ms)
+        else:
+            judgement = judge_composite_alarm(alarm, current)
         if judgement is None or judgement.state == alarm.state:
-            return
+            return alarm
         changed = store.set_state(alarm, judgement.state, judgement.reason, judgement.reason_data)
-        if changed is not None:
-            self._announce(alarm, changed)
+        if changed is None:
+            return alarm
+        self._announce(alarm, changed)
+        return changed
 
     def _take_set_state(self, before: Alarm, after: Alarm) -> None:
         """Announce what SetAlarmState did."""
         self._held[after.arn] = time.monotonic() + _HOLD_SECONDS
         if after.state != before.state:
             self._announce(before, after)
+            self._woken.set()  # composite alarms may depend on it
 
     def _announce(self, before: Alarm, after: Alarm) -> None:
         """Send the event, and have the actions of the new state done."""
@@ -170,6 +187,9 @@ def _describe_state(alarm: Alarm) -> dict[str, Any]:
 
 
 def _describe_configuration(alarm: Alarm) -> dict[str, Any]:
+    described = {} if alarm.description is None else {"description": alarm.description}
+    if alarm.rule is not None:
+        return {"alarmRule": alarm.rule, **described}
     metrics: list[dict[str, Any]] = [
         {
             "id": key,
@@ -186,30 +206,11 @@ def _describe_configuration(alarm: Alarm) -> dict[str, Any]:
         {"id": key, "expression": expression, "returnData": key == alarm.watched}
         for key, expression in alarm.expressions.items()
     ]
-    return {"metrics": metrics} | ({} if alarm.description is None else {"description": alarm.description})
+    return {"metrics": metrics, **described}
 
 
 def _describe_for_topic(before: Alarm, after: Alarm) -> dict[str, Any]:
-    trigger: dict[str, Any] = {
-        "Period": after.period,
-        "EvaluationPeriods": after.evaluation_periods,
-        "DatapointsToAlarm": after.datapoints_to_alarm,
-        "ComparisonOperator": after.comparison,
-        "Threshold": after.threshold,
-        "TreatMissingData": after.treat_missing_data,
-        "EvaluateLowSampleCountPercentile": "",
-    }
-    if (stat := after.stats.get(after.watched)) is not None:
-        trigger |= {
-            "MetricName": stat.name,
-            "Namespace": stat.namespace,
-            "StatisticType": "Statistic" if stat.stat in store.STATISTICS else "ExtendedStatistic",
-            "Statistic": stat.stat.upper() if stat.stat in store.STATISTICS else stat.stat,
-            "Unit": stat.unit,
-            "Dimensions": [{"value": value, "name": name} for name, value in stat.dimensions.items()],
-        }
-    else:
-        trigger["Metrics"] = _describe_configuration(after)["metrics"]
+    cause = _describe_trigger(after) if after.rule is None else _describe_children(after)
     return {
         "AlarmName": after.name,
         "AlarmDescription": after.description,
@@ -223,5 +224,40 @@ def _describe_for_topic(before: Alarm, after: Alarm) -> dict[str, Any]:
         "OKActions": list(after.actions["OK"]),
         "AlarmActions": list(after.actions["ALARM"]),
         "InsufficientDataActions": list(after.actions["INSUFFICIENT_DATA"]),
-        "Trigger": trigger,
+        **cause,
     }
+
+
+def _describe_children(alarm: Alarm) -> dict[str, Any]:
+    children = json.loads(alarm.reason_data).get("triggeringAlarms", [])
+    return {
+        "AlarmRule": alarm.rule,
+        "TriggeringChildren": [
+            {"Arn": child["arn"], "State": {"Value": child["state"]["value"], "Timestamp": child["state"]["timestamp"]}}
+            for child in children
+        ],
+    }
+
+
+def _describe_trigger(alarm: Alarm) -> dict[str, Any]:
+    trigger: dict[str, Any] = {
+        "Period": alarm.period,
+        "EvaluationPeriods": alarm.evaluation_periods,
+        "DatapointsToAlarm": alarm.datapoints_to_alarm,
+        "ComparisonOperator": alarm.comparison,
+        "Threshold": alarm.threshold,
+        "TreatMissingData": alarm.treat_missing_data,
+        "EvaluateLowSampleCountPercentile": "",
+    }
+    if (stat := alarm.stats.get(alarm.watched)) is not None:
+        trigger |= {
+            "MetricName": stat.name,
+            "Namespace": stat.namespace,
+            "StatisticType": "Statistic" if stat.stat in store.STATISTICS else "ExtendedStatistic",
+            "Statistic": stat.stat.upper() if stat.stat in store.STATISTICS else stat.stat,
+            "Unit": stat.unit,
+            "Dimensions": [{"value": value, "name": name} for name, value in stat.dimensions.items()],
+        }
+    else:
+        trigger["Metrics"] = _describe_configuration(alarm)["metrics"]
+    return {"Trigger": trigger}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from emulator.moto_services.cloudwatch.composite_alarms import find_rule_problem
 from emulator.moto_services.cloudwatch.metrics import find_backend
 from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
@@ -46,12 +47,13 @@ class MetricStat:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A metric alarm.
+    """A metric alarm, or a composite one, which has a rule and no statistics.
 
     Attributes:
         stats: the statistics that it looks at, by id.
         expressions: what it computes of them, by id; arithmetic of ids and numbers.
         watched: the id, among both, of what is compared with the threshold.
+        rule: AlarmRule of a composite alarm, None of others.
         actions: ARNs, by the state that they are for.
         state, reason, reason_data, updated_ms: where it is, why, and since when.
     """
@@ -61,6 +63,7 @@ class Alarm:
     name: str
     arn: str
     description: str | None
+    rule: str | None
     stats: Mapping[str, MetricStat]
     expressions: Mapping[str, str]
     watched: str
@@ -94,7 +97,7 @@ class Sample:
 
 
 def list_alarms() -> list[Alarm]:
-    """List every metric alarm of every account and region. Composite alarms are only stored."""
+    """List every alarm of every account and region."""
     from moto.cloudwatch.models import cloudwatch_backends
 
     with reading(), service_lock("cloudwatch"):
@@ -103,7 +106,6 @@ def list_alarms() -> list[Alarm]:
             for account, regions in list(cloudwatch_backends.items())
             for region, backend in list(regions.items())
             for found in backend.alarms.values()
-            if found.rule is None
         ]
 
 
@@ -158,7 +160,8 @@ def capture_alarms(on_change: Callable[[], None], on_set: Callable[[Alarm, Alarm
     def put_metric_alarm(backend: Any, name: str, **members: Any) -> Any:
         before = backend.alarms.get(name)
         alarm = put_alarm(backend, name, **members)
-        if alarm.rule is None and (problem := _find_problem(_describe(backend.account_id, backend.region_name, alarm))):
+        described = _describe(backend.account_id, backend.region_name, alarm)
+        if problem := _find_problem(described) if alarm.rule is None else find_rule_problem(alarm.rule, backend):
             backend.alarms.pop(name)
             backend.alarms.update({} if before is None else {name: before})
             raise ValidationError(problem)
@@ -177,8 +180,7 @@ def capture_alarms(on_change: Callable[[], None], on_set: Callable[[Alarm, Alarm
     @functools.wraps(set_alarm_state)
     def set_state_by_hand(backend: Any, alarm_name: str, *state: Any, **named: Any) -> None:
         found = backend.alarms.get(alarm_name)
-        watched = found is not None and found.rule is None
-        before = _describe(backend.account_id, backend.region_name, found) if watched else None
+        before = None if found is None else _describe(backend.account_id, backend.region_name, found)
         set_alarm_state(backend, alarm_name, *state, **named)
         if before is not None:
             on_set(before, _describe(backend.account_id, backend.region_name, found))
@@ -248,6 +250,7 @@ def _describe(account: str, region: str, found: Any) -> Alarm:
         name=found.name,
         arn=found.alarm_arn,
         description=found.description,
+        rule=found.rule,
         stats=stats,
         expressions={query.id: query.expression for query in queries if query.expression},
         watched=returned[0] if returned else "m1",

@@ -179,3 +179,73 @@ def test_alarm_on_an_expression(emulator: Emulator) -> None:
         ComparisonOperator="LessThanThreshold",
     )
     assert "[2.0 (" in wait_for_state(emulator, "ALARM", "mean")["StateReason"]
+
+
+def list_composite(emulator: Emulator) -> dict[str, dict[str, Any]]:
+    found = emulator.client("cloudwatch").describe_alarms(AlarmTypes=["CompositeAlarm"])
+    assert found["MetricAlarms"] == []
+    return {alarm["AlarmName"]: alarm for alarm in found["CompositeAlarms"]}
+
+
+@pytest.mark.usefixtures("alarms")
+def test_composite_alarms_follow_what_their_rules_name(emulator: Emulator) -> None:
+    cloudwatch, sns = emulator.client("cloudwatch"), emulator.client("sns")
+    topic = sns.create_topic(Name="alarms")["TopicArn"]
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=create_queue(emulator, "mails"))
+    cloudwatch.put_metric_alarm(**ALARM)
+    cloudwatch.put_metric_alarm(**{**ALARM, "AlarmName": "low loss", "ComparisonOperator": "LessThanThreshold"})
+    arn = describe(emulator)["AlarmArn"]
+    # The first depends on the second, whatever order they are stored in.
+    cloudwatch.put_composite_alarm(AlarmName="inner", AlarmRule="FALSE")
+    cloudwatch.put_composite_alarm(
+        AlarmName="outer", AlarmRule='ALARM(inner) AND NOT ALARM("low loss")', AlarmActions=[topic]
+    )
+    cloudwatch.put_composite_alarm(AlarmName="inner", AlarmRule=f'AT_LEAST(50%, ALARM, ({arn}, "low loss"))')
+    # These depend on each other, and are left as they are.
+    cloudwatch.put_composite_alarm(AlarmName="hen", AlarmRule="FALSE")
+    cloudwatch.put_composite_alarm(AlarmName="egg", AlarmRule="NOT ALARM(hen)")
+    cloudwatch.put_composite_alarm(AlarmName="hen", AlarmRule="ALARM(egg)")
+    assert {alarm["AlarmName"] for alarm in cloudwatch.describe_alarms()["MetricAlarms"]} == {"loss", "low loss"}
+    assert cloudwatch.describe_alarms()["CompositeAlarms"] == []
+
+    put(emulator, 9.0)
+    wait_until(lambda: list_composite(emulator)["outer"]["StateValue"] == "ALARM", lambda: list_composite(emulator))
+    (told,) = receive(emulator, 1, "mails")
+    mail = json.loads(told["Message"])
+    inner = list_composite(emulator)["inner"]
+    assert told["Subject"] == 'ALARM: "outer" in US East (N. Virginia)'
+    assert (mail["NewStateValue"], mail["AlarmRule"]) == ("ALARM", 'ALARM(inner) AND NOT ALARM("low loss")')
+    assert mail["NewStateReason"].startswith(f"{inner['AlarmArn']} transitioned to ALARM at ")
+    (child,) = mail["TriggeringChildren"]
+    assert (child["Arn"], child["State"]["Value"]) == (inner["AlarmArn"], "ALARM")
+    assert "Trigger" not in mail
+
+    # A state that is set by hand reaches those above it, too.
+    cloudwatch.set_alarm_state(AlarmName="low loss", StateValue="ALARM", StateReason="to try it")
+    wait_until(lambda: list_composite(emulator)["outer"]["StateValue"] == "OK", lambda: list_composite(emulator))
+    for name in ("loss", "inner"):
+        with pytest.raises(ClientError, match="there are composite alarm"):
+            cloudwatch.delete_alarms(AlarmNames=[name])
+    cloudwatch.delete_alarms(AlarmNames=["outer", "inner", "loss"])
+    assert set(list_composite(emulator)) == {"hen", "egg"}
+
+
+@pytest.mark.usefixtures("alarms")
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"AlarmRule": "ALARM(loss"}, "Error in AlarmRule [Unexpected end at char 10]"),
+        ({"AlarmRule": "()"}, "Error in AlarmRule [Unsupported token ')' at char 1]"),
+        ({"AlarmRule": "ALARM(loss) ALARM(loss)"}, "Error in AlarmRule [Unsupported token 'ALARM' at char 12]"),
+        ({"AlarmRule": "(" * 5000}, "its brackets are nested too deeply"),
+        ({"AlarmRule": "ALARM(other)"}, "as alarms [other] in the alarm rule do not exist"),
+        ({"AlarmRule": "TRUE", "ActionsSuppressor": "other"}, "ActionsSuppressor is not evaluated"),
+    ],
+)
+def test_composite_alarm_that_could_not_be_evaluated_is_refused(
+    emulator: Emulator, members: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ClientError, match="ValidationError") as refused:
+        emulator.client("cloudwatch").put_composite_alarm(AlarmName="both", **members)
+    assert said in str(refused.value)
+    assert list_composite(emulator) == {}

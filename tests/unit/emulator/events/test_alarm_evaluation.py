@@ -14,6 +14,7 @@ ALARM = Alarm(
     name="alarm",
     arn="arn:aws:cloudwatch:us-east-1:123456789012:alarm:alarm",
     description=None,
+    rule=None,
     stats={"m1": STAT},
     expressions={},
     watched="m1",
