@@ -11,6 +11,8 @@ from smdebug.rules.drawing.svg import Scale, element, polyline
 
 _WIDTH, _HEIGHT, _MARGIN = 560, 300, 68
 _LEGEND, _BINS = 200, 30
+# Half the width of a pie's place.
+_PIE = 90
 _COLOURS = (
     "#1f5fa8",
     "#c2571a",
@@ -116,6 +118,61 @@ def render_bars(values: Mapping[str, float]) -> str:
         parts.append(element("rect", x=158, y=top, width=float(width), height=18, fill=_COLOURS[0]))
         parts.append(element("text", _format(value), x=164.0 + width, y=top + 14))
     return _svg(parts, 16 + 24 * len(values))
+
+
+def render_pie(values: Mapping[str, float], title: str) -> str:
+    """Return a circle cut into the parts of their sum that some numbers make, and their names beside it."""
+    total = sum(values.values())
+    parts = [element("text", title, x=8, y=16, font_weight="bold")]
+    at = 0.0
+    for number, (name, value) in enumerate(values.items()):
+        share = value / total if total > 0 else 0.0
+        colour = _COLOURS[number % len(_COLOURS)]
+        if share >= 1:
+            parts.append(element("circle", cx=_PIE, cy=_PIE + 24, r=_PIE - 8, fill=colour))
+        elif share > 0:
+            ends = [
+                (_PIE + (_PIE - 8) * math.sin(math.tau * part), _PIE + 24 - (_PIE - 8) * math.cos(math.tau * part))
+                for part in (at, at + share)
+            ]
+            (x, y), (end_x, end_y) = ends
+            large = int(share > 0.5)
+            arc = f"A{_PIE - 8} {_PIE - 8} 0 {large} 1 {end_x:.1f} {end_y:.1f}Z"
+            parts.append(element("path", d=f"M{_PIE} {_PIE + 24}L{x:.1f} {y:.1f}{arc}", fill=colour, stroke="#fff"))
+        at += share
+        beside, line = 2 * _PIE + 14, 40 + 18 * number
+        parts.append(element("rect", x=beside, y=line - 10, width=12, height=12, fill=colour))
+        parts.append(element("text", f"{name}: {100 * share:.3g} %", x=beside + 18, y=line))
+    return _svg(parts, max(2 * _PIE + 30, 48 + 18 * len(values)), 2 * _PIE + 260)
+
+
+def render_boxes(boxes: Mapping[str, Sequence[float]], y_label: str) -> str:
+    """Return a box for each name: whiskers from the 5th to the 95th percentile, box from p25 to p75, a line at p50.
+
+    Args:
+        boxes: the five percentiles of each name, in rising order.
+        y_label: what they are of, in percent: the axis goes from 0 to 100.
+    """
+    width = max(_WIDTH, 2 * _MARGIN + 72 * len(boxes))
+    scale = Scale([0.0, 100.0], _HEIGHT - _MARGIN, 10)
+    parts = [element("path", d=f"M{_MARGIN} 10V{_HEIGHT - _MARGIN}H{width - 10}", fill="none", stroke="#444")]
+    parts += [
+        element("text", _format(y, 3), x=_MARGIN - 6, y=scale.place(y) + 4, text_anchor="end") for y in scale.quarters()
+    ]
+    parts.append(
+        element("text", y_label, x=12, y=_HEIGHT / 2, text_anchor="middle", transform=f"rotate(-90 12 {_HEIGHT / 2})")
+    )
+    for number, (name, percentiles) in enumerate(boxes.items()):
+        middle = _MARGIN + 40 + 72 * number
+        p5, p25, p50, p75, p95 = (scale.place(min(max(value, 0.0), 100.0)) for value in percentiles)
+        parts.append(element("path", d=f"M{middle} {p5:.1f}V{p95:.1f}", stroke="#444"))
+        height = max(p25 - p75, 1.0)
+        parts.append(element("rect", x=middle - 18, y=p75, width=36, height=height, fill="#cfe0f2", stroke="#1f5fa8"))
+        parts.append(element("path", d=f"M{middle - 18} {p50:.1f}h36", stroke="#c2571a", stroke_width=2))
+        where = f"rotate(20 {middle} {_HEIGHT - _MARGIN + 16})"
+        label = element("text", name, x=middle - 14, y=_HEIGHT - _MARGIN + 16, transform=where)
+        parts.append(label)
+    return _svg(parts, width=width)
 
 
 class _Axes:

@@ -1,6 +1,7 @@
-"""The XGBoost report as a notebook: the same figures, each with the code that makes it, to go on from."""
+"""Notebooks, and the XGBoost report as one: the same figures, each with the code that makes it, to go on from."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from smdebug.rules.drawing.xgboost_page import SECTIONS
@@ -137,15 +138,19 @@ def render_notebook(title: str, path: str) -> str:
         title: its heading.
         path: folder or `s3://` prefix of the run.
     """
-    cells = [_make_cell("markdown", "title", f"# {title}")]
-    for number, (kind, heading, code) in enumerate(_CELLS):
+    cells = [("markdown", f"# {title}")]
+    for kind, heading, code in _CELLS:
         if kind is not None:
             section = SECTIONS[kind]
             heading = f"## {section.heading}{heading}\n\n{section.meaning}\n\nWhat to do: {section.what_to_do}"
-        cells.append(_make_cell("markdown", f"heading-{number}", heading))
-        cells.append(_make_cell("code", f"code-{number}", code.replace("{path!r}", repr(path))))
+        cells += [("markdown", heading), ("code", code.replace("{path!r}", repr(path)))]
+    return build_notebook(cells)
+
+
+def build_notebook(cells: Sequence[tuple[str, str]]) -> str:
+    """Return a notebook of cells; each is its kind, markdown or code, and its text."""
     notebook = {
-        "cells": cells,
+        "cells": [_make_cell(kind, f"cell-{number}", text) for number, (kind, text) in enumerate(cells)],
         "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
         "nbformat": 4,
         "nbformat_minor": 5,

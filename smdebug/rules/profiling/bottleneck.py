@@ -1,5 +1,6 @@
 """What the rules for bottlenecks share: how often a GPU has nothing to do while something else is busy."""
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
@@ -21,6 +22,8 @@ class BottleneckRule(SampleRule):
     """Fires where a GPU waits for something else in more than `threshold` percent of the samples.
 
     Attributes:
+        starved_times: when that was so, by node, in seconds since the epoch.
+        observed: how many samples of each node were looked at.
         busy: what it waits for.
         busy_threshold: the parameter that says from where on it is busy.
     """
@@ -30,23 +33,20 @@ class BottleneckRule(SampleRule):
     waits_for: ClassVar[str]
 
     def _prepare(self) -> None:
-        self._starved: dict[str, int] = defaultdict(int)
-        self._observed: dict[str, int] = defaultdict(int)
+        self.starved_times: dict[str, array[float]] = defaultdict(lambda: array("d"))
+        self.observed: dict[str, int] = defaultdict(int)
 
     def observe(self, sample: Sample) -> None:
         """See `SampleRule`."""
-        self._observed[sample.node] += 1
-        self._starved[sample.node] += is_starved(
-            sample.get(GPU).values(),
-            sample.get(self.busy).values(),
-            self.values["gpu_threshold"],
-            self.values[self.busy_threshold],
-        )
+        self.observed[sample.node] += 1
+        thresholds = self.values["gpu_threshold"], self.values[self.busy_threshold]
+        if is_starved(sample.get(GPU).values(), sample.get(self.busy).values(), *thresholds):
+            self.starved_times[sample.node].append(sample.time)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
         """See `ProfilerRule`."""
-        observed, threshold = self._observed[node], self.values["threshold"]
-        share = 100 * self._starved[node] / observed if observed else 0.0
+        observed, threshold = self.observed[node], self.values["threshold"]
+        share = 100 * len(self.starved_times[node]) / observed if observed else 0.0
         if share > threshold:
             limit = self.values[self.busy_threshold]
             text = (

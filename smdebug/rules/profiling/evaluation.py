@@ -1,8 +1,9 @@
 """Following a profiled job with rules of the profiler until it has ended, and the verdict then."""
 
-import json
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from smdebug.logger import get_logger
@@ -10,14 +11,14 @@ from smdebug.profiler.job_profile import JobProfile
 from smdebug.rules.container.rule_config import RuleConfig
 from smdebug.rules.container.verdict import ISSUES_FOUND, NO_ISSUES_FOUND, Verdict
 from smdebug.rules.profiling.builtin import find_profiler_rule
-from smdebug.rules.profiling.profiler_rule import ProfilerRule
+from smdebug.rules.profiling.profiler_rule import ProfiledJob, ProfilerRule
 from smdebug.rules.wording import count_noun
 
 # Between two looks for files, which come each minute and at the end.
 _POLL_INTERVAL_S = 0.5
 _MOST_DETAILS = 1024
-# Below the folder of the rule's files, as AWS has it.
-_REPORTS = Path("profiler-output", "profiler-reports")
+# Between two reports of a job that runs, at least.
+_TELL_EVERY_S = 10
 
 
 def judge_profile(config: RuleConfig, profile_path: str) -> Verdict:
@@ -34,14 +35,24 @@ def judge_profile(config: RuleConfig, profile_path: str) -> Verdict:
     """
     rule = find_profiler_rule(config.rule_to_invoke)(**config.parameters)
     get_logger().info("Rule %s waits for the profile %s.", rule.name, profile_path)
-    damaged = follow_job(JobProfile(profile_path), (rule,))
-    write_report(rule, config.output_path)
+    damaged = 0
+    for job in follow_job(JobProfile(profile_path), (rule,), ProfiledJob(config.training_job_name, profile_path)):
+        write_report(rule, config.output_path, job)
+        damaged = job.damaged
     return conclude(rule, damaged)
 
 
-def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule]) -> int:
-    """Give rules what a job leaves, until it has ended; returns how many damaged lines there were."""
-    damaged = 0
+def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule], job: ProfiledJob) -> Iterator[ProfiledJob]:
+    """Give rules what a job leaves, until it has ended.
+
+    Yields:
+        What is known of the job, when something has come since the last time, now and then, and at the end.
+
+    Raises:
+        ObjectStoreError: S3 refuses or cannot be reached.
+        OSError: a file cannot be read.
+    """
+    has_news, told_at = False, -math.inf
     while True:
         samples, events = profile.read_new()
         for rule in rules:
@@ -49,15 +60,21 @@ def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule]) -> int:
                 rule.add_sample(sample)
             for event in events:
                 rule.add_event(event)
-        if profile.damaged > damaged:
-            damaged = profile.damaged
-            get_logger().warning("%s of the profile cannot be read and are passed over.", count_noun(damaged, "line"))
+        if profile.damaged > job.damaged:
+            job = replace(job, damaged=profile.damaged)
+            get_logger().warning(
+                "%s of the profile cannot be read and are passed over.", count_noun(job.damaged, "line")
+            )
         if profile.ended:
             break
+        has_news = has_news or bool(samples or events)
+        if has_news and time.monotonic() - told_at >= _TELL_EVERY_S:
+            has_news, told_at = False, time.monotonic()
+            yield job
         time.sleep(_POLL_INTERVAL_S)
     for rule in rules:
         rule.finish()
-    return damaged
+    yield replace(job, ended=True)
 
 
 def conclude(rule: ProfilerRule, damaged: int = 0) -> Verdict:
@@ -80,22 +97,15 @@ def conclude(rule: ProfilerRule, damaged: int = 0) -> Verdict:
     return Verdict(status, "\n".join(filter(None, parts))[:_MOST_DETAILS])
 
 
-def write_report(rule: ProfilerRule, folder: Path) -> None:
-    """Write the rule's JSON, in the members that AWS's rules have.
+def write_report(rule: ProfilerRule, folder: Path, job: ProfiledJob) -> None:
+    """Write what a rule leaves, so far: each file as a whole, so that a reader of an older one is not disturbed.
 
     Raises:
         OSError: the folder cannot be written to.
     """
-    reports = folder / _REPORTS
-    reports.mkdir(parents=True, exist_ok=True)
-    content = {
-        "RuleTriggered": rule.triggered,
-        "Violations": rule.violations,
-        "Details": rule.describe_details(),
-        "Datapoints": rule.data_points,
-        "RuleParameters": ", ".join(f"{name}:{value}" for name, value in rule.values.items()),
-    }
-    path = reports / f"{rule.name}.json"
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    for name, content in rule.render_files(job).items():
+        path = folder / "profiler-output" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(path.name + ".tmp")
+        temporary.write_text(content, encoding="utf-8")
+        temporary.replace(path)

@@ -1,5 +1,6 @@
 """The base of the profiler's rules: declared parameters, pieces of a job's time, and saying what was found."""
 
+import json
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -11,6 +12,8 @@ from smdebug.rules.parameters import Parameter, convert_parameters, integer
 
 SCAN = integer("scan_interval_us", 60_000_000, minimum=1)
 PATIENCE = integer("patience", 1000, minimum=1)
+# Where the rules' JSON lies, as AWS has it.
+REPORTS = "profiler-reports"
 # What is kept of a rule that fires all day.
 _MOST_FINDINGS = 100
 
@@ -32,6 +35,23 @@ class ProfilerFinding:
     value: float
     threshold: float
     text: str
+
+
+@dataclass(frozen=True)
+class ProfiledJob:
+    """What a report says of the job that is judged.
+
+    Attributes:
+        name: the training job's.
+        profile_path: its `profiler-output`, as a folder or `s3://bucket/prefix`.
+        ended: whether no more comes.
+        damaged: how many lines could not be read.
+    """
+
+    name: str
+    profile_path: str
+    ended: bool = False
+    damaged: int = 0
 
 
 class ProfilerRule:
@@ -59,7 +79,7 @@ class ProfilerRule:
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     inspects: ClassVar[str] = "system metrics"
-    advice: ClassVar[tuple[str, ...]] = ()
+    advice: tuple[str, ...] = ()
 
     def __init__(self, **given: Any) -> None:
         self.values = convert_parameters(self.name, (*self.parameters, SCAN), given)
@@ -107,6 +127,17 @@ class ProfilerRule:
     def describe_details(self) -> dict[str, Any]:
         """Return what a report says of the rule beside its numbers."""
         return {"Findings": [asdict(finding) for finding in self.findings]}
+
+    def render_files(self, job: ProfiledJob) -> dict[str, str]:  # noqa: ARG002 -- for a report of the whole job
+        """Return what the rule leaves, so far, by its path below `profiler-output`: its JSON, with AWS's members."""
+        content = {
+            "RuleTriggered": self.triggered,
+            "Violations": self.violations,
+            "Details": self.describe_details(),
+            "Datapoints": self.data_points,
+            "RuleParameters": ", ".join(f"{name}:{value}" for name, value in self.values.items()),
+        }
+        return {f"{REPORTS}/{self.name}.json": json.dumps(content) + "\n"}
 
     def find(self, node: str, time: float, value: float, threshold: float, text: str) -> ProfilerFinding:
         """Return a finding whose text begins with where it is."""

@@ -14,6 +14,7 @@ from smdebug.rules.evaluator import judge
 from tests.room.smdebug.rules.rule_container import build_config, start_container
 from tests.unit.smdebug.object_storage import BUCKET
 from tests.unit.smdebug.profiler.profile_maker import ProfileMaker
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     import subprocess
@@ -60,6 +61,25 @@ def test_a_container_follows_a_job_to_its_end_and_counts_its_firings(tmp_path: P
     report = json.loads((tmp_path / "output/rule/profiler-output/profiler-reports/CPUBottleneck.json").read_text())
     assert (report["RuleTriggered"], report["Datapoints"]) == (4, 200)
     assert report["Details"]["Findings"][0]["node"] == "algo-1"
+
+
+def test_a_report_is_written_anew_while_the_job_runs(tmp_path: Path, maker: ProfileMaker) -> None:
+    starve(maker, 0, 100)
+    config = build(
+        tmp_path, str(maker.folder), "ProfilerReport", custom_rule_parameters="{'CPUBottleneck_patience': 10}"
+    )
+    page = tmp_path / "output/rule/profiler-output/profiler-report.html"
+    with start(tmp_path, config) as (container, printed):
+        wait_until(page.exists)
+        assert "still running" in page.read_text()
+        starve(maker, 100, 200)
+        maker.end()
+        assert "Fired: CPUBottleneck 4 times" in printed.read()
+        assert container.wait() == 0
+    assert "The job has ended." in page.read_text()
+    assert "CPU bottlenecks" in page.read_text()
+    verdict = json.loads((tmp_path / "output/verdict.json").read_text())
+    assert verdict["RuleEvaluationStatus"] == "IssuesFound"
 
 
 def test_a_container_that_is_stopped_leaves_no_verdict(tmp_path: Path, maker: ProfileMaker) -> None:

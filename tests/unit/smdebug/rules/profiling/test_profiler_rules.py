@@ -14,6 +14,7 @@ from smdebug.profiler.system_samples import CPU, GPU, GPU_MEMORY, IO_WAIT, MEMOR
 from smdebug.profiler.trace_events import TraceEvent
 from smdebug.rules.profiling.builtin import find_profiler_rule, list_profiler_rules
 from smdebug.rules.profiling.evaluation import conclude, write_report
+from smdebug.rules.profiling.profiler_rule import ProfiledJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -245,7 +246,7 @@ def test_overall_usage_and_phases_are_told(tmp_path: Path) -> None:
     events = [*build_steps([1.0, 1.0], "Forward"), *build_steps([3.0], "Backward(post-forward)")]
     phases = run("OverallFrameworkMetrics", (), events)
     assert phases.describe_details() == {"Seconds": {"Backward(post-forward)": 3.0, "Forward": 2.0}}
-    write_report(phases, tmp_path)
+    write_report(phases, tmp_path, ProfiledJob("job", "nowhere"))
     written = json.loads((tmp_path / "profiler-output/profiler-reports/OverallFrameworkMetrics.json").read_text())
     assert written["RuleTriggered"] == 0
     assert written["Datapoints"] == 3
