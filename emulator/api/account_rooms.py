@@ -96,7 +96,15 @@ def read_number(name: str, default: int, most: int) -> int:
     Raises:
         ValidationException: it is none, or above ``most``.
     """
-    text = request.args.get(name, str(default))
+    return parse_number(name, request.args.get(name, str(default)), most)
+
+
+def parse_number(name: str, text: str, most: int) -> int:
+    """Parse a whole number.
+
+    Raises:
+        ValidationException: it is none, or above ``most``; ``name`` says which.
+    """
     if not (text.isascii() and text.isdecimal()) or len(text) > 18 or int(text) > most:
         raise ValidationException(f"{name} is {text[:40]!r}: give a whole number from 0 to {most}.")
     return int(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_rooms import read_choice, read_number
+from emulator.api.account_rooms import parse_number, read_choice, read_number
 from emulator.exceptions import ObjectStoreError, ResourceNotFound
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _STATUSES = ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
 _RULE_STATUSES = ("InProgress", "NoIssuesFound", "IssuesFound", "Error", "Stopping", "Stopped")
-_MOST_JOBS = 1000
+_MOST_JOBS = 10_000
 _MOST_LINES = 5000
 # Of one answer: a page shows no more, and a line may have 256 kB.
 _MOST_LOG_BYTES = 2 * 1024**2
@@ -68,6 +68,8 @@ def _list_jobs(account: AccountRooms) -> dict[str, Any]:
     rule = read_choice("rule", _RULE_STATUSES)
     status = read_choice("status", _STATUSES)
     most = read_number("limit", 200, _MOST_JOBS)
+    contained = request.args.get("nameContains") or None
+    with_description = bool(request.args.get("descriptions"))
     regions = [request.args["region"]] if request.args.get("region") else account.store.list_regions()
     found: list[dict[str, Any]] = []
     for region in regions:
@@ -75,7 +77,7 @@ def _list_jobs(account: AccountRooms) -> dict[str, Any]:
         taken = 0
         # A page of the store at a time: the words are looked for in more than it can look into.
         while taken < most:
-            query = ListQuery(status_equals=status or None, descending=True, max_results=100, after=after)
+            query = ListQuery(contained, status or None, descending=True, max_results=100, after=after)
             jobs, token = account.store.list_training_jobs(region, query)
             for job in jobs:
                 summary = _summarize(account, job)
@@ -83,6 +85,8 @@ def _list_jobs(account: AccountRooms) -> dict[str, Any]:
                 text = f"{job.name} {region} {job.status} {job.secondary_status}".casefold()
                 rules = " ".join(f"{each['name']} {each['status']}" for each in summary["rules"]).casefold()
                 if fits_rule and all(word in text or word in rules for word in words):
+                    if with_description:
+                        summary["description"] = account.jobs.training.describe(job)
                     found.append(summary)
                     taken += 1
             if token is None:
@@ -239,32 +243,48 @@ def _find_streams(account: AccountRooms, job: TrainingJob) -> Iterator[tuple[str
 
 
 def _read_logs(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
-    """Return lines of one host's log, or of all one after the other; ``after`` says where the last answer ended.
+    """Return lines of one host's log, or of all one after the other.
 
-    With ``words``, only the lines that hold them. Without ``after``, the last lines; ``before`` gives those before it.
+    ``after`` says where the last answer ended, for all streams or as STREAM:NUMBER for one. With ``words``, only the
+    lines that hold them. Without ``after``, the last lines; ``before`` gives those before it.
     """
     words, invocation = request.args.get("words", "").casefold(), request.args.get("requestId", "")
     most = read_number("limit", 500, _MOST_LINES)
     before = read_number("before", 0, 1 << 60) if "before" in request.args else None
-    after = read_number("after", 0, 1 << 60) if "after" in request.args else None
+    after = _read_positions()
     streams = []
     for group, stream in _find_streams(account, job):
         log = account.logs(job.region).find(group, stream)
+        # What comes while lines are chosen is none of the answer's, or one more of them.
+        total = len(log)
         if invocation:
             chosen = cut_invocation(log, invocation)
             if not chosen:
                 continue
         else:
-            chosen = choose_lines(log, words, most, after, before)
+            chosen = choose_lines(log, words, most, after.get(stream, after.get("")), before)
         streams.append(
             {
                 "stream": stream,
                 "host": _name_host(stream),
-                "total": len(log),
+                "total": total,
                 "lines": [{"number": at, "timeMs": line.timestamp_ms, "message": line.message} for at, line in chosen],
             }
         )
     return {"streams": streams}
+
+
+def _read_positions() -> dict[str, int]:
+    """Read ``after``: a number of lines by stream; the one of no stream is that of all others.
+
+    Raises:
+        ValidationException: it is no number.
+    """
+    found = {}
+    for text in request.args.getlist("after"):
+        stream, _, number = text.rpartition(":")
+        found[stream] = parse_number("after", number, 1 << 60)
+    return found
 
 
 def choose_lines(log: Log, words: str, most: int, after: int | None, before: int | None) -> list[tuple[int, LogLine]]:

@@ -8,48 +8,25 @@ import json
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import click
 
 from emulator.cli.jobs import find_job, name_argument
-from emulator.cli.running import Emulator, connect, fail, state_dir_option
+from emulator.cli.own_api import ask
+from emulator.cli.running import connect, fail, state_dir_option
 from emulator.console.page import BUILT, CONSOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from emulator.cli.jobs import Job
+    from emulator.cli.running import Emulator
 
-API = "/_emulator/"
 # What a report holds at most: a page with more would not open quickly.
 _MOST_TENSORS, _MOST_PICTURES = 300, 40
 _FORMAT = 1
 _MANIFEST = "job.json"
-
-
-def ask(emulator: Emulator, path: str, query: Iterable[tuple[str, object]] = ()) -> Any:
-    """Ask the emulator's own API; None where there is nothing of the kind. The command ends where it cannot answer."""
-    import urllib3
-
-    url = f"{emulator.record.endpoint_url}{API}{path}"
-    if text := urlencode(list(query)):
-        url = f"{url}?{text}"
-    try:
-        answer = urllib3.PoolManager().request("GET", url, timeout=120, retries=False)
-        found = json.loads(answer.data)
-    except (urllib3.exceptions.HTTPError, ValueError) as error:
-        fail(f"The emulator at {emulator.record.endpoint_url} does not answer: {error}")
-    if answer.status in (404, 422):
-        return None
-    if answer.status >= 400:
-        fail(str(found.get("error", f"The emulator answered {answer.status}.")))
-    return found
-
-
-def locate(job: Job) -> str:
-    """Return the job's address in the API."""
-    return f"jobs/{quote(job.region)}/{quote(job.name)}"
 
 
 @click.command("open")
@@ -61,7 +38,7 @@ def open_console(state_dir: Path | None, name: str | None, *, only_print: bool) 
     emulator = connect(state_dir)
     address = f"{emulator.record.endpoint_url}{CONSOLE}"
     if name is not None:
-        address += f"#/{locate(find_job(emulator, name))}"
+        address += f"#/{find_job(emulator, name).path}"
     click.echo(address)
     if not only_print and not webbrowser.open(address):
         click.echo("No browser can be opened from here: follow the address.", err=True)
@@ -98,7 +75,7 @@ class _Recorder:
     def ask(self, path: str, *query: tuple[str, str], besides: Iterable[tuple[str, str]] = ()) -> Any:
         """Ask, and keep the answer unless there is none; ``besides`` is asked with, and no part of the address."""
         given = [(name, value) for name, value in query if value]
-        found = ask(self._emulator, path, [*given, *besides])
+        found = ask(self._emulator, path, [*given, *besides], may_be_missing=True)
         if found is not None:
             self.answers[f"{path}?{urlencode(sorted(given))}"] = found
         return found
@@ -106,7 +83,7 @@ class _Recorder:
 
 def _collect_answers(job: Job) -> dict[str, Any]:
     """Return what the page asks for of a job, by address."""
-    recorder, path = _Recorder(job.emulator), locate(job)
+    recorder, path = _Recorder(job.emulator), job.path
     described = recorder.ask(path)
     recorder.ask(f"{path}/metrics")
     for rule in ("", *(each["name"] for each in described["rules"])):
@@ -172,7 +149,7 @@ def export_job(state_dir: Path | None, name: str, output: Path | None) -> None:
     folder = output or Path(job.name)
     if folder.exists() and any(folder.iterdir()):
         fail(f"{folder} is there already and not empty: name another folder with --output.")
-    record = ask(job.emulator, f"{locate(job)}/record")
+    record = ask(job.emulator, f"{job.path}/record", may_be_missing=True)
     if record is None:
         fail(f"{job.name} has not ended: export it when it has.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -210,8 +187,6 @@ def _download(s3: Any, bucket: str, prefix: str, folder: Path) -> int:
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def import_job(state_dir: Path | None, folder: Path) -> None:
     """Bring back a job that ``export`` wrote to FOLDER, with its tensors, logs and events."""
-    import urllib3
-
     emulator = connect(state_dir)
     try:
         record = json.loads((folder / _MANIFEST).read_text())
@@ -221,10 +196,7 @@ def import_job(state_dir: Path | None, folder: Path) -> None:
         fail(f"{folder} is no exported job: it has no {_MANIFEST} that can be read. smdebug-emulator export makes one.")
     if written != _FORMAT:
         fail(f"{folder} was written by another version (format {written}, not {_FORMAT}): export it anew.")
-    url = f"{emulator.record.endpoint_url}{API}records"
-    answer = urllib3.PoolManager().request("POST", url, body=json.dumps(record).encode(), timeout=120, retries=False)
-    if answer.status >= 400:
-        fail(str(json.loads(answer.data).get("error")))
+    ask(emulator, "records", method="POST", body=record)
     s3 = emulator.client("s3", region)
     root = folder / "objects"
     for path in sorted(each for each in root.rglob("*") if each.is_file()):

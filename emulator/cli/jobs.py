@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.running import Emulator, connect, fail, json_option, state_dir_option
+from emulator.cli.own_api import ask, locate_job
+from emulator.cli.running import connect, fail, json_option, state_dir_option
 from emulator.cli.tables import format_table, wrap
 
 if TYPE_CHECKING:
@@ -17,13 +18,22 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from emulator.cli.running import Emulator
+
 NO_SUCH_JOB = 3
 _FOLLOW_SECONDS = 0.5
+# As many as the API gives at once.
+_MOST_JOBS, _MOST_LINES = 10_000, 5000
 _ENDED = ("Completed", "Failed", "Stopped")
+_UNDER_WAY = ("InProgress", "Stopping")  # of a rule
 # Of several rules the table names the verdict that says the most.
 _BY_WEIGHT = ("IssuesFound", "Error", "InProgress", "Stopping", "Stopped", "NoIssuesFound")
 _SHARED_LETTERS = 20
-_TRAINING_LOGS, _RULE_LOGS = "/aws/sagemaker/TrainingJobs", "/aws/sagemaker/ProcessingJobs"
+# What ListTrainingJobs says of a job, and what its rules came to.
+_SUMMARY = (
+    *("TrainingJobName", "TrainingJobArn", "CreationTime", "TrainingEndTime", "LastModifiedTime"),
+    *("TrainingJobStatus", "SecondaryStatus", "WarmPoolStatus", "DebugRuleEvaluationStatuses"),
+)
 
 name_argument = click.argument("name")
 
@@ -33,14 +43,28 @@ class Job:
     """A training job that was found by its name.
 
     Attributes:
-        description: what DescribeTrainingJob says.
-        region: where it runs.
+        described: what the emulator's API says.
         emulator: where it was found.
     """
 
-    description: dict[str, Any]
-    region: str
+    described: dict[str, Any]
     emulator: Emulator
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What DescribeTrainingJob says, times in epoch seconds."""
+        found: dict[str, Any] = self.described["description"]
+        return found
+
+    @property
+    def region(self) -> str:
+        """Where it runs."""
+        return str(self.described["region"])
+
+    @property
+    def path(self) -> str:
+        """Where it is in the API."""
+        return locate_job(self.region, self.name)
 
     @property
     def name(self) -> str:
@@ -62,41 +86,26 @@ class Job:
 
 
 def list_summaries(emulator: Emulator, limit: int) -> list[dict[str, Any]]:
-    """Return the latest training jobs of all regions, newest first, each with its ``Region``."""
-    found = []
-    for region in emulator.list_regions():
-        pages = emulator.client("sagemaker", region).get_paginator("list_training_jobs")
-        given = pages.paginate(SortBy="CreationTime", SortOrder="Descending", PaginationConfig={"MaxItems": limit})
-        found += [{**summary, "Region": region} for page in given for summary in page["TrainingJobSummaries"]]
-    return sorted(found, key=lambda summary: str(summary["CreationTime"].timestamp()), reverse=True)[:limit]
-
-
-def list_with_rules(emulator: Emulator, limit: int) -> list[dict[str, Any]]:
-    """``list_summaries``, each with what Describe says of the job's rules."""
-    found = list_summaries(emulator, limit)
-    for summary in found:
-        sagemaker = emulator.client("sagemaker", summary["Region"])
-        described = sagemaker.describe_training_job(TrainingJobName=summary["TrainingJobName"])
-        summary["DebugRuleEvaluationStatuses"] = described.get("DebugRuleEvaluationStatuses", [])
-    return found
+    """Return the latest training jobs of all regions, newest first, with ``Region`` and rules' statuses."""
+    found = ask(emulator, "jobs", [("limit", min(limit, _MOST_JOBS)), ("descriptions", 1)])["jobs"]
+    return [
+        {**{name: text for name, text in each["description"].items() if name in _SUMMARY}, "Region": each["region"]}
+        for each in found
+    ]
 
 
 def find_job(emulator: Emulator, name: str) -> Job:
     """Find a training job by its name, or by what only its name has; end the command if there is none."""
-    known = list_summaries(emulator, 10_000)
-    names = [summary["TrainingJobName"] for summary in known]
+    known = ask(emulator, "jobs", [("nameContains", name), ("limit", _MOST_JOBS)])["jobs"]
     tests = (lambda each: each == name, lambda each: each.endswith(name), lambda each: name in each)
-    matching = next((some for test in tests if (some := [n for n, each in enumerate(names) if test(each)])), [])
+    matching = next((some for test in tests if (some := [each for each in known if test(each["name"])])), [])
     if not matching:
         fail(f"No training job is called {name}: smdebug-emulator jobs lists those there are.", NO_SUCH_JOB)
     if len(matching) > 1:
-        several = ", ".join(f"{names[at]} ({known[at]['Region']})" for at in matching[:5])
+        several = ", ".join(f"{each['name']} ({each['region']})" for each in matching[:5])
         fail(f"{len(matching)} training jobs are meant by {name}: {several}. Give more of the name.", NO_SUCH_JOB)
-    (at,) = matching
-    region = known[at]["Region"]
-    description = emulator.client("sagemaker", region).describe_training_job(TrainingJobName=names[at])
-    description.pop("ResponseMetadata", None)
-    return Job(description, region, emulator)
+    (found,) = matching
+    return Job(ask(emulator, locate_job(found["region"], found["name"])), emulator)
 
 
 @click.command()
@@ -105,9 +114,8 @@ def find_job(emulator: Emulator, name: str) -> Job:
 @json_option
 def jobs(state_dir: Path | None, limit: int, *, as_json: bool) -> None:
     """Show the latest training jobs of all regions, with their rules' verdicts."""
-    emulator = connect(state_dir)
-    found = list_with_rules(emulator, limit)
-    click.echo(json.dumps(found, default=_encode) if as_json else format_jobs(found))
+    found = list_summaries(connect(state_dir), limit)
+    click.echo(json.dumps(write_times(found)) if as_json else format_jobs(found))
 
 
 def format_jobs(summaries: list[dict[str, Any]]) -> str:
@@ -121,7 +129,7 @@ def format_jobs(summaries: list[dict[str, Any]]) -> str:
         rules = [rule["RuleEvaluationStatus"] for rule in summary.get("DebugRuleEvaluationStatuses", ())]
         weightiest = next((status for status in _BY_WEIGHT if status in rules), None)
         counts = f"{rules.count(weightiest)}/{len(rules)} {weightiest}" if weightiest else "-"
-        created = summary["CreationTime"].astimezone().strftime("%m-%d %H:%M:%S")
+        created = _parse_time(summary["CreationTime"]).strftime("%m-%d %H:%M:%S")
         rows.append([summary["TrainingJobName"], *region, summary["TrainingJobStatus"], counts, created])
     return format_table(rows)
 
@@ -136,9 +144,9 @@ def describe(state_dir: Path | None, name: str, *, as_json: bool) -> None:
     NAME is the job's, or as much of it as no other has. The exit code is 3 when there is no such job.
     """
     job = find_job(connect(state_dir), name)
-    reports = {rule["RuleConfigurationName"]: _read_report(job, rule) for rule in job.rules}
+    reports = {rule["name"]: rule["report"] for rule in job.described["rules"]}
     if as_json:
-        click.echo(json.dumps({**job.description, "Region": job.region, "RuleReports": reports}, default=_encode))
+        click.echo(json.dumps(write_times({**job.description, "Region": job.region, "RuleReports": reports})))
     else:
         click.echo("\n".join(_format_description(job, reports)))
 
@@ -160,7 +168,7 @@ def _format_description(job: Job, reports: dict[str, dict[str, Any] | None]) -> 
     yield "\nTimeline"
     began = described["CreationTime"]
     for entry in described.get("SecondaryStatusTransitions", ()):
-        seconds = (entry["StartTime"] - began).total_seconds()
+        seconds = entry["StartTime"] - began
         yield f"  {seconds:8.1f} s  {entry['Status']:<12} {entry.get('StatusMessage', '')}"
     if job.rules:
         yield "\nRules"
@@ -196,27 +204,6 @@ def _format_number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
 
 
-def _read_report(job: Job, rule: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the report that a rule left in S3, None where it has left none."""
-    configured: dict[str, Any] = next(
-        (
-            each
-            for each in job.description.get("DebugRuleConfigurations", ())
-            if each["RuleConfigurationName"] == rule["RuleConfigurationName"]
-        ),
-        {},
-    )
-    base = configured.get("S3OutputPath") or job.description["OutputDataConfig"]["S3OutputPath"]
-    bucket, _, prefix = base.removeprefix("s3://").rstrip("/").partition("/")
-    key = "/".join(filter(None, (prefix, job.name, "rule-output", rule["RuleConfigurationName"], "report.json")))
-    s3 = job.emulator.client("s3", job.region)
-    try:
-        report: dict[str, Any] = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-    except (s3.exceptions.NoSuchKey, s3.exceptions.NoSuchBucket, ValueError):
-        return None
-    return report
-
-
 @click.command()
 @state_dir_option
 @name_argument
@@ -226,21 +213,20 @@ def _read_report(job: Job, rule: dict[str, Any]) -> dict[str, Any] | None:
 def logs(state_dir: Path | None, name: str, rule: str | None, *, follow: bool, as_json: bool) -> None:
     """Show what a training job printed, or one of its rules."""
     job = find_job(connect(state_dir), name)
-    group, prefix = _TRAINING_LOGS, job.name
-    if rule is not None:
-        found = [each for each in job.rules if each["RuleConfigurationName"] == rule]
-        if not found:
-            known = ", ".join(each["RuleConfigurationName"] for each in job.rules) or "none"
-            fail(f"{job.name} has no rule called {rule}: its rules are {known}.", NO_SUCH_JOB)
-        group, prefix = _RULE_LOGS, found[0]["RuleEvaluationJobArn"].rpartition("/")[2]
-    tokens: dict[str, str] = {}
+    if rule is not None and not any(each["name"] == rule for each in job.described["rules"]):
+        known = ", ".join(each["name"] for each in job.described["rules"]) or "none"
+        fail(f"{job.name} has no rule called {rule}: its rules are {known}.", NO_SUCH_JOB)
+    read: dict[str, int] = {}
     try:
         while True:
-            ended = _has_ended(job, rule)
-            for event, stream in _read_new_lines(job, group, prefix, tokens):
-                host = f"{stream.rpartition('/')[2].rpartition('-')[0]}  " if len(tokens) > 1 else ""
-                click.echo(json.dumps({"stream": stream, **event}) if as_json else f"{host}{event['message']}")
-            if not follow or ended:
+            ended = not follow or _has_ended(job, rule)
+            for stream, host, line in _read_new_lines(job, rule, read):
+                if as_json:
+                    content = {"stream": stream, "timestamp": line["timeMs"], "message": line["message"]}
+                    click.echo(json.dumps(content))
+                else:
+                    click.echo(f"{f'{host}  ' if len(read) > 1 else ''}{line['message']}")
+            if ended:
                 return
             time.sleep(_FOLLOW_SECONDS)
     except KeyboardInterrupt:
@@ -248,35 +234,24 @@ def logs(state_dir: Path | None, name: str, rule: str | None, *, follow: bool, a
 
 
 def _has_ended(job: Job, rule: str | None) -> bool:
-    sagemaker = job.emulator.client("sagemaker", job.region)
-    described = sagemaker.describe_training_job(TrainingJobName=job.name)
+    described = ask(job.emulator, job.path)
     if rule is None:
-        return described["TrainingJobStatus"] in _ENDED
-    return any(
-        each["RuleConfigurationName"] == rule and each["RuleEvaluationStatus"] not in ("InProgress", "Stopping")
-        for each in described["DebugRuleEvaluationStatuses"]
-    )
+        return described["status"] in _ENDED
+    return any(each["name"] == rule and each["status"] not in _UNDER_WAY for each in described["rules"])
 
 
-def _read_new_lines(job: Job, group: str, prefix: str, tokens: dict[str, str]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield the log events that came since the last call, by stream; ``tokens`` says where each stream was left."""
-    client = job.emulator.client("logs", job.region)
-    # A rule's name begins as its job's does; its ARN, by which it is known here, has it in small letters.
-    pages = client.get_paginator("describe_log_streams").paginate(
-        logGroupName=group, logStreamNamePrefix=job.name[:_SHARED_LETTERS]
-    )
-    try:
-        names = [stream["logStreamName"] for page in pages for stream in page["logStreams"]]
-    except client.exceptions.ResourceNotFoundException:
-        return
-    for stream in (name for name in names if name.lower().startswith(f"{prefix}/".lower())):
-        while True:
-            after = {"nextToken": tokens[stream]} if stream in tokens else {}
-            given = client.get_log_events(logGroupName=group, logStreamName=stream, startFromHead=True, **after)
-            tokens[stream] = given["nextForwardToken"]
-            yield from ((event, stream) for event in given["events"])
-            if not given["events"]:
-                break
+def _read_new_lines(job: Job, rule: str | None, read: dict[str, int]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield the lines that came since the last call, with stream and host; ``read`` counts each stream's."""
+    more = True
+    while more:
+        after = [("after", 0), *(("after", f"{stream}:{count}") for stream, count in read.items())]
+        query = [("limit", _MOST_LINES), *after, *([("rule", rule)] if rule else [])]
+        streams = ask(job.emulator, f"{job.path}/logs", query)["streams"]
+        before = dict(read)
+        # All of them are known before the first line is shown: whether hosts are named is said by their number.
+        read.update({each["stream"]: read.get(each["stream"], 0) + len(each["lines"]) for each in streams})
+        yield from ((each["stream"], each["host"], line) for each in streams for line in each["lines"])
+        more = read != before
 
 
 @click.command("stop-job")
@@ -285,13 +260,25 @@ def _read_new_lines(job: Job, group: str, prefix: str, tokens: dict[str, str]) -
 def stop_job(state_dir: Path | None, name: str) -> None:
     """Ask a training job to stop, as StopTrainingJob does."""
     job = find_job(connect(state_dir), name)
-    client = job.emulator.client("sagemaker", job.region)
-    try:
-        client.stop_training_job(TrainingJobName=job.name)
-    except client.exceptions.ClientError as error:
-        fail(error.response["Error"]["Message"])
+    ask(job.emulator, f"{job.path}/stop", method="POST")
     click.echo(f"{job.name} is stopping.")
 
 
-def _encode(value: datetime) -> str:
-    return value.isoformat()
+def write_times(value: Any) -> Any:
+    """Return a description with its times, which are epoch seconds, as ISO 8601 has them."""
+    if isinstance(value, list):
+        return [write_times(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _parse_time(each).isoformat()
+        if name.endswith(("Time", "Timestamp")) and isinstance(each, (int, float))
+        else write_times(each)
+        for name, each in value.items()
+    }
+
+
+def _parse_time(seconds: float) -> datetime:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(seconds, UTC).astimezone()

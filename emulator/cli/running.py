@@ -119,10 +119,6 @@ class Emulator:
         """Make a boto3 client."""
         return build_client_factory(self.record.endpoint_url, region or self.record.region)(service)
 
-    def list_regions(self) -> list[str]:
-        """List the regions that have training jobs."""
-        return list(self.health["jobRegions"])
-
 
 def connect(state_dir: Path | None) -> Emulator:
     """Ask the emulator of the state folder how it is; end the command where none answers, or one of other words."""

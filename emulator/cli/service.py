@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from emulator.cli.init_folder import list_scripts, run_scripts
-from emulator.cli.jobs import format_jobs, list_with_rules
+from emulator.cli.jobs import format_jobs, list_summaries, write_times
 from emulator.cli.running import (
     connect,
     fail,
@@ -277,9 +277,9 @@ def stop(state_dir: Path | None) -> None:
 def status(state_dir: Path | None, *, as_json: bool) -> None:
     """Show the emulator and its latest jobs. The exit code is 1 when none is running."""
     emulator = connect(state_dir)
-    latest = list_with_rules(emulator, 20)
+    latest = list_summaries(emulator, 20)
     if as_json:
-        click.echo(json.dumps({"emulator": emulator.health, "trainingJobs": latest}, default=str))
+        click.echo(json.dumps({"emulator": emulator.health, "trainingJobs": write_times(latest)}))
         return
     width = max(map(len, emulator.health))
     for name, value in emulator.health.items():

@@ -122,7 +122,7 @@ def test_jobs_of_all_regions_in_80_columns(command: Command) -> None:
     assert "digits-n…-22-03-10-00-001" in command("status").stdout
 
 
-def test_a_job_by_the_end_of_its_name(command: Command) -> None:
+def test_a_job_by_the_end_of_its_name(command: Command, state: Path) -> None:
     text = command("describe", "00-001").stdout
     assert text.startswith(f"{NAME}  (eu-west-1)\nCompleted, Completed\n")
     assert re.search(r"^ +\d+\.\d s  Training +Training image download completed", text, re.MULTILINE)
@@ -135,6 +135,11 @@ def test_a_job_by_the_end_of_its_name(command: Command) -> None:
     assert little in command("logs", "001", "--rule", "LossNotDecreasing").stdout
     described: dict[str, Any] = json.loads(command("describe", NAME, "--json").stdout)
     assert described["RuleReports"]["VanishingGradient"]["Finding"]["Step"] == 0
+    sagemaker = make_client(read_endpoint(state), "sagemaker", region="eu-west-1")
+    of_aws = sagemaker.describe_training_job(TrainingJobName=NAME)
+    of_aws |= {"Region": "eu-west-1", "RuleReports": described["RuleReports"]}
+    del of_aws["ResponseMetadata"]
+    assert described == json.loads(json.dumps(of_aws, default=lambda time: time.isoformat()))
     assert "Why      ClientError: No image 'nobody-built:1'" in command("describe", "fails").stdout
 
 

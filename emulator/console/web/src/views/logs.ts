@@ -7,6 +7,8 @@ import type { Part } from "./job";
 import { load } from "./view";
 
 const KEPT_LINES = 5000;
+// Of each stream at once.
+const MOST_LINES = 2000;
 
 export function showLogs(root: Element, path: string): Part {
   let source = new URLSearchParams(location.hash.split("?")[1] ?? "").get("rule") ?? "";
@@ -30,17 +32,18 @@ export function showLogs(root: Element, path: string): Part {
     if (busy) { again = true; return; }
     busy = true;
     await load(said, async () => {
-      const starts = [...next.values()];
-      const found = await ask<{ streams: LogStream[] }>(`${path}/logs`, begin ? { ...query(), limit: 500 } : { ...query(), after: Math.min(...starts, 0x7fffffff) === 0x7fffffff ? 0 : Math.min(...starts), limit: 2000 });
+      const positions = ["0", ...[...next].map(([stream, number]) => `${stream}:${number}`)];
+      const found = await ask<{ streams: LogStream[] }>(`${path}/logs`, begin ? { ...query(), limit: 500 } : { ...query(), after: positions, limit: MOST_LINES });
       const several = found.streams.length > 1;
       const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 40;
       const fresh = found.streams.flatMap((stream) => {
-        const from = begin ? 0 : (next.get(stream.stream) ?? 0);
-        const lines = stream.lines.filter((line) => line.number >= from);
-        if (begin) first.set(stream.stream, lines[0]?.number ?? 0);
-        const full = !begin && stream.lines.length >= 2000;
-        next.set(stream.stream, full ? (stream.lines.at(-1)?.number ?? 0) + 1 : stream.total);
-        if (full) again = true;
+        const lines = stream.lines;
+        if (!first.has(stream.stream)) first.set(stream.stream, lines[0]?.number ?? 0);
+        const end = (lines.at(-1)?.number ?? -1) + 1;
+        // An answer holds no more than so many lines or bytes: where it ends before the log does, the rest is asked for.
+        const cut = !begin && lines.length > 0 && (words ? lines.length >= MOST_LINES : end < stream.total);
+        next.set(stream.stream, cut ? end : Math.max(stream.total, end));
+        if (cut) again = true;
         return lines.map((line) => ({ line, element: write(stream, line, several) }));
       }).sort((a, b) => a.line.timeMs - b.line.timeMs);
       if (begin) fill(list, fresh.map((each) => each.element));
