@@ -47,6 +47,22 @@ def build_environment(name: str, requirements: Path) -> Path:
     return _build_once(name, f"{sys.version}\n{requirements.read_text()}", install) / "bin" / "python"
 
 
+def build_packages(requirements: Path, python: Path) -> Path:
+    """Folder for PYTHONPATH with the packages that pip's file names, and nothing that they require.
+
+    So the real smdebug can run in an image's own environment: what it needs beside itself is there.
+
+    Raises:
+        RuntimeError: pip could not install them; the text holds what it said.
+    """
+
+    def install(folder: Path) -> None:
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
+        _install([*pip, "--disable-pip-version-check", "--target", str(folder), "-r", str(requirements)], requirements)
+
+    return _build_once("packages", f"{python}\n{requirements.read_text()}", install)
+
+
 def build_node_modules(requirements: Path, package: Path) -> tuple[Path, Path]:
     """Path of Node, and of the ``node_modules`` that a package's lock file names; built as ``build_environment`` does.
 

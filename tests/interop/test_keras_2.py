@@ -1,4 +1,7 @@
-"""Our smdebug under TensorFlow 2.12, whose Keras is Keras 2, beside the real 1.0.34, which runs there, too."""
+"""Our smdebug under TensorFlow with Keras 2, beside the real 1.0.34, which runs there, too.
+
+In the environment of the image of 2.12. That of 2.15 is twice as much to install: `pytest -m versions` runs it.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import smdebug
-from benchmarks._environments import build_environment
+from benchmarks._environments import build_packages
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.process.environments import build_environment
 from smdebug import modes
 from smdebug.trials import create_trial
 from tests.interop.scripts_for_keras_2 import BOTH, ESTIMATORS, EXPLICIT, FIT, KINDS, TRAIN
@@ -20,9 +24,9 @@ from tests.interop.scripts_for_keras_2 import BOTH, ESTIMATORS, EXPLICIT, FIT, K
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROOT = Path(__file__).parents[2]
-# What a .pth file in site-packages does when Python starts.
-START = f"exec({Path(smdebug.__file__).with_name('autoload.pth').read_text()!r})\n"
+ORIGINAL = Path(__file__).with_name("requirements-original-alone.txt")
+# TensorFlow is slow to import where the machine is busy, and the first test installs it.
+pytestmark = pytest.mark.timeout(1200)
 SAYS_NOTHING_WAS_ASKED = "\nimport sys; print(sorted(name for name in sys.modules if name.startswith('smdebug')))"
 
 LOOP = """
@@ -42,20 +46,28 @@ compiled(tf.ones((3, 2)))
 """
 
 
+@pytest.fixture(scope="module", params=["2.12", pytest.param("2.15", marks=pytest.mark.versions)])
+def old_python(request: pytest.FixtureRequest) -> Path:
+    """The interpreter of the image for a version; our smdebug is installed there, as in a training job."""
+    name = f"tensorflow-training-{request.param}"
+    return build_environment(next(found for found in ImageCatalogue() if found.name == name)).python
+
+
 @pytest.fixture(scope="module")
-def run_old(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs text as a script under TensorFlow 2.12, our smdebug importable."""
-    python = build_environment("tensorflow-2.12", Path(__file__).with_name("requirements-tensorflow-2.12.txt"))
+def run_old(
+    old_python: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs text as a script under an old TensorFlow."""
     folder = tmp_path_factory.mktemp("scripts")
 
-    def run(text: str, *arguments: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(text: str, *arguments: Path | str, **environment: str) -> subprocess.CompletedProcess[str]:
         (folder / "script.py").write_text(text)
         return subprocess.run(
-            [str(python), str(folder / "script.py"), *map(str, arguments)],
-            env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
+            [str(old_python), str(folder / "script.py"), *map(str, arguments)],
+            env={"PATH": os.defpath, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
             check=False,
         )
 
@@ -71,7 +83,7 @@ def shown_without_a_hook(
     run_old: Callable[..., subprocess.CompletedProcess[str]], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, np.ndarray]:
     path = tmp_path_factory.mktemp("bare") / "shown.npz"
-    done = run_old(START + FIT + TRAIN, path)
+    done = run_old(FIT + TRAIN, path)
     assert done.returncode == 3, done.stderr
     return dict(np.load(path))
 
@@ -91,9 +103,9 @@ def test_fit_runs_as_without_a_hook_and_shows_what_callbacks_can(
         config.write_text(
             json.dumps({"LocalPath": str(run), "CollectionConfigurations": asked, "HookParameters": hook_parameters})
         )
-        done = run_old(START + FIT + TRAIN, shown, SMDEBUG_CONFIG_FILE_PATH=str(config))
+        done = run_old(FIT + TRAIN, shown, SMDEBUG_CONFIG_FILE_PATH=str(config))
     else:
-        done = run_old(START + FIT + EXPLICIT + TRAIN, shown, run)
+        done = run_old(FIT + EXPLICIT + TRAIN, shown, run)
     assert done.returncode == 3, done.stderr
     assert not list_said(done)
 
@@ -146,9 +158,10 @@ def test_every_kind_of_training_is_the_same_with_a_hook(
 
 @pytest.mark.parametrize("way", ["tape", "estimator"])
 def test_the_original_names_and_writes_the_same(
-    run_old: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, way: str
+    run_old: Callable[..., subprocess.CompletedProcess[str]], old_python: Path, tmp_path: Path, way: str
 ) -> None:
-    for whose, environment in (("ours", {}), ("original", {"PYTHONPATH": ""})):
+    packages = build_packages(ORIGINAL, old_python)
+    for whose, environment in (("ours", {}), ("original", {"PYTHONPATH": str(packages)})):
         done = run_old(BOTH, tmp_path / whose, way, **environment)
         assert done.returncode == 0, done.stderr
     ours, original = (create_trial(str(tmp_path / whose)) for whose in ("ours", "original"))
@@ -175,7 +188,7 @@ def test_an_untouched_estimator_is_captured(
     asked = [{"CollectionName": name} for name in ("weights", "gradients", "optimizer_variables")]
     run = {"LocalPath": str(tmp_path / "run"), "CollectionConfigurations": asked}
     config.write_text(json.dumps({**run, "HookParameters": {"save_interval": "1"}}))
-    done = run_old(START + ESTIMATORS, tmp_path, "untouched", SMDEBUG_CONFIG_FILE_PATH=str(config))
+    done = run_old(ESTIMATORS, tmp_path, "untouched", SMDEBUG_CONFIG_FILE_PATH=str(config))
     assert done.returncode == 0, done.stderr
     trial = create_trial(str(tmp_path / "run"))
     assert [len(trial.steps(mode=mode)) for mode in (modes.TRAIN, modes.EVAL)] == [4, 2]
@@ -228,5 +241,5 @@ def test_tapes_and_optimizers_of_a_loop_are_captured(
 def test_without_a_config_nothing_of_smdebug_is_imported(
     run_old: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    done = run_old(START + "import tensorflow" + SAYS_NOTHING_WAS_ASKED)
+    done = run_old("import tensorflow" + SAYS_NOTHING_WAS_ASKED)
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr

@@ -1,0 +1,101 @@
+"""TensorFlow 2.11 asked for by the sagemaker SDK: Keras 2 and an estimator, captured, judged and stopped."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from examples.frameworks.job import BUCKET
+from sdk_compat.demo.training_job import stage_digits
+from sdk_compat.environment import prepare_environment
+from smdebug import modes
+from smdebug.trials import create_trial
+from tests.end_to_end.finished_jobs import download_run, read_log, wait_until_ended
+
+if TYPE_CHECKING:
+    from smdebug.trials import Trial
+    from tests.running_emulator import RunningEmulator
+
+SDK_SCRIPT = Path(__file__).parents[2] / "examples" / "frameworks" / "tensorflow_keras_2" / "estimator.py"
+# The first jobs build the environment, or the Docker image.
+BUILD_SECONDS = 900
+
+pytestmark = pytest.mark.timeout(BUILD_SECONDS + 300)
+
+
+@pytest.fixture(scope="module")
+def jobs(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Names of both jobs by kind, as the SDK's script started them."""
+    stage_digits(emulator.client("s3"), BUCKET)
+    names = {kind: f"tf-{kind}-{uuid.uuid4().hex[:8]}" for kind in ("keras", "estimator")}
+    home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path_factory.mktemp("home"))}
+    environment = home | prepare_environment(emulator.endpoint_url, home)
+    command = [sys.executable, "-W", "ignore", str(SDK_SCRIPT), BUCKET, *names.values()]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    return names
+
+
+def wait_until_stopped(emulator: RunningEmulator, name: str, rule: str) -> dict[str, Any]:
+    """Wait for the end of a job that its own rule has to stop; what its log said of versions is in the description."""
+    description = wait_until_ended(emulator, name, seconds=BUILD_SECONDS)
+    assert description["TrainingJobStatus"] == "Stopped", (description, read_log(emulator, name)[-3000:])
+    (judged,) = description["DebugRuleEvaluationStatuses"]
+    assert (judged["RuleConfigurationName"], judged["RuleEvaluationStatus"]) == (rule, "IssuesFound")
+    image = description["AlgorithmSpecification"]["TrainingImage"]
+    assert image.partition("/")[2].startswith("tensorflow-training:2.11"), image
+    assert "2.12.1-cpu-py311, made for what is older than 2.13, runs in its place." in read_log(emulator, name)
+    return description
+
+
+def read_run(emulator: RunningEmulator, name: str, folder: Path) -> Trial:
+    return create_trial(str(download_run(emulator, BUCKET, name, folder)))
+
+
+def test_an_untouched_keras_2_script_is_stopped(
+    jobs: dict[str, str], emulator: RunningEmulator, tmp_path: Path
+) -> None:
+    wait_until_stopped(emulator, jobs["keras"], "VanishingGradient")
+    trial = read_run(emulator, jobs["keras"], tmp_path)
+    steps = trial.steps(mode=modes.TRAIN)
+    assert steps == list(range(0, 20 * len(steps), 20))
+    # As the original named them: by layers, without the model's own name.
+    gradients = {f"gradients/{name}/{part}Grad" for name in ("hidden_0", "scores") for part in ("kernel", "bias")}
+    assert gradients < set(trial.tensor_names(collection="gradients"))
+    assert len(trial.tensor_names(collection="gradients")) == 22
+    assert len(trial.tensor_names(collection="losses")) == 1
+    # The legacy optimizer's first momentum is a tenth of the gradient, downwards.
+    np.testing.assert_allclose(
+        trial.tensor("SGD/scores/kernel/momentum:0").value(0),
+        -0.1 * trial.tensor("gradients/scores/kernelGrad").value(0),
+        rtol=1e-5,
+        atol=1e-8,
+    )
+    kernel = trial.tensor("scores/weights/scores/kernel:0")
+    assert not np.array_equal(kernel.value(steps[0]), kernel.value(steps[1]))
+
+
+def test_an_untouched_estimator_is_stopped(jobs: dict[str, str], emulator: RunningEmulator, tmp_path: Path) -> None:
+    wait_until_stopped(emulator, jobs["estimator"], "LossNotDecreasing")
+    trial = read_run(emulator, jobs["estimator"], tmp_path)
+    assert set(trial.modes()) == {modes.TRAIN}
+    steps = trial.steps(mode=modes.TRAIN)
+    assert steps == list(range(0, 20 * len(steps), 20))
+    assert set(trial.tensor_names(collection="weights")) == {"hidden/kernel:0", "scores/kernel:0"}
+    (loss,) = trial.tensor_names(collection="losses")
+    assert "sparse_softmax_cross_entropy_loss" in loss
+    gradients = {
+        trial.tensor(name).value(0).shape: trial.tensor(name) for name in trial.tensor_names(collection="gradients")
+    }
+    # At a rate of nothing the weights rest, and the momentum adds the gradients up.
+    kernel, momentum = trial.tensor("hidden/kernel:0"), trial.tensor("hidden/kernel/Momentum:0")
+    np.testing.assert_array_equal(kernel.value(steps[0]), kernel.value(steps[-1]))
+    assert gradients[64, 32].value(0).any()
+    assert momentum.value(steps[1]).any()
