@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # What a report holds at most: a page with more would not open quickly.
 _MOST_TENSORS, _MOST_PICTURES = 300, 40
+_IMPORTANCE = "feature_importance/"
 _FORMAT = 1
 _MANIFEST = "job.json"
 
@@ -106,6 +107,13 @@ def _collect_tensors(recorder: _Recorder, path: str, run: dict[str, Any]) -> Non
             recorder.ask(f"{path}/series", ("tensor", name), ("reduction", reduction), besides=closely)
     for collection in run["collections"]:
         recorder.ask(f"{path}/heat-map", ("collection", collection["name"]))
+    found = [each["name"] for each in run["tensors"] if each["name"].startswith(_IMPORTANCE)]
+    for kind in {name.split("/")[1] for name in found}:
+        recorder.ask(f"{path}/heat-map", ("regex", f"^{_IMPORTANCE}{kind}/"), ("reduction", "mean"))
+    of_classes = {each["name"]: each["tensors"] for each in run["collections"]}
+    if of_classes.get("labels") and of_classes.get("predictions"):
+        pair = (("labels", of_classes["labels"][0]), ("predictions", of_classes["predictions"][0]))
+        recorder.ask(f"{path}/confusion", *pair)
     for name in names[:_MOST_PICTURES]:
         recorder.ask(f"{path}/histogram", ("tensor", name), ("scale", "magnitude"))
         recorder.ask(f"{path}/values", ("tensor", name))

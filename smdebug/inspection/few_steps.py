@@ -3,28 +3,35 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from smdebug.format.locations import INDEX_DIR
 from smdebug.reading.run_files import RunFiles
 
 T = TypeVar("T")
+
+# Folders of index files that are listed, each of a thousand steps: a request on S3, maybe a cold folder on disk.
+_MOST_BLOCKS = 12
 
 
 class FewSteps:
     """The files of a run of one worker, of whose index files some are listed, evenly chosen; the ends are among them.
 
     Args:
-        files: all of them; the index files are listed here and never again.
+        files: all of them; some folders of index files are listed here, and never again.
         most: of how many steps.
 
     Attributes:
-        count: how many steps the run has.
+        count: how many steps the run has, or about how many where not all folders of index files were listed.
     """
 
     def __init__(self, files: RunFiles, most: int) -> None:
         self._files = files
-        names, self._ended = files.list_index_files(f"{INDEX_DIR}/")
-        self.count = len(names)
-        self._chosen = thin_out(names, most)
+        # Asked first: what was written before the job ended is then found.
+        self._ended = files.has_ended()
+        blocks = files.list_index_blocks()
+        listed = [files.list_index_block(block) for block in thin_out(blocks, _MOST_BLOCKS)]
+        inner = [len(names) for names in listed[1:-1]]
+        not_listed = len(blocks) - len(listed)
+        self.count = sum(map(len, listed)) + round(not_listed * sum(inner) / (len(inner) or 1))
+        self._chosen = thin_out([name for names in listed for name in names], most)
 
     def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
         """See `RunFiles`."""
@@ -37,6 +44,14 @@ class FewSteps:
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
         """See `RunFiles`."""
         return self._files.measure_index_files(names)
+
+    def list_index_blocks(self) -> list[str]:
+        """See `RunFiles`."""
+        return self._files.list_index_blocks()
+
+    def list_index_block(self, block: str) -> list[str]:
+        """See `RunFiles`."""
+        return self._files.list_index_block(block)
 
     def has_ended(self) -> bool:
         """See `RunFiles`."""

@@ -190,7 +190,8 @@ def heat_map(run: WatchedRun, arguments: Arguments) -> Answer:
             matches = re.compile(str(arguments.get("regex", ""))).search  # type: ignore[assignment]
         except re.error as error:
             raise SMDebugValueError(f"regex is {arguments.get('regex')!r}: {error}.") from error
-    names = [name for name in names if matches(name)][:_MOST_ROWS]
+    matching = [name for name in names if matches(name)]
+    names = matching[:_MOST_ROWS]
     columns = _read_count(arguments, "columns", 120, _MOST_COLUMNS)
     reduction = parse_reduction(arguments.get("reduction") or "abs_mean")
     chosen = run.find_steps_of(names, _read_mode(arguments), columns)
@@ -200,7 +201,7 @@ def heat_map(run: WatchedRun, arguments: Arguments) -> Answer:
         at = set(run.trial.run_index.find_steps(name, steps))
         numbers = dict(zip(sorted(at), run.read_numbers(name, sorted(at), reduction), strict=True))
         rows.append([_to_json(numbers.get(step, math.nan)) for step in steps])
-    return {"tensors": names, "steps": steps, "values": rows}
+    return {"tensors": names, "known": len(matching), "steps": steps, "values": rows}
 
 
 def values(run: WatchedRun, arguments: Arguments) -> Answer:

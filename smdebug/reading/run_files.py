@@ -44,6 +44,14 @@ class RunFiles(Protocol):
         """
         ...
 
+    def list_index_blocks(self) -> list[str]:
+        """Return the names of the folders of index files, sorted; each holds those of so many steps."""
+        ...
+
+    def list_index_block(self, block: str) -> list[str]:
+        """Return the names of the index files of one of these folders, sorted."""
+        ...
+
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
         """Return the sizes in bytes that index files had when they were listed last; None for those not listed then.
 
@@ -119,14 +127,22 @@ class LocalRunFiles:
         ended = self.has_ended()
         first_block, _, first_name = start_after.removeprefix(f"{INDEX_DIR}/").partition("/")
         names: list[str] = []
-        for block in _list_folder(self._folder / INDEX_DIR):
-            if block < first_block:
-                continue
-            prefix = f"{INDEX_DIR}/{block}/"
-            after = first_name if block == first_block else ""
-            listed = _list_folder(self._folder / prefix)
-            names += [prefix + name for name in listed if name > after and name.endswith(".json")]
+        for block in self.list_index_blocks():
+            if block == first_block:
+                after = f"{INDEX_DIR}/{block}/{first_name}"
+                names += [name for name in self.list_index_block(block) if name > after]
+            elif block > first_block:
+                names += self.list_index_block(block)
         return names, ended
+
+    def list_index_blocks(self) -> list[str]:
+        """See `RunFiles`."""
+        return _list_folder(self._folder / INDEX_DIR)
+
+    def list_index_block(self, block: str) -> list[str]:
+        """See `RunFiles`."""
+        prefix = f"{INDEX_DIR}/{block}/"
+        return [prefix + name for name in _list_folder(self._folder / prefix) if name.endswith(".json")]
 
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
         """See `RunFiles`. What they have now, which is no less."""

@@ -118,20 +118,28 @@ class S3Objects:
 
     def list_sizes(self, under: str, start_after: str = "") -> dict[str, int]:
         """Return the same keys, sorted, with the sizes of their objects in bytes."""
-        sizes: dict[str, int] = {}
-        request: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self.locate(under)}
-        if start_after:
-            request["StartAfter"] = self.locate(start_after)
+        after = {"StartAfter": self.locate(start_after)} if start_after else {}
+        return {
+            item["Key"].removeprefix(self._prefix): item["Size"]
+            for page in self._list_pages(under, after)
+            for item in page.get("Contents", ())
+        }
+
+    def list_folders(self, under: str) -> list[str]:
+        """Return the names of the folders right below `under`, which ends with a slash, sorted."""
+        pages = self._list_pages(under, {"Delimiter": "/"})
+        found = [folder["Prefix"] for page in pages for folder in page.get("CommonPrefixes", ())]
+        return [prefix.removeprefix(self.locate(under)).rstrip("/") for prefix in found]
+
+    def _list_pages(self, under: str, options: Mapping[str, str]) -> Iterator[Any]:
+        request: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self.locate(under), **options}
         with explained("list", f"s3://{self._bucket}/{self.locate(under)}"):
             while True:
                 page = self._send(self._client.list_objects_v2, request)
-                sizes.update(
-                    (item["Key"].removeprefix(self._prefix), item["Size"]) for item in page.get("Contents", ())
-                )
+                yield page
                 if not page.get("IsTruncated"):
                     break
                 request["ContinuationToken"] = page["NextContinuationToken"]
-        return sizes
 
     def get(self, name: str, start: int | None = None, length: int = 0) -> bytes:
         """Return an object, or its bytes start to start + length; fewer, or none, where it ends earlier.
@@ -228,6 +236,14 @@ class S3RunFiles:
                 # Tensorboard's files would be listed at every refresh: from now on ask for the two apart.
                 self._has_other_keys = True
         return names, False
+
+    def list_index_blocks(self) -> list[str]:
+        """See `RunFiles`. One request, or few."""
+        return self._objects.list_folders(f"/{INDEX_DIR}/")
+
+    def list_index_block(self, block: str) -> list[str]:
+        """See `RunFiles`."""
+        return [name for name in self._list(f"{INDEX_DIR}/{block}/", "") if name.endswith(".json")]
 
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
         """See `RunFiles`. No request is made."""

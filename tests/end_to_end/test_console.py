@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from urllib.request import Request, urlopen
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
@@ -17,6 +20,7 @@ from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request, s
 from smdebug.trials import create_trial
 from tests.chromium import find_chromium
 from tests.end_to_end.finished_jobs import download_run, wait_until_ended
+from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -109,6 +113,53 @@ def ended(running: RunningEmulator, healthy: str) -> str:
     return healthy
 
 
+CLASSES = [[5, 1, 0], [0, 4, 2], [0, 0, 4]]
+STRANGE_NAME = "gradient/<img src=x onerror=document.title='taken'>\u202egnp"
+
+
+@pytest.fixture(scope="module")
+def strange(running: RunningEmulator, ended: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A job that ended elsewhere: classes, importances of features, and tensors that are hard to show."""
+    name, folder = "console-strange", tmp_path_factory.mktemp("strange")
+    pairs = [
+        (label, scored) for label, row in enumerate(CLASSES) for scored, count in enumerate(row) for _ in range(count)
+    ]
+    classes = {"y": np.array([label for label, _ in pairs]), "scores": np.eye(3)[[scored for _, scored in pairs]]}
+    run = RunMaker(folder, with_collections=False)
+    run.write_collections({"labels": {"y"}, "predictions": {"scores"}})
+    for step in range(6):
+        # The features change places, and one of them is used by no tree at first.
+        importances = {f"feature_importance/weight/f{at}": np.array([abs(at - step) + 1.0]) for at in range(12)}
+        late = {"feature_importance/gain/late": np.array([1.0])} if step > 2 else {}
+        odd = {
+            "loss": np.float32([1, math.nan, 2, math.inf, 3, -math.inf][step]),
+            STRANGE_NAME: np.array([[1.0, math.nan], [math.inf, -1.0]]),
+            "words": np.array(["<b>bold</b>", RIGHT_TO_LEFT]),
+            "empty": np.zeros((0, 4), np.float32),
+        }
+        run.write_step(step, {**classes, **importances, **late, **odd})
+    run.end()
+    s3 = running.client("s3")
+    for path in folder.rglob("*"):
+        if path.is_file():
+            s3.upload_file(str(path), BUCKET, f"tensors/{name}/debug-output/{path.relative_to(folder)}")
+    record = ask_emulator(running, "GET", f"jobs/{REGION}/{ended}/record")
+    record["job"]["name"] = name
+    record["job"]["request"]["TrainingJobName"] = name
+    lines = [[1, "<script>document.title='taken'</script>"], [2, RIGHT_TO_LEFT]]
+    logs = [{"group": "/aws/sagemaker/TrainingJobs", "stream": f"{name}/algo-1-1", "lines": lines}]
+    ask_emulator(running, "POST", "records", {**record, "evaluations": [], "events": [], "metrics": [], "logs": logs})
+    return name
+
+
+def ask_emulator(emulator: RunningEmulator, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    sent = None if body is None else json.dumps(body).encode()
+    request = Request(f"{emulator.endpoint_url}/_emulator/{path}", sent, method=method)
+    with urlopen(request, timeout=PATIENCE_MS / 1000) as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found
+
+
 @pytest.fixture(scope="module")
 def axe() -> str:
     return (install_packages(development=True) / "node_modules" / "axe-core" / "axe.min.js").read_text()
@@ -176,6 +227,45 @@ def test_plotted_values_are_the_trial_s(console: Console, ended: str, tmp_path: 
     expect(page.locator("dl.pairs")).to_contain_text("float32")
     page.get_by_role("button", name="confusion").click()
     expect(page.locator(".problem")).to_contain_text("labels and predictions")
+
+
+def test_classes_importances_and_strange_tensors_are_shown(console: Console, strange: str, axe: str) -> None:
+    console.page.set_viewport_size({"width": 360, "height": 800})
+    page = console.go(f"jobs/{REGION}/{strange}/tensors")
+    expect(page.get_by_text("3 values are no finite numbers, the first at step 1.")).to_be_visible(timeout=PATIENCE_MS)
+
+    page.get_by_role("button", name="confusion").click()
+    expect(page.locator("figcaption", has_text="Labels \u00d7 predictions at step 5")).to_be_visible(
+        timeout=PATIENCE_MS
+    )
+    cells = page.locator(".numbers tbody tr")
+    assert [[int(cell) for cell in row.locator("td").all_inner_texts()] for row in cells.all()] == CLASSES
+    assert find_violations(page, axe) == []
+
+    page.get_by_role("button", name="importance").click()
+    page.get_by_label("By").select_option("weight")
+    expect(page.locator("figcaption", has_text="Features \u00d7 rounds by weight")).to_be_visible(timeout=PATIENCE_MS)
+    # By the last round: f11 is 7, f10 and f0 are 6.
+    expect(page.locator(".above").first).to_have_text("f11")
+    page.locator("figure summary").click()
+    assert page.locator("figure details thead th").all_inner_texts()[1:3] == ["f11", "f0"]
+    rounds = page.locator("figure details tbody tr")
+    assert [float(row.locator("td").first.inner_text()) for row in rounds.all()] == [12, 11, 10, 9, 8, 7]
+    assert find_violations(page, axe) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+    page.get_by_role("button", name="values", exact=True).click()
+    for tensor, said in (("words", "<b>bold</b>"), ("empty", "0 \u00d7 4"), (STRANGE_NAME, "NaN")):
+        page.get_by_label("Search tensors").fill(tensor)
+        page.get_by_role("checkbox", name=tensor, exact=True).check()
+        expect(page.locator("h3")).to_have_text(tensor, timeout=PATIENCE_MS)
+        expect(page.locator(".main")).to_contain_text(said)
+    page.get_by_role("button", name="histogram").click()
+    expect(page.locator("figcaption", has_text="share of values")).to_contain_text(STRANGE_NAME, timeout=PATIENCE_MS)
+    console.go(f"jobs/{REGION}/{strange}/logs")
+    expect(page.get_by_role("log")).to_contain_text("<script>document.title='taken'</script>", timeout=PATIENCE_MS)
+    assert page.locator("main img, main b, main script").count() == 0
+    assert page.title().startswith(strange)
 
 
 def test_a_rule_is_tried_with_other_parameters(console: Console, ended: str) -> None:

@@ -49,7 +49,7 @@ export interface Histogram {
   tensor: string; scale: string; edges: number[]; steps: number[]; shares: number[][];
   counts: { size: number; zero: number; notFinite: number }[];
 }
-export interface HeatMap { tensors: string[]; steps: number[]; values: (number | string | null)[][] }
+export interface HeatMap { tensors: string[]; known: number; steps: number[]; values: (number | string | null)[][] }
 export interface Values {
   tensor: string; step: number; shape?: number[]; dtype?: string; plane?: (number | string | boolean)[][]; index?: number[];
   texts?: string[]; tooLarge?: string; reductions: Record<string, number | string>;

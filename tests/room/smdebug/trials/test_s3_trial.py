@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError, TensorUnavailableForStep
+from smdebug.inspection.questions import QUESTIONS
+from smdebug.inspection.watched_run import WatchedRun
 from smdebug.storage.s3 import S3Objects
 from smdebug.trials import S3Trial, create_trial
 from smdebug.writing.selected_tensor import write_value
@@ -13,6 +15,8 @@ from smdebug.writing.step_writer import StepWriter
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.unit.smdebug.object_storage import Storage
 
 RUN = "s3://runs/job-1/debug-output"
@@ -171,3 +175,18 @@ def test_what_a_hook_adds_to_its_newest_step_is_seen_and_costs_no_request_more(s
     assert trial.tensor_names() == ["accuracy", "loss"]
     assert storage.requests == {"ListObjectsV2": 1, "GetObject": 1}
     assert trial.tensor("accuracy").value(0).tolist() == [0.5]
+
+
+def test_a_first_look_at_a_long_run_lists_few_of_its_folders(storage: Storage, tmp_path: Path) -> None:
+    for place in (RUN, str(tmp_path)):
+        run = RunMaker(place)
+        for step in range(0, 40_000, 1000):
+            run.write_step(step, {"loss": np.float32(step)})
+            run.write_step(step + 1, {"loss": np.float32(step)})
+        run.end()
+        storage.requests.clear()
+        watched = WatchedRun(place, few=True)
+        assert QUESTIONS["describe"](watched, {})["steps"] == {"count": 80, "first": 0, "last": 39_001}
+        assert len(watched.trial.steps()) == 24
+        assert storage.requests["ListObjectsV2"] <= (20 if place == RUN else 0)
+        assert QUESTIONS["series"](watched, {"tensors": ["loss"], "most": 24})["series"][0]["known"] == 80

@@ -7,8 +7,12 @@ import { drawGrid, LinePlot } from "../plots";
 import type { Part } from "./job";
 import { load } from "./view";
 
-type Kind = "lines" | "histogram" | "heat map" | "values" | "confusion";
+type Kind = "lines" | "histogram" | "heat map" | "values" | "confusion" | "importance";
 const KINDS: Kind[] = ["lines", "histogram", "heat map", "values", "confusion"];
+// What the hook for XGBoost saves: feature_importance/KIND/FEATURE, a number a round.
+const IMPORTANCE = /^feature_importance\/([^/]+)\//;
+// These show what the run has, whichever tensors are chosen.
+const OF_THE_RUN: Kind[] = ["heat map", "confusion", "importance"];
 const REDUCTIONS = ["", "mean", "abs_mean", "min", "max", "std", "l2", "abs_max", "variance", "sum", "l1"];
 const MOST_LINES = 8;
 // What comes first may be few of many steps, no more than a first look at a run knows; then as many as fit a wide screen are read.
@@ -21,6 +25,8 @@ export function showTensors(root: Element, path: string): Part {
   let chosen: string[] = [];
   let collection = "gradients";
   let step = "";
+  let importance = "";
+  let [labels, predictions] = ["", ""];
   let run: Run | null = null;
   let firings: { step: number; rule: string }[] = [];
   let plot: LinePlot | null = null;
@@ -50,6 +56,9 @@ export function showTensors(root: Element, path: string): Part {
   function choose(): void {
     const losses = run?.collections.find((each) => each.name === "losses" && each.tensors.length) ?? run?.collections.find((each) => each.tensors.length);
     chosen = losses?.tensors.slice(0, 1) ?? [];
+    const names = run?.tensors.map((each) => each.name) ?? [];
+    const find = (which: string): string => run?.collections.find((each) => each.name === which)?.tensors[0] ?? names.find((each) => each.toLowerCase().includes(which.slice(0, -1))) ?? "";
+    [labels, predictions] = [find("labels"), find("predictions")];
     if (!run?.collections.some((each) => each.name === collection && each.tensors.length)) collection = run?.collections.find((each) => each.tensors.length > 1)?.name ?? "";
   }
   function showTree(): void {
@@ -76,24 +85,31 @@ export function showTensors(root: Element, path: string): Part {
   }
   function showControls(): void {
     const collections = (run?.collections ?? []).filter((each) => each.tensors.length).map((each): [string, string] => [each.name, each.name]);
+    const names = (run?.tensors ?? []).map((each): [string, string] => [each.name, each.name]);
+    const importances = [...new Set(names.flatMap(([each]) => IMPORTANCE.exec(each)?.[1] ?? []))];
+    if (!importances.includes(importance)) importance = importances[0] ?? "";
+    const kinds = importances.length ? [...KINDS, "importance" as const] : KINDS;
     const stepInput = h("input", { type: "number", min: "0", placeholder: "last", value: step, "aria-label": "Step", change: () => { step = stepInput.value; void draw(); } });
     fill(controls,
-      h("div", { class: "tabs small", role: "group", "aria-label": "Kind of picture" }, KINDS.map((each) => h("button", { type: "button", "aria-pressed": String(each === kind), "data-kind": each, click: () => { kind = each; showControls(); fill(content, h("p", { class: "quiet" }, "Loading …")); void draw(); controls.querySelector<HTMLElement>(`[data-kind="${each}"]`)?.focus(); } }, each))),
+      h("div", { class: "tabs small", role: "group", "aria-label": "Kind of picture" }, kinds.map((each) => h("button", { type: "button", "aria-pressed": String(each === kind), "data-kind": each, click: () => { kind = each; showControls(); fill(content, h("p", { class: "quiet" }, "Loading …")); void draw(); controls.querySelector<HTMLElement>(`[data-kind="${each}"]`)?.focus(); } }, each))),
       kind === "lines" || kind === "heat map" ? choice("Reduction", REDUCTIONS.map((each): [string, string] => [each, each || (kind === "lines" ? "value (mean)" : "abs_mean")]), reduction, (value) => { reduction = value; void draw(); }) : null,
       kind === "histogram" ? choice("Scale", [["magnitude", "magnitude (powers of ten)"], ["value", "value"]], scale, (value) => { scale = value; void draw(); }) : null,
       kind === "heat map" ? choice("Collection", collections, collection, (value) => { collection = value; void draw(); }) : null,
-      kind === "values" || kind === "confusion" ? h("label", {}, "Step ", stepInput) : (run?.modes.length ?? 0) > 1 ? choice("Mode", [["", "all"], ...(run?.modes ?? []).map((each): [string, string] => [each, each])], mode, (value) => { mode = value; void draw(); }) : null);
+      kind === "importance" ? choice("By", importances.map((each): [string, string] => [each, each]), importance, (value) => { importance = value; void draw(); }) : null,
+      kind === "confusion" && labels && predictions ? [choice("Labels", names, labels, (value) => { labels = value; void draw(); }), choice("Predictions", names, predictions, (value) => { predictions = value; void draw(); })] : null,
+      kind === "values" || kind === "confusion" ? h("label", {}, "Step ", stepInput) : kind !== "importance" && (run?.modes.length ?? 0) > 1 ? choice("Mode", [["", "all"], ...(run?.modes ?? []).map((each): [string, string] => [each, each])], mode, (value) => { mode = value; void draw(); }) : null);
   }
 
   async function draw(): Promise<void> {
     const mine = ++generation;
-    if (kind !== "lines" && plot) { plot.close(); plot = null; }
-    if (run === null || (!chosen.length && kind !== "heat map")) {
+    if (kind !== "lines" && kind !== "importance" && plot) { plot.close(); plot = null; }
+    if (run === null || (!chosen.length && !OF_THE_RUN.includes(kind))) {
       if (run !== null) fill(content, h("p", { class: "quiet" }, "Choose a tensor."));
       return;
     }
     await load(content, async () => {
       if (kind === "lines") await drawLines(mine);
+      else if (kind === "importance") await drawImportance(mine);
       else {
         const element = kind === "histogram" ? await drawHistogram() : kind === "heat map" ? await drawHeatMap() : kind === "values" ? await drawValues() : await drawConfusion();
         if (mine === generation) fill(content, element);
@@ -141,7 +157,7 @@ export function showTensors(root: Element, path: string): Part {
     const found = await ask<HeatMap>(`${path}/tensors/heat-map`, { collection, reduction, mode });
     const numbers = found.values.flat().filter((value): value is number => typeof value === "number");
     const logarithmic = numbers.length > 0 && numbers.every((value) => value >= 0) && numbers.some((value) => value > 0);
-    return drawGrid({ title: `${collection}: ${reduction || "abs_mean"}`, values: found.values, rows: found.tensors, columns: found.steps.map(String), rowLabel: "tensor", columnLabel: "step", logarithmic, marks: placeFirings(found.steps) });
+    return drawGrid({ title: `${collection}: ${reduction || "abs_mean"}${found.known > found.tensors.length ? `, ${found.tensors.length} of ${found.known} tensors` : ""}`, values: found.values, rows: found.tensors, columns: found.steps.map(String), rowLabel: "tensor", columnLabel: "step", logarithmic, marks: placeFirings(found.steps) });
   }
   async function drawValues(): Promise<HTMLElement> {
     const found = await ask<Values>(`${path}/tensors/values`, { tensor: chosen.at(-1) ?? "", step });
@@ -160,10 +176,19 @@ export function showTensors(root: Element, path: string): Part {
     }
     return h("div", {}, parts);
   }
+  async function drawImportance(mine: number): Promise<void> {
+    const prefix = `feature_importance/${importance}/`;
+    const found = await ask<HeatMap>(`${path}/tensors/heat-map`, { regex: `^${prefix}`, reduction: "mean" });
+    if (mine !== generation) return;
+    const last = (row: (number | string | null)[]): number => Number(row.findLast((value) => value !== null) ?? 0);
+    const features = found.tensors.map((tensor, index) => ({ feature: tensor.slice(prefix.length), values: found.values[index] ?? [] })).sort((a, b) => last(b.values) - last(a.values));
+    plot?.close();
+    plot = new LinePlot({ title: `Importance of features by ${importance}, over rounds`, x: "global step", firings, height: 320 });
+    fill(content, plot.element, drawGrid({ title: `Features × rounds by ${importance}`, values: features.map((each) => each.values), rows: features.map((each) => each.feature), columns: found.steps.map(String), rowLabel: "feature", columnLabel: "step", marks: placeFirings(found.steps) }),
+      h("p", { class: "quiet" }, "The most important above, by the last round; where no tree uses a feature, its cells are empty.", features.length > MOST_LINES ? ` The lines are of the first ${MOST_LINES}.` : "", found.known > features.length ? ` ${features.length} of ${found.known} features are shown.` : ""));
+    plot.show(features.slice(0, MOST_LINES).map((each) => ({ label: each.feature, at: found.steps, values: each.values.map((value) => (typeof value === "number" ? value : null)) })));
+  }
   async function drawConfusion(): Promise<HTMLElement> {
-    const names = run?.tensors.map((each) => each.name) ?? [];
-    const members = (which: string): string[] => run?.collections.find((each) => each.name === which)?.tensors ?? names.filter((each) => each.toLowerCase().includes(which.slice(0, -1)));
-    const [labels, predictions] = [members("labels")[0], members("predictions")[0]];
     if (!labels || !predictions) throw new ApiError("Save the collections labels and predictions to see which classes are taken for which.", 404);
     const found = await ask<{ counts: number[][]; step: number }>(`${path}/tensors/confusion`, { labels, predictions, step });
     const classes = found.counts.map((_, index) => String(index));
