@@ -17,6 +17,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from emulator.console.build import build_console, install_packages
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request, stage_inputs
+from sdk_compat.notebook import TrainingJob
 from smdebug.trials import create_trial
 from tests.chromium import find_chromium
 from tests.end_to_end.finished_jobs import download_run, wait_until_ended
@@ -243,7 +244,7 @@ def test_classes_importances_and_strange_tensors_are_shown(console: Console, str
     assert find_violations(page, axe) == []
 
     page.get_by_role("button", name="importance").click()
-    page.get_by_label("By").select_option("weight")
+    page.locator("label", has_text="By ").locator("select").select_option("weight")
     expect(page.locator("figcaption", has_text="Features \u00d7 rounds by weight")).to_be_visible(timeout=PATIENCE_MS)
     # By the last round: f11 is 7, f10 and f0 are 6.
     expect(page.locator(".above").first).to_have_text("f11")
@@ -406,6 +407,13 @@ def test_a_report_opens_offline_and_shows_what_the_page_does(console: Console, e
         page.get_by_role("button", name=kind, exact=True).click()
         expect(page.locator("figure canvas, .numbers").first).to_be_visible()
         expect(page.locator(".problem")).to_have_count(0)
+
+
+def test_a_notebook_shows_a_job_with_the_plots_of_its_rules(console: Console, ended: str) -> None:
+    console.page.set_content(TrainingJob(ended, console.emulator.endpoint_url)._repr_html_())
+    expect(console.page.get_by_role("link", name=ended)).to_be_visible()
+    assert console.page.locator("img").evaluate_all("images => images.every(each => each.naturalWidth > 100)")
+    assert console.page.locator("img").count() >= 2
 
 
 def test_an_exported_job_comes_back(console: Console, ended: str, tmp_path: Path) -> None:

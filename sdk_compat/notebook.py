@@ -1,0 +1,218 @@
+"""Jobs and what their rules found, as a notebook shows them: the last expression of a cell is a picture of its state.
+
+    from sdk_compat.notebook import TrainingJob, TrainingJobs
+
+    TrainingJobs()                 # the newest, with their rules
+    TrainingJob("digits-sick")     # or an estimator of the SageMaker SDK
+    TrainingJob("digits-sick").rules[0]
+
+What is shown is asked for when it is shown: a cell that is run again tells how the job is now.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode
+from urllib.request import urlopen
+
+_API = "/_emulator/"
+_ANSWER_SECONDS = 60
+# A shape beside the colour, which nobody needs to see; as the console has them.
+_MARKS = {
+    "InProgress": ("◐", "#0757a8"),
+    "Stopping": ("◧", "#0757a8"),
+    "Completed": ("●", "#14652f"),
+    "NoIssuesFound": ("●", "#14652f"),
+    "IssuesFound": ("▲", "#b42318"),
+    "Failed": ("✖", "#b42318"),
+    "Error": ("✖", "#b42318"),
+}
+
+
+class TrainingJob:
+    """A training job of the emulator.
+
+    Attributes:
+        name: its whole name.
+        region: where it runs.
+    """
+
+    def __init__(self, job: Any, endpoint_url: str | None = None) -> None:
+        """Find the job.
+
+        Args:
+            job: its name, or an estimator of the SageMaker SDK that was fitted.
+            endpoint_url: of the emulator; AWS_ENDPOINT_URL in the environment if it is left out.
+
+        Raises:
+            LookupError: there is no such job, or the estimator has none.
+            ConnectionError: no emulator answers.
+        """
+        self._endpoint_url = _find_endpoint(endpoint_url)
+        self.name = _read_name(job)
+        found = _ask(self._endpoint_url, "jobs", nameContains=self.name, limit=10_000)["jobs"]
+        regions = [each["region"] for each in found if each["name"] == self.name]
+        if not regions:
+            raise LookupError(f"There is no training job {self.name} at {self._endpoint_url}.")
+        self.region = str(regions[0])
+
+    @property
+    def rules(self) -> list[RuleResult]:
+        """What its rules found, or have found so far."""
+        return [RuleResult(self._endpoint_url, self.region, each) for each in self._describe()["rules"]]
+
+    @property
+    def status(self) -> str:
+        """Its TrainingJobStatus now."""
+        return str(self._describe()["status"])
+
+    @property
+    def console_url(self) -> str:
+        """Its page in the emulator's console."""
+        return _locate_page(self._endpoint_url, self.region, self.name)
+
+    def _describe(self) -> dict[str, Any]:
+        return _ask(self._endpoint_url, f"jobs/{quote(self.region, safe='')}/{quote(self.name, safe='')}")
+
+    def __repr__(self) -> str:
+        return f"TrainingJob({self.name!r}, status={self.status!r})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        job = self._describe()
+        rules = [RuleResult(self._endpoint_url, self.region, each)._repr_html_() for each in job["rules"]]
+        reason = f"<p>{escape(job['failureReason'])}</p>" if job["failureReason"] else ""
+        duration = f"{((job['endMs'] or datetime.now(UTC).timestamp() * 1000) - job['creationMs']) / 1000:.0f} s"
+        facts = f"{escape(job['secondaryStatus'])}, {duration}, {escape(self.region)}"
+        head = f"<p><strong>{_link(self.console_url, self.name)}</strong> {_mark(job['status'])} {facts}</p>"
+        return f"{head}{reason}{''.join(rules)}"
+
+
+class TrainingJobs:
+    """The newest training jobs of the emulator, of all regions."""
+
+    def __init__(self, limit: int = 20, endpoint_url: str | None = None) -> None:
+        """Ask for nothing yet.
+
+        Args:
+            limit: at most so many.
+            endpoint_url: as for ``TrainingJob``.
+        """
+        self._endpoint_url = _find_endpoint(endpoint_url)
+        self._limit = limit
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{job['name']}  {job['status']}" for job in self._list()) or "No training jobs yet."
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        rows = []
+        for job in self._list():
+            url = _locate_page(self._endpoint_url, job["region"], job["name"])
+            rules = "<br>".join(_mark(each["status"], each["name"]) for each in job["rules"]) or "-"
+            created = datetime.fromtimestamp(job["creationMs"] / 1000, UTC).astimezone().strftime("%m-%d %H:%M:%S")
+            cells = (_link(url, job["name"]), _mark(job["status"]), rules, created)
+            rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+        head = "<tr><th>Training job</th><th>Status</th><th>Rules</th><th>Created</th></tr>"
+        return f"<table>{head}{''.join(rows)}</table>" if rows else "<p>No training jobs yet.</p>"
+
+    def _list(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = _ask(self._endpoint_url, "jobs", limit=self._limit)["jobs"]
+        return found
+
+
+class RuleResult:
+    """What a rule of a job found.
+
+    Attributes:
+        name: of its configuration.
+        status: RuleEvaluationStatus.
+        details: what it said; empty where it said nothing.
+    """
+
+    def __init__(self, endpoint_url: str, region: str, described: dict[str, Any]) -> None:
+        """Take what the emulator's API says of the rule."""
+        self._endpoint_url, self._region, self._described = endpoint_url, region, described
+        self.name = str(described["name"])
+        self.status = str(described["status"])
+        self.details = str(described["details"] or "")
+
+    def __repr__(self) -> str:
+        return f"RuleResult({self.name!r}, status={self.status!r})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: verdict, sentence, and the picture of what was judged."""
+        details = escape(self.details).replace("\n", "<br>")
+        plot = self._read_plot() if self._described["endMs"] else None
+        # As an image nothing in it runs.
+        picture = f'<img alt="{escape(self.name)}" src="data:image/svg+xml;base64,{plot}">' if plot else ""
+        return f"<div><p>{_mark(self.status, self.name)}</p><p>{details}</p>{picture}</div>"
+
+    def _read_plot(self) -> str | None:
+        bucket, _, prefix = str(self._described["outputUri"]).removeprefix("s3://").partition("/")
+        key = f"{prefix.rstrip('/')}/plot.svg"
+        try:
+            return base64.b64encode(_fetch(self._endpoint_url, f"s3/{quote(bucket)}/object", key=key)).decode()
+        except LookupError:
+            return None
+
+
+def _locate_page(endpoint_url: str, region: str, name: str) -> str:
+    return f"{endpoint_url}/console#/jobs/{quote(region, safe='')}/{quote(name, safe='')}"
+
+
+def _link(url: str, text: str) -> str:
+    return f'<a href="{escape(url)}" target="_blank"><bdi>{escape(text)}</bdi></a>'
+
+
+def _mark(status: str, of: str = "") -> str:
+    shape, colour = _MARKS.get(status, ("■", "inherit"))
+    words = f"<bdi>{escape(of)}</bdi>: {escape(status)}" if of else escape(status)
+    return f'<span style="color:{colour}">{shape} {words}</span>'
+
+
+def _read_name(job: Any) -> str:
+    if isinstance(job, str):
+        return job
+    latest = getattr(job, "latest_training_job", None)
+    if latest is None:
+        raise LookupError(f"{type(job).__name__} has no training job yet: give a name, or an estimator after fit().")
+    return str(latest.name)
+
+
+def _find_endpoint(endpoint_url: str | None) -> str:
+    found = endpoint_url or os.environ.get("AWS_ENDPOINT_URL")
+    if not found:
+        raise ConnectionError('No emulator is named: give endpoint_url, or eval "$(smdebug-emulator env)" before.')
+    return found.rstrip("/")
+
+
+def _ask(endpoint_url: str, path: str, **query: object) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_fetch(endpoint_url, path, **query))
+    return found
+
+
+def _fetch(endpoint_url: str, path: str, **query: object) -> bytes:
+    """Return what the emulator's API answers.
+
+    Raises:
+        LookupError: there is no such thing.
+        ConnectionError: no emulator answers.
+    """
+    url = f"{endpoint_url}{_API}{path}?{urlencode(query)}"
+    try:
+        with urlopen(url, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310 -- the address of the user's own emulator
+            content: bytes = answer.read()
+            return content
+    except HTTPError as error:
+        with error:
+            said = error.read().decode(errors="replace")
+        raise LookupError(said[:500]) from None
+    except URLError as error:
+        raise ConnectionError(f"The emulator at {endpoint_url} does not answer: {error.reason}") from error
