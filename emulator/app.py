@@ -82,6 +82,7 @@ class Emulator:
             from emulator.api.run_readers import RunReaders
             from emulator.api.spot import build_spot_pages
             from emulator.api.state import build_state_pages
+            from emulator.api.tensorboards import TensorBoards, build_tensorboard_command, build_tensorboards_pages
             from emulator.api.tensors import build_tensors_pages
             from emulator.console.page import build_console_pages
             from emulator.gateway.gateway import Gateway, Rooms
@@ -93,6 +94,8 @@ class Emulator:
             own_hosts = set(LOOPBACK_HOSTS)
             readers = RunReaders(self._build_reader_environment)
             closers.callback(readers.close)
+            tensorboards = TensorBoards(partial(build_tensorboard_command, settings.state_dir))
+            closers.callback(tensorboards.close)
             streams = Streams()
             asked = RoomsOfRequests(self._wait_for_accounts, settings.account_id, settings.region)
             pages = build_pages(
@@ -100,6 +103,7 @@ class Emulator:
                 [
                     build_jobs_pages(asked),
                     build_tensors_pages(asked, readers, self._build_reader_environment),
+                    build_tensorboards_pages(asked, tensorboards),
                     build_objects_pages(asked),
                     build_records_pages(asked),
                     build_changes_pages(asked, streams, readers.warm),

@@ -65,6 +65,12 @@ PAGES = (
     Page("POST", f"{PREFIX}jobs/<region>/<name>/stop", "Ask a job to stop, as StopTrainingJob does.", _ACCOUNT),
     Page(
         "POST",
+        f"{PREFIX}jobs/<region>/<name>/tensorboard",
+        "Start the real TensorBoard on what a job writes, unless it runs: url says where. It ends with the emulator.",
+        _ACCOUNT,
+    ),
+    Page(
+        "POST",
         f"{PREFIX}training-jobs/<name>/interrupt",
         "Take the Spot instances from a job.",
         {"region": "of the job", "capacityAfterSeconds": "for how long there are no others"},

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import signal
 import subprocess
 import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -27,7 +29,8 @@ _POLL_SECONDS = 2.0
 @state_dir_option
 @name_argument
 @click.option("--port", type=click.IntRange(0, 65535), default=6006, show_default=True, help="Where it serves.")
-def tensorboard(state_dir: Path | None, name: str, port: int) -> None:
+@click.option("--until-stdin-ends", is_flag=True, hidden=True, help="End with whoever holds the other end of it.")
+def tensorboard(state_dir: Path | None, name: str, port: int, *, until_stdin_ends: bool) -> None:
     """Serve TensorBoard on the TensorBoard output of a training job until Ctrl-C; files that come are shown."""
     job = find_job(connect(state_dir), name)
     configuration = job.description.get("TensorBoardOutputConfig")
@@ -44,6 +47,8 @@ def tensorboard(state_dir: Path | None, name: str, port: int) -> None:
         command = [sys.executable, "-P", "-m", "tensorboard.main", "--logdir", folder, "--port", str(port)]
         # As Ctrl-C does, SIGTERM ends TensorBoard with this command.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        if until_stdin_ends:
+            Thread(target=_end_with_stdin, daemon=True).start()
         with subprocess.Popen([*command, "--reload_interval", str(int(_POLL_SECONDS))]) as process:
             try:
                 _follow(process, lambda: fetch_changed(s3, bucket, prefix, Path(folder), known))
@@ -52,6 +57,11 @@ def tensorboard(state_dir: Path | None, name: str, port: int) -> None:
             finally:
                 process.terminate()
         sys.exit(process.returncode)
+
+
+def _end_with_stdin() -> None:
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _follow(process: subprocess.Popen[bytes], fetch: Callable[[], None]) -> None:

@@ -15,13 +15,13 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ConnectionClosedError, EndpointConnectionError
 from rich.console import Console
 from rich.table import Table
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 console = Console(highlight=False, soft_wrap=True)
 TIME_LIMIT_SECONDS = 600
+_END_SECONDS = 60
 LOG_SECONDS = 10  # a function's log lines appear a moment after they are printed
 
 
@@ -58,19 +59,35 @@ def main() -> int:
     try:
         with EmulatorProcess(args.output / "state", runtime=args.runtime) as emulator:
             console.print(f"[dim]{emulator.first_line}[/dim]")
-            exit_code = run_demo(emulator.endpoint_url, args.output)
+            try:
+                exit_code = run_demo(emulator.endpoint_url, args.output)
+            except (EndpointConnectionError, ConnectionClosedError):
+                # Nothing else would tell from a traceback that it is the emulator that is gone.
+                code = emulator.process.wait(timeout=_END_SECONDS)
+                raise SystemExit(describe_end(emulator, code)) from None
             if args.stay:
-                wait_for_interrupt(emulator.endpoint_url)
+                wait_for_interrupt(emulator)
             return exit_code
     except EmulatorStartError as error:
         raise SystemExit(f"The emulator did not start: {error}") from error
 
 
-def wait_for_interrupt(endpoint: str) -> None:
-    """Leave the console open until Ctrl-C."""
-    console.print(f"\nThe console stays open at {endpoint}/console until Ctrl-C.")
+def wait_for_interrupt(emulator: EmulatorProcess) -> None:
+    """Leave the console open until Ctrl-C.
+
+    Raises:
+        SystemExit: the emulator ended before.
+    """
+    console.print(f"\nThe console stays open at {emulator.endpoint_url}/console until Ctrl-C.")
     with suppress(KeyboardInterrupt):
-        threading.Event().wait()
+        code = emulator.process.wait()
+        raise SystemExit(describe_end(emulator, code))
+
+
+def describe_end(emulator: EmulatorProcess, code: int) -> str:
+    """Say that the emulator ended by itself, and what it logged last."""
+    last = "".join(f"\n  {line}" for line in emulator.log_text().splitlines()[-5:])
+    return f"The emulator ended (exit code {code}); its log is {emulator.log_path}.{last}"
 
 
 def run_demo(endpoint: str, output: Path) -> int:

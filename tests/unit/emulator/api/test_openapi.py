@@ -12,6 +12,7 @@ from emulator.api.prune import build_prune_pages
 from emulator.api.records import build_records_pages
 from emulator.api.spot import build_spot_pages
 from emulator.api.state import build_state_pages
+from emulator.api.tensorboards import build_tensorboards_pages
 from emulator.api.tensors import build_tensors_pages
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def test_the_table_has_every_address_and_no_other() -> None:
         [
             build_jobs_pages(rooms),
             build_tensors_pages(rooms, readers, unused),
+            build_tensorboards_pages(rooms, unused),
             build_objects_pages(rooms),
             build_records_pages(rooms),
             build_changes_pages(rooms, Streams(), unused),

@@ -81,6 +81,7 @@ function showOverview(root: Element, path: string): Part {
   const timeline = h("div");
   const links = h("div");
   const tries = new Map<string, HTMLElement>();
+  const board = showTensorBoard(path);
   fill(root, h("h2", {}, "Rules"), rules, h("h2", {}, "Timeline"), timeline, h("h2", {}, "Inputs and outputs"), links);
   let shownRules = "";
   return {
@@ -94,11 +95,24 @@ function showOverview(root: Element, path: string): Part {
       }
       keepingFocus(() => fill(timeline, showTimeline(job, path)));
       fill(links, h("dl", { class: "pairs" }, Object.entries(job.links).flatMap(([what, uri]) => [h("dt", {}, what), h("dd", {}, linkUri(uri))])),
-        h("p", { class: "quiet" }, "TensorBoard, where the job writes for it: ", h("code", {}, `smdebug-emulator tensorboard ${job.name}`),
-          ", then ", h("a", { href: "http://localhost:6006", rel: "noreferrer", target: "_blank" }, "localhost:6006"), "."));
+        "TensorBoardOutputConfig" in job.request ? board : null);
     },
     close: () => plots.forEach((plot) => plot.close()),
   };
+}
+
+/** TensorBoard on what the job writes for it, live: started from here, or by its command. */
+function showTensorBoard(path: string): HTMLElement {
+  const said = h("span", { role: "status" });
+  const start = h("button", { type: "button", "data-key": "tensorboard", click: () => {
+    start.disabled = true;
+    fill(said, "TensorBoard is starting …");
+    void load(said, async () => {
+      const { url } = await ask<{ url: string }>(`${path}/tensorboard`, {}, {});
+      fill(said, "It runs until the emulator ends: ", h("a", { href: url, rel: "noreferrer", target: "_blank" }, url));
+    }).finally(() => { start.disabled = false; });
+  } }, "Start TensorBoard");
+  return h("p", { class: "facts" }, reportedJob ? null : start, h("code", {}, `smdebug-emulator tensorboard ${decodeURIComponent(path.split("/").at(-1) ?? "")}`), said);
 }
 
 export function linkUri(uri: string): HTMLElement {

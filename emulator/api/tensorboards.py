@@ -1,0 +1,141 @@
+"""``…/jobs/REGION/NAME/tensorboard``: starts the real TensorBoard on what a job writes, and says where it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from typing import IO, TYPE_CHECKING, Any
+
+from flask import Blueprint, jsonify
+
+from emulator.api import PREFIX
+from emulator.exceptions import AwsError, ValidationException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from emulator.api.account_rooms import RoomsOfRequests
+
+_ADDRESS = re.compile(r"^TensorBoard .* at (https?://\S+) ")
+# TensorBoard imports much, and first what the job wrote so far is fetched.
+_START_SECONDS = 120.0
+# Each takes some hundred MB; the one that was started first makes room.
+_MOST = 3
+
+
+class TensorBoardError(AwsError):
+    """TensorBoard did not start; the text is what it said."""
+
+
+class TensorBoards:
+    """The TensorBoards that were started from the console: each ends with the emulator, however that ends."""
+
+    def __init__(self, build_command: Callable[[str], Sequence[str]]) -> None:
+        """Start nothing yet.
+
+        Args:
+            build_command: builds the command for a job's name; it ends when its standard input does.
+        """
+        self._build_command = build_command
+        self._lock = threading.Lock()
+        self._running: dict[str, tuple[subprocess.Popen[str], str]] = {}
+
+    def start(self, name: str) -> str:
+        """Start one on a job's output, unless it runs; return its address.
+
+        Raises:
+            TensorBoardError: it did not start.
+        """
+        with self._lock:
+            known = self._running.get(name)
+            if known is not None and known[0].poll() is None:
+                return known[1]
+            if known is not None:
+                self._end(name)
+            while len(self._running) >= _MOST:
+                self._end(next(iter(self._running)))
+            process = self._launch(name)
+            url = _read_address(process)
+            self._running[name] = (process, url)
+            return url
+
+    def close(self) -> None:
+        """End all of them. Idempotent."""
+        with self._lock:
+            for name in list(self._running):
+                self._end(name)
+
+    def _end(self, name: str) -> None:
+        process, _ = self._running.pop(name)
+        assert process.stdin is not None
+        process.terminate()
+        process.wait()
+        process.stdin.close()
+
+    def _launch(self, name: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self._build_command(name),
+            # It ends when this process has, and with it its end of the pipe.
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+            text=True,
+            start_new_session=True,
+        )
+
+
+def build_tensorboard_command(state_dir: Path, name: str) -> list[str]:
+    """Return the command that serves TensorBoard on a job of the emulator of a state folder, at any free port."""
+    command = [sys.executable, "-P", "-m", "emulator", "tensorboard", name, "--port", "0", "--until-stdin-ends"]
+    return [*command, "--state-dir", str(state_dir)]
+
+
+def _read_address(process: subprocess.Popen[str]) -> str:
+    """Read on until TensorBoard says where it is; what it says later is dropped.
+
+    Raises:
+        TensorBoardError: it ended, or took too long.
+    """
+    assert process.stderr is not None
+    timer = threading.Timer(_START_SECONDS, process.terminate)
+    timer.daemon = True
+    timer.start()
+    said = []
+    for line in process.stderr:
+        if found := _ADDRESS.search(line):
+            timer.cancel()
+            threading.Thread(target=_drain, args=(process.stderr,), daemon=True, name="tensorboard-log").start()
+            return found[1]
+        said.append(line.strip())
+    timer.cancel()
+    process.communicate()
+    text = next((line for line in reversed(said) if line), f"TensorBoard did not start in {_START_SECONDS:.0f} s.")
+    raise TensorBoardError(text, status=409)
+
+
+def _drain(pipe: IO[str]) -> None:
+    """Read to the end: a pipe that is full would stop who writes."""
+    with pipe:
+        for _ in pipe:
+            pass
+
+
+def build_tensorboards_pages(rooms: RoomsOfRequests, tensorboards: TensorBoards) -> Blueprint:
+    """Build the pages."""
+    pages = Blueprint("tensorboards", __name__)
+
+    @pages.post(f"{PREFIX}jobs/<region>/<name>/tensorboard")
+    def start(region: str, name: str) -> Any:
+        job = rooms.find().find_training_job(region, name)
+        if "TensorBoardOutputConfig" not in job.request:
+            raise ValidationException(
+                f"{name} writes nothing for TensorBoard: create it with a TensorBoardOutputConfig."
+            )
+        return jsonify(url=tensorboards.start(name))
+
+    return pages
