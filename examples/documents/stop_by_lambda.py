@@ -35,7 +35,8 @@ def lambda_handler(event, context):
 """
 
 
-def deploy_function() -> None:
+def deploy_function(job: str) -> None:
+    """Let events of this job alone call the function: the jobs of others are not ours to stop."""
     bundle = io.BytesIO()
     with zipfile.ZipFile(bundle, "w") as package:
         package.writestr("lambda_function.py", HANDLER)
@@ -47,7 +48,11 @@ def deploy_function() -> None:
         Handler="lambda_function.lambda_handler",
         Code={"ZipFile": bundle.getvalue()},
     )["FunctionArn"]
-    pattern = {"source": ["aws.sagemaker"], "detail-type": ["SageMaker Training Job State Change"]}
+    pattern = {
+        "source": ["aws.sagemaker"],
+        "detail-type": ["SageMaker Training Job State Change"],
+        "detail": {"TrainingJobName": [job]},
+    }
     rule = events.put_rule(Name="debugger-rule-fired", EventPattern=json.dumps(pattern))["RuleArn"]
     functions.add_permission(
         FunctionName="debugger-stop",
@@ -57,6 +62,14 @@ def deploy_function() -> None:
         SourceArn=rule,
     )
     events.put_targets(Rule="debugger-rule-fired", Targets=[{"Id": "1", "Arn": function}])
+
+
+def remove_function() -> None:
+    events = boto3.client("events")
+    events.remove_targets(Rule="debugger-rule-fired", Ids=["1"])
+    events.delete_rule(Name="debugger-rule-fired")
+    boto3.client("lambda").delete_function(FunctionName="debugger-stop")
+    boto3.client("iam").delete_role(RoleName="DebuggerDocuments")
 
 
 def upload_sources() -> tuple[str, str]:
@@ -73,7 +86,14 @@ def upload_sources() -> tuple[str, str]:
 
 def main(name: str) -> None:
     boto3.client("iam").create_role(RoleName="DebuggerDocuments", AssumeRolePolicyDocument="{}")
-    deploy_function()
+    deploy_function(name)
+    try:
+        train_until_stopped(name)
+    finally:
+        remove_function()
+
+
+def train_until_stopped(name: str) -> None:
     source, rule = upload_sources()
     sagemaker = boto3.client("sagemaker")
     sagemaker.create_training_job(

@@ -38,7 +38,7 @@ PRINTED: dict[str, list[str]] = {
 
 @pytest.fixture(scope="module")
 def served(start_emulator: Callable[..., RunningEmulator]) -> Iterator[RunningEmulator]:
-    """An emulator of their own: their stop handlers stay, and would stop the jobs of other tests."""
+    """An emulator of their own, which shows what they leave behind."""
     running = start_emulator("process")
     yield running
     assert running.stop() == 0
@@ -65,7 +65,7 @@ def started(
             text=True,
         )
         for name in PRINTED
-        if any(item.name.endswith(f"[{name}]") for item in request.session.items)
+        if any(item.name.endswith((f"[{name}]", "is_gone_afterwards")) for item in request.session.items)
     }
     yield programs
     for program in programs.values():
@@ -83,6 +83,17 @@ def test_a_documented_script_does_what_the_document_says(name: str, started: dic
         found = re.compile(pattern).search(printed, position)
         assert found, f"{pattern!r} is not in, after what comes before it:\n{printed}"
         position = found.end()
+
+
+def test_the_function_that_stops_jobs_is_gone_afterwards(
+    served: RunningEmulator, started: dict[str, subprocess.Popen[str]]
+) -> None:
+    """It would stop the jobs of others, and could not be deployed a second time."""
+    started["stop_by_lambda"].wait(timeout=280)
+    assert served.client("lambda").list_functions()["Functions"] == []
+    assert served.client("events").list_rules()["Rules"] == []
+    roles = [role["RoleName"] for role in served.client("iam").list_roles()["Roles"]]
+    assert "DebuggerDocuments" not in roles
 
 
 def test_every_script_is_in_the_table_and_tested() -> None:
