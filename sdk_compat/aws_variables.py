@@ -96,6 +96,17 @@ class EmulatorAnswerError(Exception):
     """The emulator did not answer, or something else did; the text says what to do."""
 
 
+def check_emulator(endpoint_url: str, region: str) -> None:
+    """Ask an emulator who is asking: a session made for what is none would fail later, and say less.
+
+    Raises:
+        EmulatorAnswerError: no emulator answered.
+    """
+    signer = {**CREDENTIALS, "AWS_REGION": region}
+    answer = _ask(endpoint_url, signer, "sts", {"Action": "GetCallerIdentity", "Version": "2011-06-15"})
+    _read_element(answer, "Account", endpoint_url)
+
+
 def assume_role(endpoint_url: str, signer: Mapping[str, str], role_name: str) -> dict[str, str]:
     """Variables with the credentials of an assumed role, made if it is missing.
 
@@ -192,7 +203,7 @@ def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters:
     except (URLError, OSError) as error:
         raise EmulatorAnswerError(
             f"No emulator answers at {endpoint_url} ({getattr(error, 'reason', error)}): start one with "
-            "smdebug-emulator start, or name another with --endpoint."
+            "smdebug-emulator start, or give the address of one that runs."
         ) from error
 
 
@@ -201,6 +212,6 @@ def _read_element(answer: str, name: str, endpoint_url: str) -> str:
     if found is None:
         raise EmulatorAnswerError(
             f"What answers at {endpoint_url} is no emulator: start one on another port with smdebug-emulator start "
-            "--port N, or name its address with --endpoint."
+            "--port N, or give the address of one that runs."
         )
     return found[1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from sdk_compat.aws_variables import check_emulator
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -40,9 +42,17 @@ def local_session(
         default_bucket: made when first needed; the SDK's own name for it when None.
 
     Raises:
-        ImportError: the SDK is not installed, or is version 3 or later.
+        ImportError: the SDK is not installed, or is version 3 or later; the text says what to do.
+        EmulatorAnswerError: no emulator answers there.
     """
-    from sagemaker.session import Session
+    check_emulator(endpoint_url, region)
+    try:
+        from sagemaker.session import Session
+    except ImportError as error:
+        raise ImportError(
+            f"{error}: this needs version 2 of the SageMaker SDK (pip install 'sagemaker<3'). Version 3 needs none of "
+            "ours: it reads the variables of smdebug-emulator env, and those that smdebug-emulator run sets."
+        ) from error
 
     from sdk_compat.boto3_client import EmulatorSession
 

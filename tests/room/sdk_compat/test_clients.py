@@ -13,6 +13,7 @@ import pytest
 
 from emulator.gateway.listener import LOOPBACK, Listener
 from emulator.moto_services.wsgi import MotoApplication
+from sdk_compat.aws_variables import EmulatorAnswerError
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.sagemaker_v2 import local_session
 
@@ -162,6 +163,27 @@ def test_local_session_needs_no_environment(moto_url: str, monkeypatch: pytest.M
     assert session.get_caller_identity_arn().startswith("arn:aws:sts::123456789012:")
     assert session.boto_session.client("s3").meta.endpoint_url == moto_url
     assert session.sagemaker_client.meta.endpoint_url == moto_url
+
+
+def test_local_session_says_what_is_in_its_way() -> None:
+    other = Listener(LOOPBACK, 0)
+    url = f"http://{LOOPBACK}:{other.port}"
+    other.serve(lambda _environ, start: (start("200 OK", []), [b"<html>another service</html>"])[1])
+    try:
+        with pytest.raises(
+            EmulatorAnswerError, match=f"What answers at {url} is no emulator: start one on another port"
+        ):
+            local_session(url)
+    finally:
+        other.close()
+    with pytest.raises(EmulatorAnswerError, match=f"No emulator answers at {url} .*: start one with"):
+        local_session(url)
+
+
+def test_local_session_names_the_version_that_it_needs(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sagemaker.session", None)  # as where version 3 is installed, or none
+    with pytest.raises(ImportError, match=r"pip install 'sagemaker<3'"):
+        local_session(moto_url)
 
 
 def test_aws_cli(tmp_path: Path, moto_url: str) -> None:
