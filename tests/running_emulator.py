@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -20,3 +22,8 @@ class RunningEmulator(EmulatorProcess):
 
     def client(self, service: str, region: str = "us-east-1") -> Any:
         return make_client(self.endpoint_url, service, region)
+
+    def read_runtime(self) -> str:
+        """Return which back end it has: ``process`` or ``docker``."""
+        with urlopen(f"{self.endpoint_url}/_emulator/health") as health:
+            return str(json.load(health)["runtime"])

@@ -1,4 +1,4 @@
-"""What tests of clients share: an emulator of local processes, because no client sees what runs its jobs."""
+"""What tests of clients share: an emulator for each back end, and the variables that lead a user's programs to it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sdk_compat.environment import prepare_environment
+from tests.running_emulator import BACK_ENDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
     from tests.running_emulator import RunningEmulator
 
 
-@pytest.fixture(scope="session")
-def served(start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
-    return start_emulator("process")
+@pytest.fixture(scope="session", params=BACK_ENDS)
+def served(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
+    """One that no other suite uses: a function that somebody deploys there would stop the jobs of these tests."""
+    return start_emulator(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import urllib.request
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,8 +127,7 @@ print("METRICS", json.dumps(metrics))
 
 def can_isolate(emulator: RunningEmulator) -> bool:
     """Whether this back end can keep a job from the network: a local process needs a namespace of the kernel's."""
-    with urllib.request.urlopen(f"{emulator.endpoint_url}/_emulator/health") as health:
-        return bool(json.load(health)["runtime"] == "docker" or probe_namespaces().network)
+    return emulator.read_runtime() == "docker" or probe_namespaces().network
 
 
 @pytest.fixture(scope="module")
