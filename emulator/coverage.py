@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from botocore import __version__, xform_name
 
+from emulator.moto_services.stored_only import NOTE_HEADER, describe_fate
 from emulator.moto_services.wsgi import has_sagemaker_operation
 from emulator.operations import find_operations
 from emulator.service_model import load_service_model
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from botocore.model import ListShape, Shape, StructureShape
 
 ACTED_ON, ECHOED, NO_EFFECT = "acted on", "echoed", "no effect"
-# What moto's operations of these names do is keep a record, or change it; the others answer from the records.
-_STORING = ("Create", "Start", "Stop", "Update", "Associate", "Disassociate", "Add", "Register")
 
 _INTRODUCTION = """\
 # What becomes of a request's members
@@ -143,20 +142,17 @@ def build_page() -> str:
         "",
         "## Operations of moto",
         "",
-        "Their requests are checked as all are; what they ask for does not happen.",
+        "Their requests are checked as all are; what they ask for does not happen. Each answer says so in its header",
+        f"`{NOTE_HEADER}` (boto3 has it in `ResponseMetadata.HTTPHeaders`), and so does the log, once an operation.",
         "",
     ]
     lines += ["| operation | what becomes of it |", "|---|---|"]
-    lines += [f"| {name} | {_describe_moto(name)} |" for name in moto]
+    lines += [f"| {name} | {describe_fate(name)} |" for name in moto]
     missing = [name for name in others if name not in moto]
     lines += ["", "## Operations that nobody answers", ""]
     lines.append(f"{len(missing)} operations get an UnknownOperationException that says so:")
     lines += ["", *(f"- {', '.join(names)}" for _, names in groupby(missing, _read_verb))]
     return "\n".join(lines) + "\n"
-
-
-def _describe_moto(operation: str) -> str:
-    return "stored only" if operation.startswith(_STORING) else "answered by moto from what is stored"
 
 
 def _read_verb(operation: str) -> str:

@@ -21,6 +21,7 @@ from emulator.gateway.faults import cutting, find_failure
 from emulator.gateway.protocol import encode_error
 from emulator.gateway.sagemaker import check_request, read_operation_name
 from emulator.lambda_functions.invoke_api import INVOKE_PATH
+from emulator.moto_services.stored_only import build_note, noting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -92,6 +93,8 @@ class Gateway:
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
+        # Operations of which the log has said that nothing is run.
+        self._noted: set[str] = set()
         # The first that returns an application lets that answer; None leaves the request to the next. The last of this
         # list always has one, and so has the last of the handlers of errors.
         self._request_handlers: list[Callable[[Request], WSGIApplication | None]] = [
@@ -154,7 +157,13 @@ class Gateway:
         if sagemaker.has(request.operation):
             return sagemaker.answer(request.operation, request.environ)
         check_request(request.operation, request.environ, self._rooms.has_moto_operation)
-        return None
+        note = build_note(request.operation)
+        if note is None:
+            return None
+        if request.operation not in self._noted:
+            self._noted.add(request.operation)
+            logger.info("%s", note)
+        return noting(self._pass_to_moto(request), note)
 
     def _fail_on_purpose(self, request: Request) -> WSGIApplication | None:
         return find_failure(request.environ)

@@ -89,6 +89,28 @@ def test_other_services_are_motos(gateway: Gateway) -> None:
     gateway.client("events").put_rule(Name="r", EventPattern='{"source":["aws.sagemaker"]}')
 
 
+def test_what_moto_only_stores_says_so_in_its_answer(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "emulator.gateway")
+    sagemaker = gateway.client("sagemaker")
+    described = []
+    for name in ("once", "twice"):
+        sagemaker.create_transform_job(
+            TransformJobName=name,
+            ModelName="m",
+            TransformInput={"DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://b/in"}}},
+            TransformOutput={"S3OutputPath": "s3://b/out"},
+            TransformResources={"InstanceType": "ml.m5.large", "InstanceCount": 1},
+        )
+        described.append(sagemaker.describe_transform_job(TransformJobName=name))
+    headers = described[0]["ResponseMetadata"]["HTTPHeaders"]
+    assert headers["x-emulator-note"] == (
+        "DescribeTransformJob: answered by moto from what is stored, nothing is run (docs/coverage.md)"
+    )
+    assert caplog.text.count("CreateTransformJob: stored only, nothing is run") == 1
+    for answer in (sagemaker.list_pipelines(), sagemaker.list_tags(ResourceArn=described[0]["TransformJobArn"])):
+        assert "x-emulator-note" not in answer["ResponseMetadata"]["HTTPHeaders"]
+
+
 def test_s3_objects_come_back_as_they_went(gateway: Gateway) -> None:
     s3 = gateway.client("s3")
     s3.create_bucket(Bucket="round-trip")
