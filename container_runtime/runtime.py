@@ -253,7 +253,7 @@ class ContainerRuntime(Protocol):
 
         Raises:
             NetworkExhaustedError: there is no address range left.
-            ContainerStartError: this back end cannot isolate several hosts.
+            ContainerStartError: this machine cannot isolate several hosts.
             ContainerRuntimeError: the name is taken.
             EngineUnavailableError: the engine does not answer.
         """

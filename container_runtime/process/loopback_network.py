@@ -1,14 +1,22 @@
 """Networks of local processes: a range of loopback addresses and a port for each, written down in a folder.
 
 Linux answers on every address of 127.0.0.0/8 without any set-up, so each host of a network has an address of its own,
-and the processes of two hosts may listen on the same port if they bind it on their own address.
+and the processes of two hosts may listen on the same port if they bind it on their own address. Hosts that are to reach
+nothing else meet on the loopback interface of a network namespace, which a process holds for as long as there is the
+network.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import signal
 import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from container_runtime.file_lock import hold_lock
@@ -22,9 +30,9 @@ from container_runtime.runtime import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
 
 _INTERFACE = "lo"
+_NAMESPACES = Path(__file__).with_name("namespaces.py")
 # Second and third number of an address: 127.64.0.x to 127.254.255.x. Ranges are drawn at random, so that two emulators
 # on one machine hardly ever meet; those of one emulator never do.
 _SECOND = range(64, 255)
@@ -44,8 +52,8 @@ class LoopbackNetworks:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def create(self, name: str, hosts: Sequence[str], labels: Mapping[str, str]) -> Network:
-        """See ``ContainerRuntime.create_network``.
+    def create(self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False) -> Network:
+        """See ``ContainerRuntime.create_network``; the kernel has to grant network namespaces to ``isolated`` ones.
 
         Raises:
             NetworkExhaustedError, ContainerRuntimeError.
@@ -60,6 +68,8 @@ class LoopbackNetworks:
             prefix = _draw_range({record["prefix"] for record in taken})
             port = draw_port({record["port"] for record in taken})
             record = {"prefix": prefix, "port": port, "labels": dict(labels)}
+            if isolated:
+                record["holder"] = start_holder()
             self._path(name).write_text(json.dumps(record), encoding="utf-8")
         addresses = {host: f"{prefix}.{number}" for number, host in enumerate(hosts, start=1)}
         return Network(name, addresses, _INTERFACE, port)
@@ -67,6 +77,21 @@ class LoopbackNetworks:
     def exists(self, name: str) -> bool:
         """Whether there is such a network."""
         return self._path(name).exists()
+
+    def find_holder(self, name: str) -> int | None:
+        """Find the process in whose network namespace the hosts meet; None where they meet on the machine's own.
+
+        Raises:
+            ContainerRuntimeError: it was killed.
+        """
+        holder = json.loads(self._path(name).read_text(encoding="utf-8")).get("holder")
+        if holder is None:
+            return None
+        if read_start_time(holder["pid"]) != holder["start_time"]:
+            raise ContainerRuntimeError(
+                f"The process {holder['pid']}, in whose network namespace the hosts of {name} meet, was killed."
+            )
+        return int(holder["pid"])
 
     def find(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
         """See ``ContainerRuntime.find_networks``."""
@@ -82,10 +107,48 @@ class LoopbackNetworks:
 
     def remove(self, name: str) -> None:
         """See ``ContainerRuntime.remove_network``; whether containers are on it is for the caller to know."""
+        try:
+            holder = self.find_holder(name)
+        except (FileNotFoundError, ContainerRuntimeError):
+            holder = None
+        if holder is not None:
+            os.kill(holder, signal.SIGKILL)
+            with suppress(ChildProcessError):  # of an emulator that ran before this one
+                os.waitpid(holder, 0)
         self._path(name).unlink(missing_ok=True)
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.json"
+
+
+def start_holder() -> dict[str, int]:
+    """Start a process that holds a network namespace, and outlives this one: its number and when it started.
+
+    Raises:
+        ContainerRuntimeError: the kernel does not grant the namespace.
+    """
+    command = [sys.executable, "-I", "-S", str(_NAMESPACES)]
+    holder = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    assert holder.stdout is not None
+    assert holder.stderr is not None
+    with holder.stdout, holder.stderr:
+        if holder.stdout.read() != b"ready":
+            refusal = holder.stderr.read().decode(errors="replace").strip()
+            holder.wait()
+            raise ContainerRuntimeError(f"There is no network namespace for the hosts to meet in: {refusal}.")
+    holder.returncode = 0  # it is ended and waited for by its number, by whichever emulator removes the network
+    return {"pid": holder.pid, "start_time": read_start_time(holder.pid) or 0}
+
+
+def read_start_time(pid: int) -> int | None:
+    """Read when a process started, in ticks since the machine did; None where there is no such process, or a zombie."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if state == "Z" else int(fields[18])
 
 
 def _draw_range(taken: set[str]) -> str:

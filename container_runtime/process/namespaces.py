@@ -2,18 +2,20 @@
 
 Linux grants them to root, and on most machines to everybody, in a user namespace in which the process stays the user
 that it is. Nothing of the host's files is changed, and they end with their last process. Run as a program, this module
-tries whether they are granted here: ``namespaces.py FOLDER [isolated]`` ends with 0 or says why not.
+tries whether they are granted here: ``namespaces.py FOLDER [isolated]`` ends with 0 or says why not. ``namespaces.py``
+alone stays in a network namespace until it is killed, for other processes to join.
 
 It is imported by the supervisor, just before a container's command starts, so it imports little.
 """
 
 # pathlib would double the time that the supervisor takes to start.
-# ruff: noqa: PTH102, PTH103, PTH109, PTH110, PTH112, PTH118, PTH120, PTH123, PTH208, PTH211
+# ruff: noqa: PTH102, PTH103, PTH109, PTH110, PTH112, PTH116, PTH118, PTH120, PTH123, PTH208, PTH211
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import stat
 import sys
 
@@ -37,19 +39,32 @@ _STAGE = "/tmp"  # noqa: S108 - a folder that every Linux has, to mount on
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def enter(mounts: list[tuple[str, str, bool]], *, isolated: bool) -> None:
+def enter(mounts: list[tuple[str, str, bool]], *, isolated: bool, holder: int | None = None) -> None:
     """Move the calling process, which has a single thread, into namespaces of its own.
 
     Args:
         mounts: folders to see elsewhere: source, target, and whether it is read-only. What else is where a target is
             to be stays visible beside it.
         isolated: it gets a network namespace with nothing but a loopback interface.
+        holder: number of the process whose network namespace that is; None for one of its own.
 
     Raises:
         OSError: the kernel does not grant them, or a folder cannot be mounted.
     """
     folder = os.getcwd()
-    wanted = CLONE_NEWNS | (CLONE_NEWNET if isolated else 0)
+    if holder is not None:
+        _join(holder)
+    _move(CLONE_NEWNS | (CLONE_NEWNET if isolated and holder is None else 0))
+    # What the host mounts later is seen here; what is mounted here is not seen there.
+    _mount(None, "/", None, MS_REC | MS_SLAVE)
+    _place(mounts)
+    if isolated and holder is None:
+        _raise_loopback()
+    os.chdir(folder)  # the same path, as it is seen from now on
+
+
+def _move(wanted: int) -> None:
+    """Enter new namespaces, an ordinary user in a user namespace of his own."""
     try:
         _unshare(wanted)
     except PermissionError:
@@ -62,12 +77,16 @@ def enter(mounts: list[tuple[str, str, bool]], *, isolated: bool) -> None:
         ):
             with open(f"/proc/self/{name}", "wb", buffering=0) as file:
                 file.write(content)
-    # What the host mounts later is seen here; what is mounted here is not seen there.
-    _mount(None, "/", None, MS_REC | MS_SLAVE)
-    _place(mounts)
-    if isolated:
-        _raise_loopback()
-    os.chdir(folder)  # the same path, as it is seen from now on
+
+
+def _join(holder: int) -> None:
+    """Enter the network namespace of a process, and the user namespace that it belongs to."""
+    user, network = (os.open(f"/proc/{holder}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("user", "net"))
+    if not os.path.samestat(os.fstat(user), os.stat("/proc/self/ns/user")):
+        _check(_libc.setns(user, CLONE_NEWUSER), "setns")
+    _check(_libc.setns(network, CLONE_NEWNET), "setns")
+    os.close(user)
+    os.close(network)
 
 
 def _place(mounts: list[tuple[str, str, bool]]) -> None:
@@ -162,6 +181,19 @@ def _raise_loopback() -> None:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
 
 
+def hold() -> None:
+    """Stay in a network namespace of which other processes may become part; say ``ready`` once it is there."""
+    try:
+        _move(CLONE_NEWNET)
+        _raise_loopback()
+    except OSError as error:
+        sys.exit(error.strerror or str(error))
+    os.write(1, b"ready")
+    os.close(1)
+    while True:
+        signal.pause()
+
+
 def main() -> None:
     """Try whether the kernel grants them: the folder has to be seen where it was asked for."""
     folder, *isolated = sys.argv[1:]
@@ -174,4 +206,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main() if sys.argv[1:] else hold()
