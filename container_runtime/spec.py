@@ -62,6 +62,8 @@ class ContainerSpec:
         cpus: processors that it may use at once, or None for all of them; the process back end cannot enforce this.
         shm_bytes: size of /dev/shm, or None for the engine's default.
         max_processes: processes and threads that it may have at once; the process back end cannot enforce this.
+        niceness: how far a local process stands back where processors are short, from 0 to 19. An engine divides them
+            among its containers by itself.
 
     Raises:
         ValueError: a name that no engine takes, a limit that is not positive, a network without a hostname.
@@ -82,6 +84,7 @@ class ContainerSpec:
     cpus: int | None = None
     shm_bytes: int | None = None
     max_processes: int = 4096
+    niceness: int = 0
 
     def __post_init__(self) -> None:
         if _NAME.fullmatch(self.name) is None:

@@ -44,6 +44,7 @@ VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str
     "region": (str, _REGION.fullmatch, "give a region of AWS, such as eu-west-1"),
     "account_id": (str, re.compile(r"\d{12}").fullmatch, "give an account's 12 digits"),
     "stop_grace_seconds": (float, lambda seconds: 0 <= seconds <= 86_400, "give a number from 0 to 86400"),
+    "job_niceness": (int, range(20).__contains__, "give a whole number from 0 to 19"),
     "max_jobs": (int, lambda number: 1 <= number <= 10_000, "give a whole number from 1 to 10000"),
     "disk_reserve": (parse_size, lambda _: True, "give a size such as 500M or 2G"),
     "retention": (parse_age, lambda _: True, "give an age such as 12h or 7d"),
@@ -71,6 +72,7 @@ class Settings:
         region: used where a request's signature names none.
         stop_grace_seconds: between SIGTERM and SIGKILL when a job is stopped (AWS: 120).
         tensor_poll_seconds: how often a running job's output folder is looked at.
+        job_niceness: how far jobs that are local processes stand back behind the service and its clients.
         max_jobs: so many instances of training jobs run at once, others wait; None for what the machine's processors
             and memory bear.
         faults: what fails on purpose, each as ``faults.parse_fault`` reads it.
@@ -88,6 +90,7 @@ class Settings:
     region: str = "us-east-1"
     stop_grace_seconds: float = 120.0
     tensor_poll_seconds: float = 0.05
+    job_niceness: int = 10
     max_jobs: int | None = None
     faults: tuple[str, ...] = ()
     disk_reserve: int = 256 * 1024**2

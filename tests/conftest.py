@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+# The suite competes with the jobs that it starts.
+os.environ["SMDEBUG_EMULATOR_JOB_NICENESS"] = "0"
+
 # Whole jobs: the tests of one folder and back end share emulators, and are one worker's.
 FOLDERS_WITH_JOBS = ("tests/clients/", "tests/contract/", "tests/end_to_end/", "tests/interop/")
 

@@ -152,6 +152,7 @@ class LocalProcesses:
                 **self._build_process(spec, definition, scratch),
                 "cwd": str(scratch / "home"),
                 "memory_bytes": spec.memory_bytes,
+                "niceness": spec.niceness,
             }
             record = {
                 "name": spec.name,
@@ -248,13 +249,13 @@ class LocalProcesses:
         self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
     ) -> Network:
         """See ``ContainerRuntime``: a range of loopback addresses, one for each host."""
-        if isolated:
+        if isolated and not self.grant.network:
             raise ContainerStartError(
-                f"The {len(hosts)} hosts are to reach each other and nothing else, and local processes meet on this "
-                "machine's own loopback interface. Run the emulator with --runtime docker, ask for one instance, or do "
-                "without the isolation."
+                f"The {len(hosts)} hosts are to reach each other and nothing else, and the kernel of this machine does "
+                f"not let local processes meet elsewhere than on its own network ({self.grant.refusal}). Run the "
+                "emulator with --runtime docker, or do without the isolation."
             )
-        return self._networks.create(name, hosts, labels)
+        return self._networks.create(name, hosts, labels, isolated=isolated)
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
         """See ``ContainerRuntime``."""
@@ -359,7 +360,8 @@ class LocalProcesses:
         kept = {path for path in map(Path.resolve, needed) if path.is_dir() and not hidden.isdisjoint(path.parents)}
         mounts = [Mount(scratch / "tmp", str(_TMP)), *(Mount(path, str(path)) for path in kept), *spec.mounts]
         listed = [(str(mount.source), mount.target, mount.read_only) for mount in mounts]
-        return {"mounts": listed, "isolated": spec.isolated}
+        holder = self._networks.find_holder(spec.network) if spec.isolated and spec.network is not None else None
+        return {"mounts": listed, "isolated": spec.isolated, "holder": holder}
 
     def _folder_of(self, container_id: str) -> Path:
         folder = self._folder / container_id

@@ -4,7 +4,8 @@ Run by ``local_process`` as a script of its own (``python -I -S supervisor.py FO
 nothing of ours. File descriptor 3 is the container's lock file, held locked until this process ends however it ends:
 that is how others know that the container runs. File descriptor 4 tells the starter how the start went, then closes.
 
-Reads ``FOLDER/process.json`` {argv, environment, cwd, memory_bytes, namespaces}. Writes ``FOLDER/log``, one record
+Reads ``FOLDER/process.json`` {argv, environment, cwd, memory_bytes, niceness,
+namespaces}. Writes ``FOLDER/log``, one record
 ``<epoch milliseconds> <raw line>\n`` a line; ``FOLDER/supervisor.pid``; and at the end ``FOLDER/exit.json``
 {code, out_of_memory, log_error}. SIGTERM is passed on to the process group; SIGUSR1 kills the whole tree.
 
@@ -172,6 +173,23 @@ def choose_pause(left_bytes: int, cost_seconds: float) -> float:
     return min(wanted, MAX_PAUSE_SECONDS)
 
 
+def stand_back(niceness: int) -> None:
+    """Let this process, which leads a new session, wait where others want its processor.
+
+    Where the kernel groups processes by session, a process's own niceness counts within its session only, and the
+    session's among the sessions. An ordinary user may set that ten times a second, so one of many that start at once
+    may be left as it is.
+    """
+    if not niceness:
+        return
+    os.nice(niceness)
+    try:
+        with open("/proc/self/autogroup", "w", encoding="ascii") as group:
+            group.write(str(niceness))
+    except OSError:
+        pass  # the kernel has no such groups, or this one came too soon after another
+
+
 class Supervisor:
     """Starts the process, reads what it prints, and records how it ended."""
 
@@ -249,6 +267,7 @@ class Supervisor:
         """In the forked child: become the process, or say why not."""
         try:
             os.setsid()
+            stand_back(self._process["niceness"])
             os.chdir(self._process["cwd"])
             if self._process["namespaces"] is not None:
                 sys.path.append(__file__.rpartition("/container_runtime/")[0])

@@ -386,6 +386,21 @@ except OSError as error:
         assert limit == (0 if os.cpu_count() == 1 else 10**9)
 
 
+def test_a_local_process_stands_back_as_far_as_it_is_to(runtime: ContainerRuntime) -> None:
+    """Behind other processes, and its session behind other sessions where the kernel groups them."""
+    source = "import os; print(os.nice(0)); print(open('/proc/self/autogroup').read().split()[-1])"
+    if not Path("/proc/self/autogroup").exists():
+        source = "import os; print(os.nice(0), 5, sep='\\n')"
+    (_, plain), (ended, lower) = (run(runtime, python(source, niceness=niceness)) for niceness in (0, 5))
+    assert ended == Exit(0)
+    if runtime.name == "docker":
+        assert lower == plain
+    else:
+        assert int(lower[0]) == min(19, int(plain[0]) + 5)
+        # An ordinary user may be refused, who has told another session its niceness in the same tenth of a second.
+        assert lower[1] == "5" or os.geteuid() != 0
+
+
 def test_an_isolated_container_has_no_network_but_itself(runtime: ContainerRuntime) -> None:
     if isinstance(runtime, LocalProcesses) and not runtime.grant.network:
         pytest.skip("the kernel grants no namespaces")
@@ -407,10 +422,8 @@ except OSError as error:
 
 def test_isolated_hosts_reach_each_other_only(runtime: ContainerRuntime) -> None:
     name, hosts = f"test-{uuid.uuid4().hex[:12]}", ["algo-1", "algo-2"]
-    if runtime.name == "process":
-        with pytest.raises(ContainerStartError, match="--runtime docker"):
-            runtime.create_network(name, hosts, {}, isolated=True)
-        return
+    if isinstance(runtime, LocalProcesses) and not runtime.grant.network:
+        pytest.skip("the kernel grants no namespaces")
     network = runtime.create_network(name, hosts, {}, isolated=True)
     with socket.create_server(("", 0)) as server:
         source = f"""
@@ -426,7 +439,7 @@ while True:
         pass
 print("from", connection.recv(100).decode(), flush=True)
 gateway = socket.gethostbyname(own).rpartition(".")[0] + ".1"
-for address in ({runtime.host_address!r}, gateway):
+for address in ({runtime.host_address!r}, gateway if {runtime.name == "docker"} else "127.0.0.1"):
     try:
         socket.create_connection((address, {server.getsockname()[1]}), 5)
     except OSError:
@@ -434,12 +447,24 @@ for address in ({runtime.host_address!r}, gateway):
 """
         containers = [
             runtime.start(
-                python(source, command=(source, own, other), hostname=own, network=network.name, isolated=True)
+                # Names of hosts are Docker's; local processes go by addresses.
+                python(
+                    source,
+                    command=(source, *(pair if runtime.name == "docker" else map(network.addresses.get, pair))),
+                    hostname=pair[0],
+                    network=network.name,
+                    isolated=True,
+                )
             )
-            for own, other in (hosts, reversed(hosts))
+            for pair in (hosts, hosts[::-1])
         ]
         lines = [[line.text for line in runtime.logs(container)] for container in containers]
-    assert lines == [["from algo-2", *["not reached"] * 2], ["from algo-1", *["not reached"] * 2]]
+    expected = hosts[::-1] if runtime.name == "docker" else [network.addresses[host] for host in hosts[::-1]]
+    assert lines == [[f"from {other}", *["not reached"] * 2] for other in expected]
+    for container in containers:
+        runtime.remove(container)
+    runtime.remove_network(name)
+    assert runtime.find_networks({}) == [] or runtime.name == "docker"
 
 
 def test_server_of_the_host_is_reached(runtime: ContainerRuntime) -> None:

@@ -131,6 +131,7 @@ class ContainersRun(StagedRun):
             labels=self._build_labels() | {HOST_LABEL: host.name},
             memory_bytes=find_memory_bytes(host.instance_type),
             cpus=find_cpus(host.instance_type),
+            niceness=self._with.settings.job_niceness,
             **members,
         )
         self._containers.start(host, spec)

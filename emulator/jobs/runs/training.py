@@ -311,6 +311,7 @@ class TrainingRun(StagedRun):
                 memory_bytes=find_memory_bytes(host.instance_type),
                 cpus=find_cpus(host.instance_type),
                 shm_bytes=_SHM_BYTES,
+                niceness=self._with.settings.job_niceness,
             )
             self._containers.start(host, spec)
 

@@ -159,7 +159,7 @@ def open_room(
     ):
         (images / name).mkdir(parents=True, exist_ok=True)
         (images / name / "image.toml").write_text(f'name = "{name}"\nentrypoint = {json.dumps(entrypoint)}\n')
-    chosen = Settings(state_dir=tmp_path / "state", **({"stop_grace_seconds": 2.0} | settings))
+    chosen = Settings(state_dir=tmp_path / "state", **({"stop_grace_seconds": 2.0, "job_niceness": 0} | settings))
     s3, logs = ObjectStore(ACCOUNT, REGION), LogGroups(ACCOUNT, REGION)
     if bucket is None:
         bucket = f"bucket-{uuid.uuid4().hex}"
