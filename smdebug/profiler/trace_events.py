@@ -13,6 +13,8 @@ FORWARD = "Forward"
 BACKWARD = "Backward(post-forward)"
 DATA_LOADING = "DataLoaderIter"
 DATA_WORKER = "DataLoaderWorker"
+# Of tf.data.
+DATA_ITERATOR = "DataIterator"
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,12 @@ from smdebug.tensorflow.steps.keras_steps import keras_steps
 from smdebug.tensorflow.steps.model_names import ModelNames, get_optimizer_variables
 from smdebug.tensorflow.steps.registered_models import RegisteredModels
 from smdebug.tensorflow.steps.step_functions import FUNCTIONS, StepFunctions, Values
+from smdebug.tensorflow.steps.step_watch import StepWatch
 from smdebug.tensorflow.steps.tape import TapeCapture, wrap_optimizer, wrap_tape
 from smdebug.tensorflow.steps.wants import Wants, choose_wants
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
-from smdebug.tensorflow.workers import trains_with_other_processes
+from smdebug.tensorflow.workers import get_rank, trains_with_other_processes
+from smdebug.tracing.step_tracer import StepTracer, may_be_traced
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "KerasHook"]
 
@@ -38,9 +40,13 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         keras.callbacks.Callback.__init__(self)
         self._functions: dict[int, tuple[ModelNames, StepFunctions]] = {}
         self._wants: dict[tuple[int, StepPlan], Wants] = {}
-        self.tape_capture = TapeCapture(self.recorder, self._get_wants)
-        self._wraps_tapes = False
         is_on_tensorflow = keras.backend.backend() == "tensorflow"
+        self._watch: StepWatch | None = None
+        if is_on_tensorflow and may_be_traced():
+            self._watch = StepWatch()
+            self.tracer = self._watch.tracer = StepTracer(self._watch, get_rank)
+        self.tape_capture = TapeCapture(self.recorder, self._get_wants, self.tracer)
+        self._wraps_tapes = False
         self._looks_into_steps = is_on_tensorflow
         if not is_on_tensorflow:
             get_logger().warning(
@@ -137,6 +143,16 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         if mode is not recorder.mode:
             recorder.change_mode(mode)
         plan = recorder.begin()
+        self._begin_saving(mode, batch, plan)
+        if self._watch is not None and not recorder.is_closed:
+            self.trace_step()
+            if self.tracer is not None and self.tracer.config is not None and keras_steps.runs_functions(self.model):
+                functions = self._get_functions(self.model)[1]
+                self._watch.time_call(self.model, mode, lambda original: functions.get_split(mode, original))
+
+    def _begin_saving(self, mode: ModeKeys, batch: int, plan: StepPlan | None) -> None:
+        """Prepare what a step that is due saves."""
+        recorder = self.recorder
         if plan is None and self._is_one_of_many and not recorder.is_closed:
             # Whether this process writes or not: it would wait for ever for one that runs another function.
             plan = recorder.get_plan_of_step()
@@ -187,7 +203,7 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             names = ModelNames(model)
             while len(self._functions) >= _MODELS_KEPT:
                 del self._functions[next(iter(self._functions))]
-            found = self._functions[id(model)] = (names, StepFunctions(names, self.report_loss))
+            found = self._functions[id(model)] = (names, StepFunctions(names, self.report_loss, self._watch))
             self._wants.clear()
         return found
 

@@ -24,6 +24,12 @@ def trains_with_other_processes() -> bool:
     return _read_cluster()[0] > 1
 
 
+def get_rank() -> int | None:
+    """Return the place of this process among those that train together; None where it is alone."""
+    hosts, rank = _read_cluster()
+    return rank if hosts > 1 else None
+
+
 def _read_cluster() -> tuple[int, int]:
     """Return how many processes train together, and this one's place among them: the chief first."""
     try:

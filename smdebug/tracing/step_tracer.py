@@ -21,9 +21,15 @@ _LOOK_SECONDS = 0.5
 
 
 class Watch(Protocol):
-    """What a framework adds: callbacks that are there only while something is traced."""
+    """What a framework adds: callbacks that are there only while something is traced.
+
+    Attributes:
+        name: of the framework, as AWS's folders have it.
+        tells_modes: whether profiles of Python are named by a step's mode and its number in it, not by the global one.
+    """
 
     name: str
+    tells_modes: bool
 
     def start(self) -> None:
         """Watch forward and backward passes."""
@@ -37,8 +43,8 @@ class Watch(Protocol):
     def stop_loading(self) -> None:
         """Watch it no longer, and record what is known of it."""
 
-    def start_detailed(self) -> None:
-        """Run the framework's own profiler."""
+    def start_detailed(self, step: int) -> None:
+        """Run the framework's own profiler, from a step on."""
 
     def stop_detailed(self, step: int) -> None:
         """End it, and record what it saw since a step."""
@@ -54,6 +60,7 @@ class _Step:
     began: float
     forward_ended: float | None = None
     ended: float | None = None
+    lasts_to_next: bool = False
 
 
 class StepTracer:
@@ -61,11 +68,13 @@ class StepTracer:
 
     Attributes:
         config: what is traced; None for nothing.
+        node: how files name this process, while something is traced.
     """
 
     def __init__(self, watch: Watch, get_rank: Callable[[], int | None]) -> None:
         """Take what a framework adds, and what tells this process' rank among those that train together."""
         self.config: TracingConfig | None = None
+        self.node = ""
         self._watch = watch
         self._get_rank = get_rank
         self._path = find_config_path()
@@ -80,8 +89,8 @@ class StepTracer:
         self._step: _Step | None = None
 
     @guarded("what is traced of a step")
-    def begin_step(self, mode: ModeKeys, mode_step: int, number: int) -> None:
-        """Hear that a step begins, which ends the one before."""
+    def begin_step(self, mode: ModeKeys, mode_step: int, number: int, *, lasts_to_next: bool = False) -> None:
+        """Hear that a step begins, which ends the one before; nobody tells the end of one that lasts to the next."""
         if time.monotonic() >= self._look_at:
             self._look(number)
         config = self.config
@@ -91,13 +100,17 @@ class StepTracer:
             self._leave_to_parent()
             return
         now = time.time()
+        if self._step is not None and self._step.lasts_to_next:
+            self._step.ended = now
         self._end_step()
+        self._step = _Step(mode, mode_step, number, now, lasts_to_next=lasts_to_next)
+        point = self._name_point(self._step)
         if self._python is not None:
-            self._python.end("global", number, "stepstart")
+            self._python.end(*point, "stepstart")
         self._follow_ranges(config, number, now)
-        self._step = _Step(mode, mode_step, number, time.time())
+        self._step.began = time.time()
         if config.python is not None and self._python is not None and config.python.holds(number, now):
-            self._python.begin("global", number, "stepstart")
+            self._python.begin(*point, "stepstart")
 
     @guarded("what is traced of a forward pass")
     def end_forward(self, name: str) -> None:
@@ -107,9 +120,7 @@ class StepTracer:
             return
         step.forward_ended = step.ended = time.time()
         self._record("Forward", name, step.began, step.forward_ended)
-        if self._python is not None and self._python.is_profiling:
-            self._python.end("global", step.number, "forwardpassend")
-            self._python.begin("global", step.number, "forwardpassend")
+        self._split_profile(step, "forwardpassend")
 
     @guarded("what is traced of a backward pass")
     def end_backward(self, name: str) -> None:
@@ -123,6 +134,18 @@ class StepTracer:
         """Hear that an optimizer has used the gradients."""
         if self._step is not None:
             self._step.ended = time.time()
+
+    @guarded("what is traced of a step")
+    def end_call(self) -> None:
+        """Hear that the one call that makes a whole step is over."""
+        if self._step is not None:
+            self._step.ended = time.time()
+            self._split_profile(self._step, "stepend")
+
+    def record_pass(self, phase: str, name: str, start: float, end: float) -> None:
+        """Record a pass of the step in progress that was timed elsewhere, in seconds since the epoch."""
+        if self._step is not None:
+            self._record(phase, name, start, end)
 
     def record(
         self, phase: str, name: str, start: float, duration: float, args: dict[str, Any], kind: str = "X"
@@ -165,7 +188,7 @@ class StepTracer:
             self._start(config)
 
     def _start(self, config: TracingConfig) -> None:
-        node = self._build_node()
+        node = self.node = self._build_node()
         self._timeline = Timeline(
             config.folder,
             node,
@@ -215,7 +238,18 @@ class StepTracer:
             self._detailed_since = None
         elif self._detailed_since is None and detailed:
             self._detailed_since = number
-            self._watch.start_detailed()
+            self._watch.start_detailed(number)
+
+    def _name_point(self, step: _Step) -> tuple[str, int]:
+        """Return how names of Python's profiles tell a step."""
+        return (step.mode.name.lower(), step.mode_step) if self._watch.tells_modes else ("global", step.number)
+
+    def _split_profile(self, step: _Step, phase: str) -> None:
+        """End the profile of Python at a point within a step, and begin the next one."""
+        if self._python is not None and self._python.is_profiling:
+            point = self._name_point(step)
+            self._python.end(*point, phase)
+            self._python.begin(*point, phase)
 
     def _end_step(self) -> None:
         step, self._step = self._step, None

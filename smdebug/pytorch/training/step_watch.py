@@ -20,6 +20,7 @@ class StepWatch:
     """See `smdebug.tracing.step_tracer.Watch`."""
 
     name = "pytorch"
+    tells_modes = False
 
     def __init__(self, get_models: Callable[[], Iterable[nn.Module]], is_ours: Callable[[Optimizer], bool]) -> None:
         """Take what tells the registered models, and whether an optimizer trains them."""
@@ -105,7 +106,7 @@ class StepWatch:
                 self.tracer.record("DataLoaderWorker", "DataLoaderWorker", began, now - began, {"worker_pid": pid})
         self._workers.clear()
 
-    def start_detailed(self) -> None:
+    def start_detailed(self, step: int) -> None:  # noqa: ARG002 - of `Watch`
         """See `Watch`."""
         activities = [torch.profiler.ProfilerActivity.CPU]
         if torch.cuda.is_available():

@@ -5,9 +5,10 @@ the very function that Keras has compiled. For a step that is due, another funct
 runs the same `train_step` on the same data, compiled in the same way, so that the model is updated exactly once.
 """
 
-from collections.abc import Callable
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar, cast
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import tensorflow as tf
 
@@ -24,33 +25,91 @@ FUNCTIONS = {
     ModeKeys.PREDICT: ("predict_function", "predict_step"),
 }
 
+if TYPE_CHECKING:
+    from smdebug.tensorflow.steps.step_watch import StepWatch
+
 Values = dict[str, Any]
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 
 class _Built(NamedTuple):
     original: Any
-    function: Callable[[Any], tuple[Any, Values]]
+    function: Callable[[Any], Any]
 
 
 class StepFunctions:
     """The functions of one model that return more than Keras' own, built when they are first needed."""
 
-    def __init__(self, names: ModelNames, say: Callable[[str, Exception], None]) -> None:
-        """Take what reports the loss of a value."""
+    def __init__(
+        self, names: ModelNames, say: Callable[[str, Exception], None], watch: "StepWatch | None" = None
+    ) -> None:
+        """Take what reports the loss of a value, and what hears of steps while they are traced."""
         self._names = names
         self._say = say
-        self._built: dict[tuple[ModeKeys, Wants], _Built] = {}
+        self._watch = watch
+        # A step's by what is wanted of it; None for one of which only times are.
+        self._built: dict[tuple[ModeKeys, Wants | None], _Built] = {}
 
     def get(self, mode: ModeKeys, wants: Wants, original: Any) -> Callable[[Any], tuple[Any, Values]]:
         """Return a function that does what Keras' `original` does, and returns its result and the wanted values."""
         if wants.is_empty:
             return lambda data: (original(data), {})
+        return self._get_built(mode, wants, original, lambda: self._build(mode, wants))
+
+    def get_split(self, mode: ModeKeys, original: Any) -> Callable[[Any], Any]:
+        """Return a function that does what Keras' `original` does, and shows the waiting for data and the passes."""
+        return self._get_built(mode, None, original, lambda: self._build_split(mode))
+
+    def _get_built(
+        self, mode: ModeKeys, wants: Wants | None, original: Any, build: Callable[[], Callable[[Any], Any]]
+    ) -> Callable[[Any], Any]:
         found = self._built.get((mode, wants))
         # Keras makes a new one when a model is compiled again: of another optimizer, other losses or metrics.
         if found is None or found.original is not original:
-            found = self._built[mode, wants] = _Built(original, self._build(mode, wants))
+            found = self._built[mode, wants] = _Built(original, build())
         return found.function
+
+    def _build_split(self, mode: ModeKeys) -> Callable[[Any], Any]:
+        from smdebug.tensorflow.steps.step_watch import marked_passes
+
+        model, watch = self._names.model, self._watch
+        assert watch is not None
+        strategy = model.distribute_strategy
+        replicas = strategy.num_replicas_in_sync
+        # Of several replicas there is no one time, and what XLA compiles tells none.
+        has_marks = mode == ModeKeys.TRAIN and replicas == 1 and not keras_steps.is_compiled_by_xla(model)
+
+        @_as_it_is
+        def step(data: Any) -> tuple[Any, Values]:
+            watched: AbstractContextManager[Values] = marked_passes() if has_marks else nullcontext({})
+            with watched as marks:
+                result = keras_steps.run_step(model, FUNCTIONS[mode][1], data)
+            return result, dict(marks)
+
+        @_as_it_is
+        def run(data: Any) -> tuple[Any, Values]:
+            result, marks = strategy.run(step, args=(data,))
+            return keras_steps.reduce_result(model, mode, result) if replicas > 1 else result, marks
+
+        function = self._compile(run)
+
+        def run_and_show(batch: Any) -> tuple[Any, Values]:
+            began = time.time()
+            result, marks = function(batch)
+            watch.show_passes(model.name, began, marks)
+            return result, {}
+
+        return lambda data: self._run_steps(run_and_show, mode, data)[0]
+
+    def _compile(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function compiled as Keras compiles its own."""
+        model = self._names.model
+        if model.run_eagerly:
+            return run
+        compiled: Callable[..., Any] = tf.function(
+            run, reduce_retracing=True, jit_compile=keras_steps.is_compiled_by_xla(model)
+        )
+        return compiled
 
     def _build(self, mode: ModeKeys, wants: Wants) -> Callable[[Any], tuple[Any, Values]]:
         model = self._names.model
@@ -81,44 +140,45 @@ class StepFunctions:
                 values = {name: _join(strategy, name, value) for name, value in values.items()}
             return result, values
 
-        if model.run_eagerly:
-            function = run
-        else:
-            function = tf.function(run, reduce_retracing=True, jit_compile=keras_steps.is_compiled_by_xla(model))
-        joins = mode == ModeKeys.PREDICT
-        return lambda data: _run_steps(function, *keras_steps.get_batches(model, mode, data), joins=joins)
+        function = self._compile(run)
+        return lambda data: self._run_steps(function, mode, data)
+
+    def _run_steps(
+        self, function: Callable[[Any], tuple[Any, Values]], mode: ModeKeys, data: Any
+    ) -> tuple[Any, Values]:
+        """Run the steps of one execution; what the last one shows is what there is to save.
+
+        Args:
+            function: of one step.
+            mode: of the steps; the results of predictions lie one behind the other, otherwise it is the last one.
+            data: what Keras' function was given.
+
+        Raises:
+            StopIteration: there is no data left, as Keras expects it.
+        """
+        iterator, times = keras_steps.get_batches(self._names.model, mode, data)
+        result, values = function(self._fetch(iterator))
+        results = [result]
+        for _ in range(times - 1):
+            try:
+                batch = self._fetch(iterator)
+            except StopIteration:
+                break
+            result, values = function(batch)
+            results.append(result)
+        if mode == ModeKeys.PREDICT and len(results) > 1:
+            result = tf.nest.map_structure(lambda *parts: tf.concat(parts, axis=0), *results)
+        return result, values
+
+    def _fetch(self, iterator: Iterator[Any]) -> Any:
+        """Return the next batch as steps expect it: data sets stand an Optional where there is nothing."""
+        batch = next(iterator) if self._watch is None else self._watch.fetch(iterator)
+        return tf.nest.map_structure(lambda part: None if isinstance(part, tf.experimental.Optional) else part, batch)
 
 
 def _as_it_is(function: _Function) -> _Function:
     """Keep TensorFlow from rewriting the Python of a function, as Keras does for its own."""
     return cast("_Function", tf.autograph.experimental.do_not_convert(function))
-
-
-def _run_steps(function: Any, iterator: Any, times: int, *, joins: bool) -> tuple[Any, Values]:
-    """Run the steps of one execution; what the last one shows is what there is to save.
-
-    Args:
-        function: of one step.
-        iterator: over batches.
-        times: how many of them are one execution, if there are as many.
-        joins: whether the results lie one behind the other, as predictions do; otherwise it is the last one.
-
-    Raises:
-        StopIteration: there is no data left, as Keras expects it.
-    """
-    result, values = function(_without_optionals(next(iterator)))
-    results = [result]
-    for data in islice(iterator, times - 1):
-        result, values = function(_without_optionals(data))
-        results.append(result)
-    if joins and len(results) > 1:
-        result = tf.nest.map_structure(lambda *parts: tf.concat(parts, axis=0), *results)
-    return result, values
-
-
-def _without_optionals(data: Any) -> Any:
-    """Return a batch as steps expect it: data sets stand an Optional where there is nothing."""
-    return tf.nest.map_structure(lambda part: None if isinstance(part, tf.experimental.Optional) else part, data)
 
 
 def _join(strategy: Any, name: str, value: Any) -> Any:

@@ -24,6 +24,7 @@ from smdebug.tensorflow.steps.registered_models import RegisteredModels
 from smdebug.tensorflow.steps.taps import Collector, tapped_classes
 from smdebug.tensorflow.steps.wants import Wants
 from smdebug.tensorflow.values import is_value, to_dense
+from smdebug.tracing.step_tracer import StepTracer
 
 
 class TracedStep:
@@ -57,11 +58,17 @@ class TapeCapture:
         models: those of which layers, inputs and predictions are shown too.
     """
 
-    def __init__(self, recorder: StepRecorder, get_wants: Callable[[RegisteredModels, StepPlan], Wants]) -> None:
-        """Take what saves steps, and what tells what models are to show by a plan."""
+    def __init__(
+        self,
+        recorder: StepRecorder,
+        get_wants: Callable[[RegisteredModels, StepPlan], Wants],
+        tracer: StepTracer | None = None,
+    ) -> None:
+        """Take what saves steps, what tells what models are to show by a plan, and what traces steps."""
         self.models = RegisteredModels()
         self._recorder = recorder
         self._get_wants = get_wants
+        self._tracer = tracer
         self._recording = _Recording()
         self._said_xla = False
 
@@ -84,7 +91,7 @@ class TapeCapture:
             return
         if tf.executing_eagerly():
             self._recording.traced = None
-            if self._begin_step():
+            if self._begin_step(lasts_to_next=False):
                 self._collect()
         else:
             self._begin_traced()
@@ -94,6 +101,31 @@ class TapeCapture:
         self._recording.depth = max(self._recording.depth - 1, 0)
         if not self._recording.depth:
             self._recording.taps.close()
+
+    def on_forward_end(self) -> None:
+        """Note that the forward pass of a step is over: gradients are about to be computed."""
+        if self._is_timed:
+            assert self._tracer is not None
+            self._tracer.end_forward(self._name_model())
+
+    def on_backward_end(self) -> None:
+        """Note that gradients have been computed."""
+        if self._is_timed:
+            assert self._tracer is not None
+            self._tracer.end_backward(self._name_model())
+
+    @property
+    def _is_timed(self) -> bool:
+        """Whether what happens now is timed: a function that is being traced does nothing yet."""
+        return (
+            self._tracer is not None
+            and self._tracer.config is not None
+            and self._recording.is_step
+            and tf.executing_eagerly()
+        )
+
+    def _name_model(self) -> str:
+        return str(getattr(self.models.model, "name", "model"))
 
     @guarded("gradients, weights and loss of a step")
     def on_gradient(self, target: Any, sources: Any, gradients: Any) -> None:
@@ -114,6 +146,9 @@ class TapeCapture:
     @guarded("optimizer variables")
     def on_applied(self, optimizer: Any) -> None:
         """Save an optimizer's variables after it has updated the model."""
+        if self._is_timed:
+            assert self._tracer is not None
+            self._tracer.end_update()
         if not self._is_wanted():
             return
         variables = get_optimizer_variables(optimizer)
@@ -131,9 +166,15 @@ class TapeCapture:
     def _is_saving(self) -> bool:
         return self._recorder.plan is not None
 
-    def _begin_step(self) -> bool:
-        """Begin a step of a loop of the script's own; tell whether something is due at it."""
+    def _begin_step(self, *, lasts_to_next: bool = True) -> bool:
+        """Begin a step of a loop of the script's own; tell whether something is due at it.
+
+        What TensorFlow has compiled begins its steps from there, and nobody sees their end.
+        """
         self._begin_recorded_step()
+        if self._tracer is not None:
+            mode, counters = self._recorder.mode, self._recorder.counters
+            self._tracer.begin_step(mode, counters.mode_steps.get(mode, 0), counters.step, lasts_to_next=lasts_to_next)
         return self._is_saving
 
     @guarded("a step")
@@ -264,7 +305,9 @@ def wrap_tape(tape: Any, capture: TapeCapture) -> Any:
         capture.on_pop()
 
     def compute(target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        capture.on_forward_end()
         result = gradient(target, sources, *args, **kwargs)
+        capture.on_backward_end()
         capture.on_gradient(target, sources, result)
         return result
 

@@ -89,6 +89,18 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
         if self.hook is not None:
             self.hook.tape_capture.on_pop()
 
+    @guarded("what is traced of a forward pass")
+    def on_forward_end(self) -> None:
+        """Note that gradients are about to be computed."""
+        if self.hook is not None:
+            self.hook.tape_capture.on_forward_end()
+
+    @guarded("what is traced of a backward pass")
+    def on_backward_end(self) -> None:
+        """Note that gradients have been computed."""
+        if self.hook is not None:
+            self.hook.tape_capture.on_backward_end()
+
     @guarded("gradients, weights and loss of a step")
     def on_gradient(self, target: Any, sources: Any, gradients: Any) -> None:
         """Save what a tape was asked for."""
@@ -144,7 +156,9 @@ def watch_tapes(tape_class: Any) -> None:
         _capture.on_pop()
 
     def compute(self: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        _capture.on_forward_end()
         result = gradient(self, target, sources, *args, **kwargs)
+        _capture.on_backward_end()
         _capture.on_gradient(target, sources, result)
         return result
 

@@ -62,6 +62,12 @@ def load(worker_count: int, *, of_worker: bool = False) -> list[TraceEvent]:
     return [TraceEvent("0-algo-1", "DataLoaderIter", "n", 1.0, 0.1, {"num_workers": worker_count})]
 
 
+def wait_for_data(wait: float, rest: float, phase: str = "DataLoaderIter") -> list[TraceEvent]:
+    """1000 batches, each waited for, and a step without waiting after each."""
+    begins = (at * (wait + rest) for at in range(1000))
+    return [TraceEvent("0-algo-1", phase, "n", begin, wait, {}) for begin in begins]
+
+
 HEALTHY = build_samples(
     400, cpu=[60.0, 80.0], wait=[1.0, 2.0], gpu=[90.0, 92.0], gpu_memory=[50.0, 51.0], memory=[30.0]
 )
@@ -135,6 +141,20 @@ SICK: dict[str, tuple[list[Sample], list[TraceEvent], dict[str, str], int, str]]
         {},
         1,
         "20 of 200 steps (TRAIN) last more than 3 standard deviations longer than the median of 0.1 s",
+    ),
+    "SlowDataLoading": (
+        [],
+        wait_for_data(0.3, 0.1),
+        {},
+        7,
+        "waiting for 150 batches takes 75 % of the time, more than threshold 50 %",
+    ),
+    "SmallBatches": (
+        [],
+        build_steps([0.001] * 150 + [0.02] * 50),
+        {},
+        1,
+        "an undisturbed step of 200 lasts 1 ms, below threshold 5 ms",
     ),
     "Dataloader": (
         build_samples(3, cpu=[1.0] * 8),
@@ -227,6 +247,18 @@ def test_a_mode_chooses_the_steps() -> None:
     assert run("StepOutlier", (), slow, mode="EVAL").triggered == 1
     assert run("StepOutlier", (), slow, mode="None").triggered == 1
     assert run("StepOutlier", (), slow, mode="TRAIN").data_points == 0
+
+
+def test_waiting_for_data_of_both_frameworks_and_of_few_batches() -> None:
+    assert run("SlowDataLoading", (), wait_for_data(0.3, 0.1, "DataIterator")).triggered == 7
+    assert run("SlowDataLoading", (), wait_for_data(0.1, 0.3)).triggered == 0
+    assert run("SlowDataLoading", (), wait_for_data(0.3, 0.1)[:9]).triggered == 0
+
+
+def test_short_steps_of_evaluation_are_no_small_batches() -> None:
+    assert run("SmallBatches", (), build_steps([0.001] * 200, "Step:ModeKeys.EVAL")).data_points == 0
+    assert run("SmallBatches", (), build_steps([0.001] * 200, "Step:ModeKeys.GLOBAL")).triggered == 1
+    assert run("SmallBatches", (), build_steps([0.001] * 99)).triggered == 0
 
 
 def test_no_step_at_all_is_too_late() -> None:

@@ -1,0 +1,86 @@
+"""Trains a small network on made-up images, in one way that is healthy and in five that go wrong."""
+
+import argparse
+import time
+import zlib
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+MISTAKES = ("none", "slow_data", "tiny_batches", "growing_memory", "slow_steps", "long_start")
+EDGE = 32
+
+
+class Images(Dataset[tuple[torch.Tensor, int]]):
+    """Images of noise, brighter ones in the second of two classes."""
+
+    def __init__(self, count: int, *, decodes_each_time: bool) -> None:
+        noise = np.random.default_rng(0).random((count, EDGE, EDGE), np.float32)
+        self._labels = [at % 2 for at in range(count)]
+        self._packed = [zlib.compress(image.tobytes()) for image in noise]
+        self._images = None if decodes_each_time else [self._decode(at) for at in range(count)]
+
+    def _decode(self, at: int) -> torch.Tensor:
+        image = torch.frombuffer(bytearray(zlib.decompress(self._packed[at])), dtype=torch.float32).view(1, EDGE, EDGE)
+        # The median of each pixel's surroundings, larger and larger.
+        for size in (3, 5, 7, 9, 11):
+            padded = nn.functional.pad(image, [size // 2] * 4)
+            image = padded.unfold(1, size, 1).unfold(2, size, 1).flatten(3).median(3).values
+        return image + self._labels[at]
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __getitem__(self, at: int) -> tuple[torch.Tensor, int]:
+        return (self._decode(at) if self._images is None else self._images[at]), self._labels[at]
+
+
+def build_network() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 2),
+    )  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mistake", choices=MISTAKES, default="none")
+    parser.add_argument("--start-seconds", type=float, default=90, help="how long long_start waits")
+    arguments = parser.parse_args()
+    mistake = arguments.mistake
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    if mistake == "long_start":
+        # As for data that somebody else still prepares.
+        time.sleep(arguments.start_seconds)
+    batch = 1 if mistake == "tiny_batches" else 16
+    steps = {"tiny_batches": 300, "growing_memory": 130, "slow_data": 20, "long_start": 10}.get(mistake, 100)
+    data = Images(64, decodes_each_time=mistake == "slow_data")
+    network = build_network()
+    kept: list[Any] = []
+    if mistake == "growing_memory":
+        for layer in network:
+            layer.register_forward_hook(lambda _, __, outputs: kept.append(outputs.detach()))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+    loss_of = nn.CrossEntropyLoss()
+    step = 0
+    while step < steps:
+        for images, labels in DataLoader(data, batch_size=batch, shuffle=True):
+            optimizer.zero_grad()
+            loss = loss_of(network(images), labels)
+            loss.backward()
+            if mistake == "slow_steps" and step % 10 == 9:
+                # Of a matrix that nobody looks at.
+                torch.linalg.svdvals(torch.randn(1000, 1000))
+            optimizer.step()
+            step += 1
+            if step == steps:
+                break
+    print(f"{mistake}: {steps} steps, last loss {loss.item():.3f}")
+
+
+if __name__ == "__main__":
+    main()

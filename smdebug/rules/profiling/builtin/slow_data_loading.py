@@ -1,0 +1,59 @@
+"""SlowDataLoading: a training that waits for its data."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from smdebug.profiler.trace_events import DATA_ITERATOR, DATA_LOADING, TraceEvent
+from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule
+
+
+def compute_waiting_share(waits: Sequence[tuple[float, float]]) -> float:
+    """How much of the time from the first of some waits to the last they take, in percent; each is begin and end.
+
+    The last one only ends it: what comes after it is not known.
+
+    >>> compute_waiting_share([(0.0, 3.0), (4.0, 7.0), (8.0, 9.0)])
+    75.0
+    """
+    passed = waits[-1][0] - waits[0][0]
+    return 100 * sum(end - begin for begin, end in waits[:-1]) / passed if passed > 0 else 0.0
+
+
+class SlowDataLoading(ProfilerRule):
+    """Fires where a process waits for its next batch for more than `threshold` percent of its time.
+
+    This rule is ours: AWS's rules tell it by a GPU that has nothing to do. It looks at the steps that
+    DataloaderProfilingConfig names, `patience` batches of them at least.
+    """
+
+    parameters = (number("threshold", 50, minimum=0, maximum=100), integer("patience", 10, minimum=2))
+    inspects = (
+        "the data loader's trace events, of which there are some where ProfilingParameters have a "
+        "DataloaderProfilingConfig"
+    )
+    advice = (
+        "Load beside the training: num_workers of the DataLoader, prefetch and num_parallel_calls of tf.data.",
+        "Do once, before the training, what is done to each sample each time: decoding, resizing.",
+    )
+
+    def _prepare(self) -> None:
+        self._waits: dict[str, list[tuple[float, float]]] = defaultdict(list)
+
+    def add_event(self, event: TraceEvent) -> None:
+        """See `ProfilerRule`."""
+        if event.phase in (DATA_LOADING, DATA_ITERATOR):
+            self.pass_time(event.node, event.start)
+            self._waits[event.node].append((event.start, event.end))
+
+    def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
+        """See `ProfilerRule`."""
+        waits, threshold = self._waits.pop(node, []), self.values["threshold"]
+        if len(waits) < self.values["patience"]:
+            return
+        share = compute_waiting_share(waits)
+        if share > threshold:
+            text = (
+                f"waiting for {len(waits)} batches takes {share:.4g} % of the time, more than threshold {threshold:g} %"
+            )
+            yield self.find(node, time, share, threshold, text)

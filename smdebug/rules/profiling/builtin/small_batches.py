@@ -1,0 +1,54 @@
+"""SmallBatches: steps so short that the framework's own work is most of them."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from smdebug.profiler.trace_events import STEP, TraceEvent
+from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule
+
+
+def compute_undisturbed_ms(durations: Sequence[float]) -> float:
+    """Return the tenth percentile of durations in seconds, in milliseconds: what else a machine does only adds to them.
+
+    >>> compute_undisturbed_ms([0.002] * 5 + [0.25] * 5)
+    2.0
+    """
+    return 1000 * float(np.percentile(durations, 10))
+
+
+class SmallBatches(ProfilerRule):
+    """Fires where an undisturbed step of training of a process lasts less than `threshold` milliseconds.
+
+    Undisturbed is the tenth percentile. This rule is ours: BatchSize looks at GPUs. So short a step is mostly what
+    surrounds its computing (Python, starting operations, the loop over parameters), and a larger batch costs
+    hardly more. Steps of evaluation and prediction do not count, nor a process with fewer than `patience` steps.
+    """
+
+    parameters = (number("threshold", 5, minimum=0), integer("patience", 100, minimum=1))
+    inspects = "the steps of trace events, which are there where ProfilingParameters are not empty"
+    advice = (
+        "Raise the batch size, with the learning rate that goes with it, until a step takes clearly longer.",
+        "Or do several steps in one call, where the framework can: steps_per_execution of Keras.",
+    )
+
+    def _prepare(self) -> None:
+        self._durations: dict[str, list[float]] = defaultdict(list)
+
+    def add_event(self, event: TraceEvent) -> None:
+        """See `ProfilerRule`."""
+        if event.phase.startswith(STEP) and event.phase.endswith((".TRAIN", ".GLOBAL")):
+            self.pass_time(event.node, event.start)
+            self._durations[event.node].append(event.duration)
+
+    def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
+        """See `ProfilerRule`."""
+        durations, threshold = self._durations.pop(node, []), self.values["threshold"]
+        if len(durations) < self.values["patience"]:
+            return
+        shortest = compute_undisturbed_ms(durations)
+        if shortest < threshold:
+            text = f"an undisturbed step of {len(durations)} lasts {shortest:.4g} ms, below threshold {threshold:g} ms"
+            yield self.find(node, time, shortest, threshold, text)

@@ -1,0 +1,156 @@
+"""What is traced of a TensorFlow training: its steps, passes, the waiting for tf.data, and TensorFlow's own profile."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
+from smdebug.tensorflow.steps.operator_trace import write_operator_trace
+from smdebug.tensorflow.steps.step_functions import FUNCTIONS
+from smdebug.tracing.step_tracer import StepTracer
+
+
+class StepWatch:
+    """See `smdebug.tracing.step_tracer.Watch`.
+
+    Attributes:
+        splits: whether the steps of Keras' loops are run so that the waiting for data and the passes show.
+    """
+
+    name = "tensorflow"
+    tells_modes = True
+
+    def __init__(self) -> None:
+        """Watch nothing yet."""
+        self.tracer: StepTracer | None = None
+        self.splits = False
+        self._profile: Path | None = None
+        self._profile_began = 0.0
+
+    def start(self) -> None:
+        """See `Watch`: steps are shown one by one, with `time_call`."""
+
+    def stop(self) -> None:
+        """See `Watch`."""
+
+    def start_loading(self) -> None:
+        """See `Watch`."""
+        self.splits = True
+
+    def stop_loading(self) -> None:
+        """See `Watch`."""
+        self.splits = False
+
+    # A step of Keras' loops.
+
+    def time_call(self, model: Any, mode: ModeKeys, split: Callable[[Any], Callable[[Any], Any]]) -> None:
+        """Let the next call of the function that Keras makes a step with tell when it is over.
+
+        Args:
+            model: whose function it is.
+            mode: of the step.
+            split: returns, for Keras' own function, one that shows the waiting for data and the passes.
+        """
+        attribute = FUNCTIONS[mode][0]
+        found = getattr(model, attribute)
+        inner = split(found) if self.splits and not hasattr(found, "smdebug_original") else found
+        tracer = self.tracer
+
+        def run_timed(data: Any) -> Any:
+            # Past Keras' own setting of attributes, which looks at each value for what it has to keep track of.
+            vars(model)[attribute] = found
+            try:
+                return inner(data)
+            finally:
+                if tracer is not None:
+                    tracer.end_call()
+
+        run_timed.smdebug_original = getattr(found, "smdebug_original", found)  # type: ignore[attr-defined]
+        vars(model)[attribute] = run_timed
+
+    def fetch(self, iterator: Iterator[Any]) -> Any:
+        """Return the next batch, and record how long it was waited for while that is traced.
+
+        Raises:
+            StopIteration: there is none left.
+        """
+        if not self.splits:
+            return next(iterator)
+        began = time.time()
+        batch = next(iterator)
+        if self.tracer is not None and self.tracer.wants_loading("dataset::GetNext"):
+            self.tracer.record("DataIterator", "dataset::GetNext", began, time.time() - began, {})
+        return batch
+
+    def show_passes(self, name: str, began: float, marks: dict[str, Any]) -> None:
+        """Record the passes of a step by the times at which they were over, in seconds since the epoch."""
+        if self.tracer is None or not marks:
+            return
+        forward, backward = float(marks["forward"]), float(marks["backward"])
+        self.tracer.record_pass("Forward", name, began, forward)
+        self.tracer.record_pass("Backward(post-forward)", name, forward, max(backward, forward))
+
+    # TensorFlow's own profiler.
+
+    def start_detailed(self, step: int) -> None:  # noqa: ARG002 - of `Watch`
+        """See `Watch`."""
+        folder = Path(tempfile.mkdtemp(prefix="smdebug-profile-"))
+        try:
+            tf.profiler.experimental.start(str(folder))
+        except tf.errors.OpError as error:
+            # TensorBoard's callback, or the script, runs it.
+            shutil.rmtree(folder, ignore_errors=True)
+            get_logger().warning("TensorFlow's profiler runs already, and is left to who runs it: %s", error.message)
+            return
+        self._profile, self._profile_began = folder, time.time()
+
+    def stop_detailed(self, step: int) -> None:
+        """See `Watch`."""
+        folder, self._profile = self._profile, None
+        if folder is None:
+            return
+        try:
+            tf.profiler.experimental.stop()
+            if self.tracer is not None and self.tracer.config is not None:
+                hour = time.strftime("%Y%m%d%H", time.gmtime(self._profile_began))
+                place = (
+                    self.tracer.config.folder / "framework" / self.name / "detailed_profiling" / hour / f"{step:09d}"
+                )
+                range_us = round(self._profile_began * 1e6), time.time_ns() // 1000
+                write_operator_trace(folder, place, f"{self.tracer.node}_{range_us[0]}_{range_us[1]}")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def marked_passes() -> Iterator[dict[str, Any]]:
+    """Let tapes tell when a forward and a backward pass are over, in a function being traced or run: their times."""
+    marks: dict[str, Any] = {}
+    written = tf.GradientTape.gradient
+
+    def gradient(self: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        if "forward" not in marks:
+            marks["forward"] = _mark(target)
+        result = written(self, target, sources, *args, **kwargs)
+        marks["backward"] = _mark(result)
+        return result
+
+    tf.GradientTape.gradient = gradient
+    try:
+        yield marks
+    finally:
+        tf.GradientTape.gradient = written
+
+
+def _mark(values: Any) -> Any:
+    """Return the time at which values are there, as a tensor."""
+    known = [value for value in tf.nest.flatten(values) if isinstance(value, (tf.Tensor, tf.IndexedSlices))]
+    with tf.control_dependencies(known):
+        return tf.timestamp()
