@@ -29,6 +29,7 @@ _PLACES = {
     "logs": "jobs",
     "open": "job_files.open_console",
     "plot": "other_programs",
+    "profile": "other_programs",
     "prune": "state",
     "report": "job_files",
     "reset": "state",

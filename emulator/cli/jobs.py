@@ -84,6 +84,15 @@ class Job:
             fail(f"{self.name} saves no tensors: it was created without a DebugHookConfig.")
         return f"{self.description['DebugHookConfig']['S3OutputPath'].rstrip('/')}/{self.name}/debug-output"
 
+    @property
+    def profile_uri(self) -> str:
+        """Where its profile is; ends the command if it was never profiled."""
+        config = self.description.get("ProfilerConfig", {})
+        place = config.get("S3OutputPath") or self.description["OutputDataConfig"]["S3OutputPath"]
+        if "ProfilerConfig" not in self.description or (config.get("DisableProfiler") and "S3OutputPath" not in config):
+            fail(f"{self.name} is not profiled: it was created without a ProfilerConfig, or with DisableProfiler.")
+        return f"{place.rstrip('/')}/{self.name}/profiler-output"
+
 
 def list_summaries(emulator: Emulator, limit: int) -> list[dict[str, Any]]:
     """Return the latest training jobs of all regions, newest first, with ``Region`` and rules' statuses."""

@@ -1,4 +1,4 @@
-"""``env``, ``run``, ``rules``, ``tensors``, ``plot`` and ``demo``: programs of packages the emulator does not import.
+"""``env``, ``run``, ``rules``, ``tensors``, ``plot``, ``profile``, ``demo``: programs of other packages, not imported.
 
 Python's ``-P`` keeps the current folder off their path: a file of the user's called like a module is not imported.
 """
@@ -127,6 +127,17 @@ def plot(
     options = ["--plot", output or f"{job.name}.png"]
     options += [*(["--reduction", reduction] if reduction else []), *(["--mode", mode] if mode else [])]
     command = [sys.executable, "-P", "-m", "smdebug.trials", job.tensors_uri, "--tensor", tensor, *options]
+    _become(command, build_client_environment(job.emulator.record, job.region))
+
+
+@click.command()
+@state_dir_option
+@name_argument
+@json_option
+def profile(state_dir: Path | None, name: str, *, as_json: bool) -> None:
+    """Show what a profiled training job used, and where its time went: forward, backward, data loading, other."""
+    job = find_job(connect(state_dir), name)
+    command = [sys.executable, "-P", "-m", "smdebug.profiler", job.profile_uri, *(["--json"] if as_json else [])]
     _become(command, build_client_environment(job.emulator.record, job.region))
 
 

@@ -148,7 +148,9 @@ class KerasHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             self.trace_step()
             if self.tracer is not None and self.tracer.config is not None and keras_steps.runs_functions(self.model):
                 functions = self._get_functions(self.model)[1]
-                self._watch.time_call(self.model, mode, lambda original: functions.get_split(mode, original))
+                self._watch.time_call(
+                    self.model, FUNCTIONS[mode][0], lambda original: functions.get_split(mode, original)
+                )
 
     def _begin_saving(self, mode: ModeKeys, batch: int, plan: StepPlan | None) -> None:
         """Prepare what a step that is due saves."""

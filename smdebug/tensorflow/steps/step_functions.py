@@ -8,13 +8,14 @@ runs the same `train_step` on the same data, compiled in the same way, so that t
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import tensorflow as tf
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.steps.keras_steps import keras_steps
 from smdebug.tensorflow.steps.model_names import ModelNames
+from smdebug.tensorflow.steps.step_watch import StepWatch, marked_passes
 from smdebug.tensorflow.steps.taps import Collector, find_tapped, tapped_classes
 from smdebug.tensorflow.steps.wants import Wants
 
@@ -24,9 +25,6 @@ FUNCTIONS = {
     ModeKeys.EVAL: ("test_function", "test_step"),
     ModeKeys.PREDICT: ("predict_function", "predict_step"),
 }
-
-if TYPE_CHECKING:
-    from smdebug.tensorflow.steps.step_watch import StepWatch
 
 Values = dict[str, Any]
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
@@ -41,7 +39,7 @@ class StepFunctions:
     """The functions of one model that return more than Keras' own, built when they are first needed."""
 
     def __init__(
-        self, names: ModelNames, say: Callable[[str, Exception], None], watch: "StepWatch | None" = None
+        self, names: ModelNames, say: Callable[[str, Exception], None], watch: StepWatch | None = None
     ) -> None:
         """Take what reports the loss of a value, and what hears of steps while they are traced."""
         self._names = names
@@ -70,8 +68,6 @@ class StepFunctions:
         return found.function
 
     def _build_split(self, mode: ModeKeys) -> Callable[[Any], Any]:
-        from smdebug.tensorflow.steps.step_watch import marked_passes
-
         model, watch = self._names.model, self._watch
         assert watch is not None
         strategy = model.distribute_strategy

@@ -11,9 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from smdebug.logger import get_logger
-from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.steps.operator_trace import write_operator_trace
-from smdebug.tensorflow.steps.step_functions import FUNCTIONS
 from smdebug.tracing.step_tracer import StepTracer
 
 
@@ -50,15 +48,14 @@ class StepWatch:
 
     # A step of Keras' loops.
 
-    def time_call(self, model: Any, mode: ModeKeys, split: Callable[[Any], Callable[[Any], Any]]) -> None:
+    def time_call(self, model: Any, attribute: str, split: Callable[[Any], Callable[[Any], Any]]) -> None:
         """Let the next call of the function that Keras makes a step with tell when it is over.
 
         Args:
             model: whose function it is.
-            mode: of the step.
+            attribute: of the model, which holds it.
             split: returns, for Keras' own function, one that shows the waiting for data and the passes.
         """
-        attribute = FUNCTIONS[mode][0]
         found = getattr(model, attribute)
         inner = split(found) if self.splits and not hasattr(found, "smdebug_original") else found
         tracer = self.tracer

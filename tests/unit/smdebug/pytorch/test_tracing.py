@@ -102,6 +102,31 @@ def test_what_is_traced_of_a_training(training: Training) -> None:
     assert ran.total_calls > 0
 
 
+def test_python_is_profiled_by_pyinstrument_too(training: Training) -> None:
+    training.configure({"PythonProfilingConfig": "{'StartStep': 1, 'NumSteps': 1, 'ProfilerName': 'pyinstrument'}"})
+    training.start()
+
+    def work(*_: Any) -> None:
+        # It looks every millisecond.
+        torch.linalg.svdvals(torch.randn(200, 200))
+
+    training.model[0].register_forward_pre_hook(work)
+    training.train(3)
+    training.hook.close()
+    folders = sorted(training.folder.rglob("pytorch/pyinstrument/*/*"))
+    points = [[part.rsplit("-", 1)[0] for part in folder.name.split("_")] for folder in folders]
+    assert sorted(points) == [
+        ["global-1-forwardpassend", "global-2-stepstart"],
+        ["global-1-stepstart", "global-1-forwardpassend"],
+    ]
+    for folder in folders:
+        stats = json.loads((folder / "python_stats.json").read_text())
+        assert stats["duration"] > 0
+        # A backward pass of so small a model is over before it has looked once.
+        assert stats["root_frame"] is not None or "forwardpassend" in folder.name.partition("_")[0]
+        assert "<html" in (folder / "python_stats.html").read_text()
+
+
 def test_tracing_begins_changes_and_ends_while_the_job_runs(training: Training) -> None:
     training.start()
     training.train(2)

@@ -1,4 +1,4 @@
-"""A TensorFlow training that is profiled: steps and passes, the waiting for tf.data, Python, TensorFlow's own profile."""
+"""A TensorFlow training that is profiled: steps, passes, the waiting for tf.data, Python, TensorFlow's own profile."""
 
 from __future__ import annotations
 
