@@ -56,7 +56,7 @@ def main() -> None:
     if mistake == "long_start":
         # As for data that somebody else still prepares.
         time.sleep(arguments.start_seconds)
-    batch = 1 if mistake == "tiny_batches" else 16
+    batch = {"tiny_batches": 1, "slow_steps": 4}.get(mistake, 16)
     steps = {"tiny_batches": 300, "growing_memory": 130, "slow_data": 20, "long_start": 10}.get(mistake, 100)
     data = Images(64, decodes_each_time=mistake == "slow_data")
     network = build_network()
@@ -73,8 +73,8 @@ def main() -> None:
             loss = loss_of(network(images), labels)
             loss.backward()
             if mistake == "slow_steps" and step % 10 == 9:
-                # Of a matrix that nobody looks at.
-                torch.linalg.svdvals(torch.randn(1000, 1000))
+                # As for a disk that takes its time with a checkpoint.
+                time.sleep(2)
             optimizer.step()
             step += 1
             if step == steps:
