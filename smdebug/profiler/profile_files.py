@@ -22,7 +22,7 @@ class FolderFiles:
     """`ProfileFiles` of a folder; one that is not there yet is empty."""
 
     def __init__(self, path: str) -> None:
-        self._root = Path(path)
+        self._root = Path(path).expanduser()
 
     def list_sizes(self, under: str) -> dict[str, int]:
         """See `ProfileFiles`."""

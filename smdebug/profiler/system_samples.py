@@ -20,6 +20,8 @@ NETWORK: Kind = ("network", "Algorithm")
 
 # Rows of one sample lie at most so far apart; the shortest interval is twice as long.
 _TOLERANCE_S = 0.05
+# What lies beyond, in seconds since the epoch, is no time.
+_LAST_S = 2.0**41
 
 
 @dataclass
@@ -69,7 +71,7 @@ def parse_row(line: bytes) -> Row:
         time, value = float(content["Timestamp"]), float(content["Value"])
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"no system metric: {error!r}") from error
-    if not (math.isfinite(time) and math.isfinite(value)):
+    if not (abs(time) < _LAST_S and math.isfinite(value)):
         raise ValueError("a system metric without a number")
     return Row(node, time, kind, name, value)
 

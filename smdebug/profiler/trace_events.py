@@ -8,6 +8,9 @@ from typing import Any
 
 FILE_NAME = re.compile(r".+/(\d+)_([^/_]+)_[^/]+\.json")
 
+# What lies beyond, in microseconds since the epoch, is no time.
+_LAST_US = 2.0**61
+
 STEP = "Step:"
 FORWARD = "Forward"
 BACKWARD = "Backward(post-forward)"
@@ -28,6 +31,8 @@ class TraceEvent:
         start: in seconds since the epoch.
         duration: in seconds.
         args: what else is known of it.
+        row: of the time line, as a number of its file.
+        thread: within the row.
     """
 
     node: str
@@ -36,6 +41,8 @@ class TraceEvent:
     start: float
     duration: float
     args: Mapping[str, Any]
+    row: Any = 0
+    thread: Any = 0
 
     @property
     def end(self) -> float:
@@ -48,6 +55,14 @@ class TraceEvent:
         return self.node.partition("-")[2]
 
 
+def _read_time(value: Any, base_us: float = 0.0) -> float:
+    """Return microseconds; ValueError or TypeError for what is no time."""
+    time = base_us + float(value)
+    if not abs(time) < _LAST_US:
+        raise ValueError("no time")
+    return time
+
+
 class TraceParser:
     """Reads files of trace events.
 
@@ -58,14 +73,14 @@ class TraceParser:
     def __init__(self) -> None:
         self.damaged = 0
 
-    def parse(self, node: str, content: bytes) -> Iterator[TraceEvent]:
+    def parse(self, node: str, content: bytes, base_us: float = 0.0) -> Iterator[TraceEvent]:
         """Return a file's events in their order; of a cut file those that are whole.
 
         Args:
             node: of the process that wrote it.
             content: of the file.
+            base_us: what times are counted from where the file does not say it, in microseconds since the epoch.
         """
-        base_us = 0.0
         phases: dict[Any, str] = {}
         begun: dict[tuple[Any, Any], list[tuple[str, float, Mapping[str, Any]]]] = {}
         for item in self._read_items(content):
@@ -76,16 +91,18 @@ class TraceParser:
                         base_us = float(args.get("start_time_since_epoch_in_micros", base_us))
                         phases[pid] = str(args.get("name", ""))
                     continue
-                stack = begun.setdefault((pid, item.get("tid")), [])
-                start = base_us + float(item["ts"])
+                where = pid, item.get("tid", 0)
+                stack = begun.setdefault(where, [])
+                start = _read_time(item["ts"], base_us)
                 if kind == "B":
                     stack.append((str(item["name"]), start, args))
                 elif kind == "E" and stack:
                     name, first, args = stack.pop()
-                    yield TraceEvent(node, phases.get(pid, ""), name, first / 1e6, max(start - first, 0) / 1e6, args)
+                    duration = max(start - first, 0) / 1e6
+                    yield TraceEvent(node, phases.get(pid, ""), name, first / 1e6, duration, args, *where)
                 elif kind == "X":
-                    duration = max(float(item["dur"]), 0) / 1e6
-                    yield TraceEvent(node, phases.get(pid, ""), str(item["name"]), start / 1e6, duration, args)
+                    duration = max(_read_time(item["dur"]), 0) / 1e6
+                    yield TraceEvent(node, phases.get(pid, ""), str(item["name"]), start / 1e6, duration, args, *where)
             except (KeyError, TypeError, ValueError, AttributeError):
                 self.damaged += 1
 
@@ -103,6 +120,9 @@ class TraceParser:
                 except (ValueError, RecursionError):
                     self.damaged += 1
             return
+        if isinstance(found, dict):
+            # As the frameworks' own profilers write it.
+            found = found.get("traceEvents")
         if isinstance(found, list):
             yield from found
         else:

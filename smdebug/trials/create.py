@@ -3,8 +3,10 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, overload
 
-from smdebug.exceptions import SMDebugNotImplementedError, SMDebugValueError
+from smdebug.exceptions import SMDebugValueError
+from smdebug.profiler.profiler_trial import ProfilerTrial
 from smdebug.reading.run_files import LocalRunFiles, RunFiles
 from smdebug.storage.s3 import S3RunFiles, get_path_text, is_s3
 from smdebug.trials.local_trial import LocalTrial
@@ -12,11 +14,39 @@ from smdebug.trials.s3_trial import S3Trial
 from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
 
 
+@overload
+def create_trial(
+    path: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    profiler: Literal[False] = False,
+    output_dir: str = ...,
+    *,
+    out_dir: str | os.PathLike[str] | None = None,
+    range_steps: Sequence[int | None] | None = None,
+    check: bool = False,
+    index_mode: bool = True,
+    cache: bool = False,
+    parallel: bool = True,
+    poll_interval_s: float = ...,
+) -> Trial: ...
+
+
+@overload
+def create_trial(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    profiler: Literal[True],
+    output_dir: str = ...,
+    poll_interval_s: float = ...,
+) -> ProfilerTrial: ...
+
+
 def create_trial(
     path: str | os.PathLike[str] | None = None,
     name: str | None = None,
     profiler: bool = False,
-    output_dir: str = "/opt/ml/processing/outputs/",  # noqa: ARG001 -- smdebug's signature; only profiler trials use it
+    output_dir: str = "/opt/ml/processing/outputs/",
     *,
     out_dir: str | os.PathLike[str] | None = None,
     range_steps: Sequence[int | None] | None = None,
@@ -25,14 +55,14 @@ def create_trial(
     cache: bool = False,
     parallel: bool = True,  # noqa: ARG001 -- smdebug's signature
     poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
-) -> Trial:
-    """Open a run, finished or still being written.
+) -> Trial | ProfilerTrial:
+    """Open a run, finished or still being written, or a job's profile.
 
     Args:
         path: a local folder, or `s3://bucket/prefix`; what holds the folders collections, events and index.
         name: the trial's name; the last component of the path by default.
-        profiler: not available here.
-        output_dir: without effect.
+        profiler: whether the path is a job's `profiler-output`; a rule of one's own is given the trial that it makes.
+        output_dir: where such a rule writes; made where it is not there.
         out_dir: the path, under the name that a hook has for it, as smdebug's first page calls it.
         range_steps: (begin, end), global steps; None is open. Only steps in [begin, end) are read.
         check: without effect: checksums are always verified.
@@ -44,7 +74,8 @@ def create_trial(
     Raises:
         MissingCollectionFiles: the job has ended without writing its collections files.
         SMDebugValueError: there is no path, or two, or it is empty or names no bucket; or index_mode is False.
-        SMDebugNotImplementedError: a profiler trial is asked for.
+        NoMoreProfilerData: a profiled job has ended and left nothing.
+        OSError: output_dir cannot be made.
         SMDebugError: S3 cannot be read.
     """
     given = [text for each in (path, out_dir) if each is not None and (text := get_path_text(each).strip())]
@@ -52,7 +83,7 @@ def create_trial(
         raise SMDebugValueError("create_trial needs the path of one run: a folder, or s3://bucket/prefix.")
     (path,) = given
     if profiler:
-        raise SMDebugNotImplementedError("Profiler trials are not available: open the run without profiler=True.")
+        return ProfilerTrial(name, path, output_dir, poll_interval_s=poll_interval_s)
     if not index_mode:
         raise SMDebugValueError("index_mode=False would read nothing: leave it out.")
     on_s3, bucket, prefix = is_s3(path)

@@ -163,7 +163,8 @@ for estimator in (rest, unwatched):
     estimator.latest_training_job.stop()
 for name in ("rest", "unwatched"):
     wait(name)
-while any(rule["RuleEvaluationStatus"] == "InProgress" for rule in describe("whole")["DebugRuleEvaluationStatuses"]):
+kinds = ("DebugRuleEvaluationStatuses", "ProfilerRuleEvaluationStatuses")
+while any(rule["RuleEvaluationStatus"] == "InProgress" for kind in kinds for rule in describe("whole")[kind]):
     time.sleep(0.5)
 whole.logs()
 found = {
@@ -226,6 +227,8 @@ def test_every_rule_of_the_sdk_is_configured_and_evaluated(found: Any) -> None:
     # The SDK writes an action's JSON with a backslash before each quote.
     assert verdicts["Acts"] in ("IssuesFound", "NoIssuesFound"), whole["DebugRuleEvaluationStatuses"]
     assert verdicts["Mine"] == "IssuesFound", whole["DebugRuleEvaluationStatuses"]
+    (report,) = whole["ProfilerRuleEvaluationStatuses"]
+    assert (report["RuleConfigurationName"], report["RuleEvaluationStatus"]) == ("Report", "NoIssuesFound"), report
     assert "DebugHookConfig" not in unwatched
     assert "DebugRuleConfigurations" not in unwatched
 

@@ -7,11 +7,14 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 
 from container_runtime.meter import Load
 from emulator.jobs.runs.measuring.machine import Figure, Machine, describe_load
 from emulator.jobs.runs.measuring.measures import MinuteFiles
+from smdebug.profiler.analysis.utils.pandas_data_analysis import PandasFrameAnalysis, StatsBy
+from smdebug.profiler.analysis.utils.profiler_data_to_pandas import PandasFrame
 from smdebug.tracing.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -77,3 +80,46 @@ def test_trace_events(tmp_path: Path, read_profile: Callable[[Path], Any]) -> No
         "Step:ModeKeys.TRAIN",
     ]
     assert found["framework_rows"] == 9
+
+
+def test_frames_and_statistics_are_the_original_s(tmp_path: Path, read_profile: Callable[[Path], Any]) -> None:
+    """Of the same files: each row of both frames, statistics of steps, use of the machine, and phases."""
+    for host, cpu in (("algo-1", 20.0), ("algo-2", 70.0)):
+        files = MinuteFiles(tmp_path, host)
+        for half in range(130):
+            figures = [
+                Figure("cpu", "cpu0", "CPUUtilization", cpu + half % 7),
+                Figure("gpu", "gpu0", "GPUUtilization", float(half % 100)),
+                Figure("memory", "MemoryUsedPercent", "", 6.25),
+            ]
+            files.append(figures, MINUTE + half / 2)
+        files.close()
+    # Two processes, in two files each, for so many steps that both are in more than one minute.
+    for rank, host in ((0, "algo-1"), (1, "algo-2")):
+        timeline = Timeline(tmp_path, f"{rank}-{host}", max_bytes=4000, max_seconds=60.0, max_failures=50)
+        for step in range(40):
+            began, mode = MINUTE + 1.0 + 1.5 * step, "TRAIN" if step < 30 else "EVAL"
+            args = {"step_num": str(step), "pid": 7 + rank}
+            timeline.record("Forward", "Net", began, 0.25 + rank / 8, args)
+            timeline.record("Backward(post-forward)", "Net", began + 0.5, 0.5, args)
+            timeline.record(f"Step:ModeKeys.{mode}", f"Step:ModeKeys.{mode}", began, 1.0 + step % 4 / 8, args)
+        timeline.close()
+    theirs = read_profile(tmp_path)
+    frame = PandasFrame(tmp_path)
+    system, framework = frame.get_all_system_metrics(), frame.get_all_framework_metrics()
+    events = framework.drop(columns="tid")
+    for ours, other in zip((system, events), theirs["frames"], strict=True):
+        assert list(ours.columns) == list(other)
+        rows = [sorted(map(repr, zip(*each.values(), strict=True))) for each in (ours.to_dict("list"), other)]
+        assert rows[0] == rows[1]
+    analysis = PandasFrameAnalysis(system, framework)
+    ours = [analysis.get_step_statistics(by) for by in (StatsBy.TRAINING_PHASE, StatsBy.PROCESS)]
+    one = PandasFrameAnalysis(system, framework[framework["nodeID"] == framework["nodeID"].iloc[0]])
+    ours += [analysis.get_utilization_stats(), one.get_training_phase_intervals()]
+    for table, other in zip(ours, theirs["statistics"], strict=True):
+        assert table is not None
+        expected = pd.DataFrame(other).sort_values(list(other)[:2], ignore_index=True)
+        found = table.sort_values(list(other)[:2], ignore_index=True)
+        pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    job = analysis.get_job_statistics()
+    assert {name: job[name] for name in theirs["job"]} == theirs["job"]

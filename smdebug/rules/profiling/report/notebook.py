@@ -21,7 +21,7 @@ print(f"{len(system)} system metrics, {len(framework)} trace events")"""
 
 _SUMMARY = """\
 if len(system) and has_steps:
-    for name, value in analysis.get_job_statistics().__dict__.items():
+    for name, value in analysis.get_job_statistics().items():
         print(f"{name:>24} {value}")
 elif len(system):
     print(f"from {system['timestamp'].min()} to {system['timestamp'].max()}; no steps were traced")"""

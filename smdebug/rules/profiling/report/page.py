@@ -242,6 +242,8 @@ _HEADINGS = {
     "LowGPUUtilization": "GPU utilisation",
     "MaxInitializationTime": "initialization",
     "MemoryGrowth": "memory",
+    "SlowDataLoading": "data loading",
+    "SmallBatches": "step durations",
     "StepOutlier": "step durations",
 }
 _CHARTS: Mapping[str, Callable[[ProfilerRule, JobRecord], str]] = {
@@ -255,5 +257,7 @@ _CHARTS: Mapping[str, Callable[[ProfilerRule, JobRecord], str]] = {
     "LowGPUUtilization": _draw_boxes(GPU),
     "MaxInitializationTime": _draw_summary,
     "MemoryGrowth": _draw_lines(MEMORY),
+    "SlowDataLoading": _draw_loading,
+    "SmallBatches": _draw_steps,
     "StepOutlier": _draw_steps,
 }

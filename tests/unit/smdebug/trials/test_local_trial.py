@@ -37,7 +37,7 @@ POLL_S = 0.002
 
 
 def open_run(path: Path, **options: object) -> Trial:
-    return create_trial(str(path), poll_interval_s=POLL_S, **options)  # type: ignore[arg-type]
+    return create_trial(str(path), poll_interval_s=POLL_S, **options)  # type: ignore[call-overload]
 
 
 def later(*actions: Callable[[], object]) -> threading.Thread:
@@ -353,7 +353,7 @@ def test_underscores_in_the_path(tmp_path: Path) -> None:
 )
 def test_wrong_arguments(arguments: dict[str, object], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
-        create_trial(**arguments)  # type: ignore[arg-type]
+        create_trial(**arguments)  # type: ignore[call-overload]
 
 
 def test_writer_of_another_thread_is_followed(tmp_path: Path) -> None:

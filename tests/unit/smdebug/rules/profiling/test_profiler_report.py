@@ -23,18 +23,9 @@ if TYPE_CHECKING:
     from smdebug.rules.profiling.profiler_rule import ProfilerRule
 
 JOB = ProfiledJob("my <job>", "s3://bucket/my-job/profiler-output", ended=True)
+# What each rule is given where it is tested by itself.
 SHORT: dict[str, Any] = {
-    f"{rule}_{name}": value
-    for rule, names in {
-        "CPUBottleneck": {"patience": "100"},
-        "IOBottleneck": {"patience": "100"},
-        "LowGPUUtilization": {"patience": "100", "window": "20"},
-        "BatchSize": {"patience": "100", "window": "50"},
-        "GPUMemoryIncrease": {"patience": "100"},
-        "LoadBalancing": {"patience": "100"},
-        "MaxInitializationTime": {"threshold": "10"},
-    }.items()
-    for name, value in names.items()
+    f"{rule}_{name}": value for rule, (_, _, given, _, _) in SICK.items() for name, value in given.items()
 }
 
 

@@ -1,0 +1,114 @@
+"""A training job's profile, found by the job's name."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.profiler.algorithm_metrics_reader import S3AlgorithmMetricsReader
+from smdebug.profiler.system_metrics_reader import S3SystemMetricsReader
+from smdebug.profiler.utils import us_since_epoch_to_human_readable_time
+
+_POLL_INTERVAL_S = 10.0
+_ENDED = ("Completed", "Failed", "Stopped")
+
+
+class TrainingJob:
+    """A job of SageMaker's, asked with boto3's client from the environment.
+
+    Args:
+        training_job_name: its name.
+        region: of the job; None: that of the environment.
+        poll_interval_s: between two looks while waiting.
+
+    Raises:
+        SMDebugError: boto3 is not installed.
+        SMDebugValueError: the job has no profiler.
+        botocore's ClientError: there is no such job.
+
+    Attributes:
+        profiler_config: the job's ProfilerConfig.
+        profiler_s3_output_path: where its files are.
+    """
+
+    def __init__(
+        self, training_job_name: str, region: str | None = None, *, poll_interval_s: float = _POLL_INTERVAL_S
+    ) -> None:
+        try:
+            import boto3
+        except ImportError as error:
+            raise SMDebugError("Asking for a training job needs boto3: pip install boto3.") from error
+        self.name = training_job_name
+        self.sm_client: Any = boto3.client("sagemaker", region_name=region)
+        self.system_metrics_reader: S3SystemMetricsReader | None = None
+        self.framework_metrics_reader: S3AlgorithmMetricsReader | None = None
+        self._poll_interval_s = poll_interval_s
+        self.profiler_config, self.profiler_s3_output_path = self.get_config_and_profiler_s3_output_path()
+
+    def get_systems_metrics_reader(self) -> S3SystemMetricsReader | None:
+        """Return the reader of system metrics, once they were waited for."""
+        return self.system_metrics_reader
+
+    def get_framework_metrics_reader(self) -> S3AlgorithmMetricsReader | None:
+        """Return the reader of trace events, once they were waited for."""
+        return self.framework_metrics_reader
+
+    def get_sm_client(self) -> Any:
+        """Return boto3's client."""
+        return self.sm_client
+
+    def get_config_and_profiler_s3_output_path(self) -> tuple[dict[str, Any], str]:
+        """Return the job's ProfilerConfig, and where its files are.
+
+        Raises:
+            SMDebugValueError: the job has no profiler.
+        """
+        described = self.describe_training_job()
+        config = dict(described.get("ProfilerConfig") or {})
+        place = config.get("S3OutputPath")
+        if not place:
+            raise SMDebugValueError(
+                f"The training job {self.name} has no profiler: its request has no ProfilerConfig with an S3OutputPath."
+            )
+        return config, f"{place.rstrip('/')}/{self.name}/profiler-output"
+
+    def wait_for_sys_profiling_data_to_be_available(self) -> None:
+        """Wait for the first file of system metrics.
+
+        Raises:
+            SMDebugError: the job has ended without one.
+        """
+        self.system_metrics_reader = S3SystemMetricsReader(self.profiler_s3_output_path)
+        self._wait("system metrics", self.system_metrics_reader)
+
+    def wait_for_framework_profiling_data_to_be_available(self) -> None:
+        """Wait for the first file of trace events.
+
+        Raises:
+            SMDebugError: the job has ended without one.
+        """
+        self.framework_metrics_reader = S3AlgorithmMetricsReader(self.profiler_s3_output_path)
+        self._wait("trace events", self.framework_metrics_reader)
+
+    def describe_training_job(self) -> Any:
+        """Return what DescribeTrainingJob answers."""
+        return self.sm_client.describe_training_job(TrainingJobName=self.name)
+
+    def _wait(self, what: str, reader: S3SystemMetricsReader | S3AlgorithmMetricsReader) -> None:
+        said = ""
+        say: Callable[[str], None] = print
+        while True:
+            # What is listed after the job was seen to have ended is all there is.
+            described = self.describe_training_job()
+            reader.refresh_event_file_list()
+            latest = reader.get_timestamp_of_latest_available_file()
+            if latest:
+                say(f"There are {what}; the latest file is of {us_since_epoch_to_human_readable_time(latest)} (UTC).")
+                return
+            state = f"{described['TrainingJobStatus']}, {described['SecondaryStatus']}"
+            if described["TrainingJobStatus"] in _ENDED:
+                raise SMDebugError(f"The training job {self.name} is {state} and has left no {what}.")
+            if state != said:
+                say(f"Waiting for {what}: the job is {state}.")
+                said = state
+            time.sleep(self._poll_interval_s)

@@ -1,0 +1,213 @@
+"""A job's Python profiles, by step, time or mode."""
+
+import json
+import os
+import pstats
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from smdebug.logger import get_logger
+from smdebug.profiler.analysis.python_stats_reader import LocalPythonStatsReader, S3PythonStatsReader
+from smdebug.profiler.analysis.utils.python_profile_analysis_utils import (
+    PyinstrumentStepStats,
+    StepPythonProfileStats,
+    cProfileStats,
+)
+from smdebug.profiler.profiler_constants import (
+    CPROFILE_NAME,
+    PYINSTRUMENT_HTML_FILENAME,
+    PYINSTRUMENT_JSON_FILENAME,
+    PYINSTRUMENT_NAME,
+)
+from smdebug.profiler.python_profile_utils import PythonProfileModes, StepPhase, python_profile_mode_to_str
+
+_ANY = "any"
+
+
+class PythonProfileAnalysis:
+    """What all analyses of Python profiles share.
+
+    Args:
+        local_profile_dir: the folder of the profiles; with s3_path a local folder into which they are fetched.
+        s3_path: the job's `profiler-output` on S3.
+
+    Raises:
+        SMDebugValueError: there is no such folder, or the path is none of S3.
+        ObjectStoreError: S3 refuses or cannot be reached.
+
+    Attributes:
+        python_profile_stats: the profiles of the profiler, by time and node.
+    """
+
+    name = ""
+
+    def __init__(
+        self,
+        local_profile_dir: str | os.PathLike[str] = "/tmp/python_stats",  # noqa: S108 -- smdebug's default
+        s3_path: str | None = None,
+    ) -> None:
+        self.python_stats_reader: LocalPythonStatsReader | S3PythonStatsReader = (
+            S3PythonStatsReader(local_profile_dir, s3_path) if s3_path else LocalPythonStatsReader(local_profile_dir)
+        )
+        self._refresh(refresh=True)
+
+    def fetch_profile_stats_by_step(
+        self,
+        start_step: float,
+        end_step: float | None = None,
+        mode: PythonProfileModes = PythonProfileModes.TRAIN,
+        start_phase: StepPhase = StepPhase.STEP_START,
+        end_phase: StepPhase = StepPhase.STEP_END,
+        node_id: str = _ANY,
+        refresh_stats: bool = True,
+    ) -> Any:
+        """Return what the profiles tell that lie between a phase of one step and a phase of another.
+
+        Args:
+            start_step: first.
+            end_step: last; None: the first.
+            mode: PyTorch's profiles are of GLOBAL, those of TensorFlow of TRAIN, EVAL or PREDICT.
+            start_phase: of the first step.
+            end_phase: of the last step; that of STEP_END is the begin of the next one.
+            node_id: of the process; "any": the first that there is.
+            refresh_stats: whether new profiles are looked for.
+        """
+        last = start_step if end_step is None else end_step
+        return self._fetch(
+            lambda each: (
+                each.in_step_interval(start_step, last, start_phase, end_phase)
+                and each.has_start_and_end_mode(mode, mode)
+            ),
+            node_id,
+            refresh=refresh_stats,
+        )
+
+    def fetch_profile_stats_by_time(
+        self,
+        start_time_since_epoch_in_secs: float,
+        end_time_since_epoch_in_secs: float,
+        node_id: str = _ANY,
+        refresh_stats: bool = True,
+    ) -> Any:
+        """Return what the profiles tell that share a moment with a time."""
+        span = start_time_since_epoch_in_secs * 1e6, end_time_since_epoch_in_secs * 1e6
+        return self._fetch(lambda each: each.in_time_interval(*span), node_id, refresh=refresh_stats)
+
+    def fetch_profile_stats_between_modes(
+        self,
+        start_mode: PythonProfileModes,
+        end_mode: PythonProfileModes,
+        node_id: str = _ANY,
+        refresh_stats: bool = True,
+    ) -> Any:
+        """Return what the profiles tell that began in one mode and ended in another."""
+        return self._fetch(
+            lambda each: each.has_start_and_end_mode(start_mode, end_mode), node_id, refresh=refresh_stats
+        )
+
+    def fetch_pre_step_zero_profile_stats(self, node_id: str = _ANY, refresh_stats: bool = True) -> Any:
+        """Return what the profiles tell of the time before the first step."""
+        return self._fetch(StepPythonProfileStats.has_pre_step_zero_profile_stats, node_id, refresh=refresh_stats)
+
+    def fetch_post_hook_close_profile_stats(self, node_id: str = _ANY, refresh_stats: bool = True) -> Any:
+        """Return what the profiles tell of the time after the hook's end."""
+        return self._fetch(StepPythonProfileStats.has_post_hook_close_profile_stats, node_id, refresh=refresh_stats)
+
+    def list_profile_stats(self, refresh_stats: bool = True) -> pd.DataFrame:
+        """Return a row for each file: profiler, framework, node, from when to when, and the local path."""
+        self._refresh(refresh=refresh_stats)
+        frame = pd.DataFrame([vars(each) for each in self.python_profile_stats])
+        for column in ("start_mode", "end_mode") if len(frame) else ():
+            frame[column] = [python_profile_mode_to_str(PythonProfileModes(mode)) for mode in frame[column]]
+        return frame
+
+    def list_available_node_ids(self, refresh_stats: bool = True) -> list[str]:
+        """Return the processes of which there are profiles."""
+        self._refresh(refresh=refresh_stats)
+        return sorted({each.node_id for each in self.python_profile_stats})
+
+    def _refresh(self, *, refresh: bool) -> None:
+        if refresh:
+            found = self.python_stats_reader.load_python_profile_stats()
+            self.python_profile_stats = [each for each in found if each.profiler_name == self.name]
+
+    def _fetch(self, wanted: Callable[[StepPythonProfileStats], bool], node_id: str, *, refresh: bool) -> Any:
+        self._refresh(refresh=refresh)
+        known = self.python_profile_stats
+        node = known[0].node_id if node_id == _ANY and known else node_id
+        found = [each for each in known if each.node_id == node and wanted(each)]
+        if not found:
+            get_logger().warning("There is no Python profile of what was asked for.")
+            return None
+        return self._aggregate(found)
+
+    def _aggregate(self, found: list[StepPythonProfileStats]) -> Any:
+        raise NotImplementedError
+
+
+class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 -- smdebug's name
+    """Profiles of cProfile: what is asked for is a `cProfileStats` of all together, None where there is none."""
+
+    name = CPROFILE_NAME
+
+    def fetch_profile_stats_by_training_phase(
+        self, node_id: str = _ANY, refresh_stats: bool = True
+    ) -> dict[tuple[PythonProfileModes, PythonProfileModes], cProfileStats]:
+        """Return what the profiles tell by the mode in which they began and that in which they ended."""
+        self._refresh(refresh=refresh_stats)
+        pairs = dict.fromkeys((each.start_mode, each.end_mode) for each in self.python_profile_stats)
+        found = {pair: self.fetch_profile_stats_between_modes(*pair, node_id, refresh_stats=False) for pair in pairs}
+        return {pair: stats for pair, stats in found.items() if stats is not None}
+
+    def fetch_profile_stats_by_job_phase(
+        self, node_id: str = _ANY, refresh_stats: bool = True
+    ) -> dict[str, cProfileStats]:
+        """Return what the profiles tell by `initialization`, `training_loop` and `finalization`, if any."""
+
+        def name(each: StepPythonProfileStats) -> str:
+            if each.start_mode is PythonProfileModes.PRE_STEP_ZERO:
+                return "initialization"
+            return "finalization" if each.end_mode is PythonProfileModes.POST_HOOK_CLOSE else "training_loop"
+
+        self._refresh(refresh=refresh_stats)
+        found = {}
+        for part in dict.fromkeys(map(name, self.python_profile_stats)):
+            stats = self._fetch(lambda each: name(each) == part, node_id, refresh=False)  # noqa: B023 -- called at once
+            if stats is not None:
+                found[part] = stats
+        return found
+
+    def _aggregate(self, found: list[StepPythonProfileStats]) -> cProfileStats | None:
+        total: pstats.Stats | None = None
+        for each in found:
+            try:
+                stats = pstats.Stats(each.stats_path)
+            except (OSError, EOFError, ValueError, TypeError, AttributeError, KeyError):
+                get_logger().warning("The Python profile %s is damaged and passed over.", each.stats_path)
+                continue
+            total = stats if total is None else total.add(stats)
+        return None if total is None else cProfileStats(total)
+
+
+class PyinstrumentAnalysis(PythonProfileAnalysis):
+    """Profiles of pyinstrument: what is asked for is a list of `PyinstrumentStepStats`, None where there is none."""
+
+    name = PYINSTRUMENT_NAME
+
+    def _aggregate(self, found: list[StepPythonProfileStats]) -> list[PyinstrumentStepStats] | None:
+        stats = []
+        for each in found:
+            path = Path(each.stats_path)
+            if path.name != PYINSTRUMENT_JSON_FILENAME:
+                continue
+            page = path.with_name(PYINSTRUMENT_HTML_FILENAME)
+            try:
+                content = json.loads(path.read_bytes())
+            except (OSError, ValueError, RecursionError):
+                get_logger().warning("The Python profile %s is damaged and passed over.", path)
+                continue
+            stats.append(PyinstrumentStepStats(str(page) if page.is_file() else None, content))
+        return stats or None

@@ -1,0 +1,180 @@
+"""One profile of Python's, and what it tells of functions."""
+
+import pstats
+from enum import Enum
+from typing import Any
+
+import pandas as pd
+
+from smdebug.exceptions import SMDebugTypeError
+from smdebug.profiler.python_profile_utils import PythonProfileModes, StepPhase, str_to_python_profile_mode
+
+__all__ = [
+    "Metrics",
+    "PyinstrumentStepStats",
+    "PythonProfileModes",
+    "StepPhase",
+    "StepPythonProfileStats",
+    "cProfileFunctionStats",
+    "cProfileStats",
+]
+
+_ORDER = tuple(StepPhase)
+_BEFORE_ALL, _AFTER_ALL = -1, float("inf")
+
+
+class Metrics(Enum):
+    """What functions can be sorted by."""
+
+    TOTAL_TIME = "tottime"
+    CUMULATIVE_TIME = "cumtime"
+    PRIMITIVE_CALLS = "pcalls"
+    TOTAL_CALLS = "ncalls"
+
+
+class StepPythonProfileStats:
+    """From when to when a profile was made, told by its folder's name.
+
+    Args:
+        framework: such as pytorch.
+        profiler_name: cprofile or pyinstrument.
+        node_id: of the process.
+        stats_dir: `<mode>-<step>-<phase>-<us>_<mode>-<step>-<phase>-<us>`.
+        stats_path: the local file.
+
+    Raises:
+        ValueError, KeyError: the name is none of these.
+
+    Attributes:
+        start_mode, end_mode: a PythonProfileModes.
+        start_step, end_step: -1 is before the first step, infinity after the hook's end.
+        start_phase, end_phase: a StepPhase.
+        start_time_since_epoch_in_micros, end_time_since_epoch_in_micros: UTC.
+    """
+
+    def __init__(self, framework: str, profiler_name: str, node_id: str, stats_dir: str, stats_path: str) -> None:
+        (start_mode, start_step, start_phase, start), (end_mode, end_step, end_phase, end) = (
+            each.split("-") for each in stats_dir.split("_")
+        )
+        self.profiler_name = profiler_name
+        self.framework = framework
+        self.node_id = node_id
+        self.start_mode = str_to_python_profile_mode(start_mode)
+        self.start_step: float = _BEFORE_ALL if start_step == "*" else int(start_step)
+        self.start_phase = StepPhase(start_phase)
+        self.start_time_since_epoch_in_micros = float(start)
+        self.end_mode = str_to_python_profile_mode(end_mode)
+        self.end_step: float = _AFTER_ALL if end_step == "*" else int(end_step)
+        self.end_phase = StepPhase(end_phase)
+        self.end_time_since_epoch_in_micros = float(end)
+        self.stats_path = stats_path
+
+    def has_start_and_end_mode(self, start_mode: PythonProfileModes, end_mode: PythonProfileModes) -> bool:
+        """Whether it began and ended in these modes."""
+        return (self.start_mode, self.end_mode) == (start_mode, end_mode)
+
+    def in_time_interval(self, start: float, end: float) -> bool:
+        """Whether it shares a moment with a time in microseconds since the epoch."""
+        return self.start_time_since_epoch_in_micros <= end and self.end_time_since_epoch_in_micros >= start
+
+    def in_step_interval(
+        self, start_step: float, end_step: float, start_phase: StepPhase, end_phase: StepPhase
+    ) -> bool:
+        """Whether it lies between a phase of one step and a phase of another.
+
+        A step's profile goes on to the begin of the next one: to end with a step means that too.
+        """
+        begin = self.start_step, _ORDER.index(self.start_phase)
+        end = self.end_step, _ORDER.index(self.end_phase)
+        last = end_step, _ORDER.index(end_phase)
+        if end_phase is StepPhase.STEP_END:
+            last = max(last, (end_step + 1, _ORDER.index(StepPhase.STEP_START)))
+        return (start_step, _ORDER.index(start_phase)) <= begin and end <= last
+
+    def has_pre_step_zero_profile_stats(self) -> bool:
+        """Whether it is of the time before the first step."""
+        return self.start_phase is StepPhase.START
+
+    def has_post_hook_close_profile_stats(self) -> bool:
+        """Whether it is of the time after the hook's end."""
+        return self.end_phase is StepPhase.END
+
+    def has_node_id(self, node_id: str) -> bool:
+        """Whether it is of this process."""
+        return self.node_id == node_id
+
+    def __repr__(self) -> str:
+        return repr(vars(self))
+
+
+class cProfileFunctionStats:  # noqa: N801 -- smdebug's name
+    """What a profile tells of one function; times in seconds.
+
+    Args:
+        key: file, line and name.
+        value: primitive calls, calls, own time, time with what it called, callers.
+    """
+
+    def __init__(self, key: Any, value: Any) -> None:
+        self.function_name = _name(key)
+        self.prim_calls, self.total_calls, self.total_time, self.cumulative_time, callers = value
+        self.callers = [_name(each) for each in callers]
+
+    def __repr__(self) -> str:
+        return repr(self.describe())
+
+    def describe(self) -> dict[str, Any]:
+        """Return its figures by their names."""
+        return {
+            "function name": self.function_name,
+            "# of primitive calls": self.prim_calls,
+            "# of total calls": self.total_calls,
+            "total time": self.total_time,
+            "cumulative time": self.cumulative_time,
+        }
+
+
+class cProfileStats:  # noqa: N801 -- smdebug's name
+    """What profiles of cProfile tell together.
+
+    Attributes:
+        ps: as `pstats.Stats`.
+        function_stats_list: by function.
+    """
+
+    def __init__(self, ps: pstats.Stats) -> None:
+        self.ps = ps
+        self.function_stats_list = [cProfileFunctionStats(key, value) for key, value in vars(ps)["stats"].items()]
+
+    def print_top_n_functions(self, by: Metrics, n: int = 10) -> None:
+        """Print the functions that are first by a metric.
+
+        Raises:
+            SMDebugTypeError: `by` is no Metrics, or `n` no whole number.
+        """
+        if not isinstance(by, Metrics) or not isinstance(n, int):
+            raise SMDebugTypeError(f"by is {by!r} and n {n!r}, expected a member of Metrics and a whole number.")
+        self.ps.sort_stats(by.value).print_stats(n)
+
+    def get_function_stats(self) -> pd.DataFrame:
+        """Return a row for each function."""
+        return pd.DataFrame([each.describe() for each in self.function_stats_list])
+
+
+class PyinstrumentStepStats:
+    """A profile of pyinstrument.
+
+    Attributes:
+        html_file_path: its page.
+        json_stats: its tree of calls.
+    """
+
+    def __init__(self, html_file_path: str | None, json_stats: Any) -> None:
+        self.html_file_path = html_file_path
+        self.json_stats = json_stats
+
+
+def _name(key: tuple[str, int, str]) -> str:
+    """Return a function as pstats prints it."""
+    file, line, name = key
+    return name if (file, line) == ("~", 0) else f"{file}:{line}({name})"

@@ -1,0 +1,161 @@
+"""What readers of system metrics and of trace events share: which files there are, and which a time needs."""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Generic, TypeVar
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.logger import get_logger
+from smdebug.profiler.profile_files import open_profile_files
+from smdebug.profiler.profiler_constants import ENV_TIME_BUFFER, TIME_BUFFER_DEFAULT
+from smdebug.profiler.utils import TimeUnits, convert_utc_timestamp_to_microseconds
+from smdebug.storage.s3 import get_path_text
+
+Event = TypeVar("Event")
+
+
+def read_time_buffer() -> int:
+    """Return how long before the time that its name tells a file may reach, in microseconds.
+
+    Raises:
+        SMDebugValueError: the environment variable holds no whole number.
+    """
+    given = os.environ.get(ENV_TIME_BUFFER, str(TIME_BUFFER_DEFAULT))
+    if not given.strip().isdecimal():
+        raise SMDebugValueError(f"{ENV_TIME_BUFFER} is {given!r}, expected microseconds as a whole number.")
+    return int(given)
+
+
+class MetricsReaderBase(Generic[Event]):
+    """Reads events of a time.
+
+    Args:
+        path: `profiler-output`, as a folder or `s3://bucket/prefix`; it need not be there yet.
+        use_in_memory_cache: whether what was read of a file is kept; otherwise it is read again when it is asked for.
+
+    Raises:
+        SMDebugValueError: the path names no bucket.
+        ObjectStoreError: S3 refuses or cannot be reached.
+
+    Attributes:
+        damaged: how many lines of the files that were read could not be read.
+    """
+
+    _under = ""
+
+    def __init__(self, path: str | os.PathLike[str], use_in_memory_cache: bool = False) -> None:
+        self.path = get_path_text(path)
+        self.damaged = 0
+        self.logger = get_logger()
+        self._files = open_profile_files(self.path)
+        self._keeps = use_in_memory_cache
+        self._kept: dict[str, tuple[int, list[Event]]] = {}
+        # Size of each file, and the time of its name.
+        self._known: dict[str, tuple[int, int]] = {}
+        self.refresh_event_file_list()
+
+    def refresh_event_file_list(self) -> None:
+        """Look which files there are now.
+
+        Raises:
+            ObjectStoreError: S3 refuses or cannot be reached.
+        """
+        sizes = self._files.list_sizes(self._under)
+        times = self._find_times(sizes)
+        self._known = {name: (sizes[name], time) for name, time in sorted(times.items(), key=lambda item: item[1])}
+
+    def _find_times(self, names: Iterable[str]) -> dict[str, int]:
+        """Return the files that are the reader's, with the time of each name in microseconds."""
+        raise NotImplementedError
+
+    def get_timestamp_of_first_available_file(self) -> int:
+        """Return the earliest time of a file's name in microseconds; 0 where there is none."""
+        return min((time for _, time in self._known.values()), default=0)
+
+    def get_timestamp_of_latest_available_file(self) -> int:
+        """Return the latest time of a file's name in microseconds; 0 where there is none."""
+        return max((time for _, time in self._known.values()), default=0)
+
+    def get_events(
+        self,
+        start_time: float,
+        end_time: float,
+        unit: TimeUnits = TimeUnits.MICROSECONDS,
+        event_type: str | None = None,
+        file_suffix_filter: Sequence[str] | None = None,
+    ) -> list[Event]:
+        """Return what happened, or was going on, between two times since the epoch, both included.
+
+        Lines that are damaged are passed over, and said in the log.
+
+        Args:
+            start_time: in the unit.
+            end_time: in the unit.
+            unit: of both.
+            event_type: only system metrics of this type, such as cpu.
+            file_suffix_filter: only of files whose names end in one of these.
+
+        Raises:
+            ObjectStoreError: S3 refuses or cannot be reached.
+            OSError: a file cannot be read.
+        """
+        start, end = (convert_utc_timestamp_to_microseconds(each, unit) for each in (start_time, end_time))
+        self.refresh_event_file_list()
+        damaged = self.damaged
+        found = [
+            event
+            for name in self._choose_files(start, end)
+            if file_suffix_filter is None or name.endswith(tuple(file_suffix_filter))
+            for event in self._read(name)
+            if self._is_within(event, start, end, event_type)
+        ]
+        if self.damaged > damaged:
+            self.logger.warning("%d lines below %s are damaged and passed over.", self.damaged - damaged, self.path)
+        return found
+
+    def get_events_by_step(
+        self,
+        start_step: int,
+        end_step: int,
+        event_type: str | None = None,
+        file_suffix_filter: Sequence[str] | None = None,
+    ) -> list[Event]:
+        """Return what happened from the first event of one step to that of another; nothing where one is missing."""
+        span = self.find_step_interval(start_step, end_step)
+        if span is None:
+            self.logger.warning("The profile has no steps %s to %s.", start_step, end_step)
+            return []
+        return self.get_events(*span, TimeUnits.MICROSECONDS, event_type, file_suffix_filter)
+
+    def find_step_interval(self, start_step: int, end_step: int) -> tuple[int, int] | None:
+        """Return from where to where some steps last, by the hook's trace events; None where one of them is missing.
+
+        From the first event of the first step to just before the first event of the last one, in microseconds.
+        """
+        raise NotImplementedError
+
+    def _choose_files(self, start: int, end: int) -> list[str]:
+        """Return the files in which something of a time may be."""
+        raise NotImplementedError
+
+    def _is_within(self, event: Event, start: int, end: int, event_type: str | None) -> bool:
+        raise NotImplementedError
+
+    def _parse(self, name: str, content: bytes) -> list[Event]:
+        """Return a file's events, and count its damaged lines."""
+        raise NotImplementedError
+
+    def _read(self, name: str) -> list[Event]:
+        size = self._known[name][0]
+        kept = self._kept.get(name)
+        # A local file may have grown.
+        if kept is not None and kept[0] == size:
+            return kept[1]
+        try:
+            found = self._parse(name, self._files.get(name))
+        except FileNotFoundError:
+            # It was taken away since it was listed.
+            return []
+        if self._keeps:
+            self._kept[name] = size, found
+        return found

@@ -1,0 +1,29 @@
+"""Names and times of the profiler's files, as code written for smdebug imports them."""
+
+DEFAULT_PREFIX = "framework/pevents"
+DEFAULT_SYSTEM_PROFILER_PREFIX = "system"
+PYTHONTIMELINE_SUFFIX = "pythontimeline.json"
+MODELTIMELINE_SUFFIX = "model_timeline.json"
+TENSORBOARDTIMELINE_SUFFIX = "trace.json.gz"
+HOROVODTIMELINE_SUFFIX = "horovod_timeline.json"
+SMDATAPARALLELTIMELINE_SUFFIX = "smdataparallel_timeline.json"
+MERGEDTIMELINE_SUFFIX = "merged_timeline.json"
+# The files' end, in the order in which readers give their events.
+SUFFIXES = (
+    PYTHONTIMELINE_SUFFIX,
+    MODELTIMELINE_SUFFIX,
+    TENSORBOARDTIMELINE_SUFFIX,
+    HOROVODTIMELINE_SUFFIX,
+    SMDATAPARALLELTIMELINE_SUFFIX,
+)
+# Later than any event, in microseconds since the epoch.
+LAST = 1 << 62
+# A file may hold what happened so long before the time that its name tells.
+TIME_BUFFER_DEFAULT = 180_000_000
+ENV_TIME_BUFFER = "TIME_BUFFER_MICROSECONDS"
+CONVERT_TO_MICROSECS = 1_000_000
+CPROFILE_NAME = "cprofile"
+PYINSTRUMENT_NAME = "pyinstrument"
+CPROFILE_STATS_FILENAME = "python_stats"
+PYINSTRUMENT_JSON_FILENAME = "python_stats.json"
+PYINSTRUMENT_HTML_FILENAME = "python_stats.html"

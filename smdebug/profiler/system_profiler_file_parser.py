@@ -1,0 +1,24 @@
+"""A system metric as the analysis API gives it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ProfilerSystemEvent:
+    """One figure of a node.
+
+    Attributes:
+        type: cpu, gpu, memory, i/o or network.
+        name: such as cpu0; None where there is none.
+        dimension: what was measured of it.
+        value: in the unit of the dimension.
+        node_id: such as algo-1.
+        timestamp: in seconds since the epoch.
+    """
+
+    type: str
+    name: str | None
+    dimension: str
+    value: float
+    node_id: str
+    timestamp: float

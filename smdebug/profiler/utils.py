@@ -1,0 +1,60 @@
+"""Times of the profiler in units, and as text."""
+
+from datetime import datetime, timedelta, timezone
+from enum import Enum
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%S:%f"
+
+
+class TimeUnits(Enum):
+    """What a time is given in."""
+
+    SECONDS = 1
+    MILLISECONDS = 2
+    MICROSECONDS = 3
+    NANOSECONDS = 4
+
+
+_MICROSECONDS = {
+    TimeUnits.SECONDS: 1e6,
+    TimeUnits.MILLISECONDS: 1e3,
+    TimeUnits.MICROSECONDS: 1,
+    TimeUnits.NANOSECONDS: 1e-3,
+}
+
+
+def convert_utc_timestamp_to_microseconds(timestamp: float, unit: TimeUnits = TimeUnits.MICROSECONDS) -> int:
+    """Return a time in whole microseconds.
+
+    >>> convert_utc_timestamp_to_microseconds(1.5, TimeUnits.SECONDS)
+    1500000
+    """
+    return int(timestamp * _MICROSECONDS[unit])
+
+
+def convert_utc_timestamp_to_seconds(timestamp: float, unit: TimeUnits = TimeUnits.MICROSECONDS) -> float:
+    """Return a time in seconds."""
+    return timestamp * _MICROSECONDS[unit] / 1e6
+
+
+def convert_utc_datetime_to_microseconds(timestamp_datetime: datetime) -> int:
+    """Return microseconds since the epoch."""
+    return round(timestamp_datetime.timestamp() * 1e6)
+
+
+def us_since_epoch_to_human_readable_time(us_since_epoch: float) -> str:
+    """Return a time in UTC; one that no calendar has is given as it is.
+
+    >>> us_since_epoch_to_human_readable_time(1700000040500000)
+    '2023-11-14T22:14:00:500000'
+    """
+    try:
+        return (_EPOCH + timedelta(microseconds=us_since_epoch)).strftime(TIME_FORMAT)
+    except OverflowError:
+        return str(us_since_epoch)
+
+
+def ns_since_epoch_to_human_readable_time(ns_since_epoch: float) -> str:
+    """Return a time in UTC."""
+    return us_since_epoch_to_human_readable_time(ns_since_epoch / 1e3)
