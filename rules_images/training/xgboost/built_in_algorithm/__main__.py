@@ -11,6 +11,7 @@ from pathlib import Path
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
 
 _SCRIPT = "sagemaker_program"
+_SCRIPT_PACKAGES = Path(__file__).parents[1] / "script_packages"
 
 
 def main(command: list[str]) -> int:
@@ -26,6 +27,8 @@ def main(command: list[str]) -> int:
         if _SCRIPT in hyperparameters or os.environ.get("SAGEMAKER_PROGRAM"):
             # The toolkit unpacks the script, passes it the hyperparameters and reports its failure.
             toolkit = [sys.executable, "-m", "sagemaker_training.cli.train"]
+            path = os.environ.get("PYTHONPATH", ""), str(_SCRIPT_PACKAGES)
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
             os.execv(sys.executable, toolkit)  # noqa: S606 - script mode is another program
         from rules_images.training.xgboost.built_in_algorithm.training import train
 

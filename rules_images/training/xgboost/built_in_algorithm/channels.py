@@ -1,4 +1,4 @@
-"""The channels of a job as XGBoost's matrices: CSV and libsvm files, as many as a channel has."""
+"""The channels of a job as XGBoost's matrices: files of CSV, libsvm, Parquet or RecordIO-protobuf."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import xgboost
 
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError, summarise_xgboost_error
+from rules_images.training.xgboost.built_in_algorithm.records import read_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 TRAIN, VALIDATION = "train", "validation"
 _CSV = frozenset({"text/csv", "csv"})
 _LIBSVM = frozenset({"text/libsvm", "text/x-libsvm", "libsvm"})
+_PARQUET = frozenset({"application/x-parquet", "parquet"})
+_RECORDS = frozenset({"application/x-recordio-protobuf", "recordio-protobuf"})
 _DEFAULT = "text/libsvm"
 _SEPARATORS = (",", ";", "\t", "|")
 
@@ -55,27 +58,61 @@ def _read_channel(
         raise JobError(
             f"Channel {name} is a pipe, and this algorithm reads files: use the input mode File or FastFile."
         )
-    content_type = described.get("ContentType") or _DEFAULT
-    kind, *parameters = (part.strip().lower() for part in content_type.split(";"))
-    if kind not in _CSV | _LIBSVM:
-        raise JobError(
-            f"Channel {name} has ContentType {content_type!r}; this algorithm reads text/csv, text/libsvm and "
-            "text/x-libsvm."
-        )
-    if kind in _CSV and any(each.startswith("label_size=") and each != "label_size=1" for each in parameters):
-        raise JobError(f"Channel {name} has ContentType {content_type!r}; there is one label: label_size=1.")
     folder = base / "input" / "data" / name
-    files = sorted(file for file in folder.rglob("*") if file.is_file() and not _is_hidden(file.relative_to(folder)))
-    if not any(file.stat().st_size for file in files):
-        raise JobError(f"Channel {name} holds no data: its files are missing or empty.")
-    try:
-        matrix = _read_csv(files, csv_weights=csv_weights) if kind in _CSV else _read_libsvm(files, columns)
-    except xgboost.core.XGBoostError as error:
-        raise JobError(f"XGBoost refuses the data of channel {name}: {summarise_xgboost_error(error)}") from error
-    if not matrix.num_row():
-        raise JobError(f"Channel {name} holds no rows.")
+    content_type = described.get("ContentType")
+    matrix = read_matrix(folder, content_type, f"Channel {name}", csv_weights=csv_weights, columns=columns)
     if columns is not None and matrix.num_col() != columns:
         raise JobError(f"Channel {name} has {matrix.num_col()} features, and channel {TRAIN} has {columns}.")
+    return matrix
+
+
+def read_matrix(
+    path: Path, content_type: str | None, shown: str, *, csv_weights: bool = False, columns: int | None = None
+) -> xgboost.DMatrix:
+    """Read a file, or all files below a folder; the label stands first in each row.
+
+    Args:
+        path: the file or folder.
+        content_type: as a channel has it; libsvm when there is none.
+        shown: what the data is called in errors.
+        csv_weights: whether the second column of CSV weighs the rows.
+        columns: how many features libsvm has at least.
+
+    Raises:
+        JobError: it cannot be read; the text says why.
+    """
+    content_type = content_type or _DEFAULT
+    kind, *parameters = (part.strip().lower() for part in content_type.split(";"))
+    if kind not in _CSV | _LIBSVM | _PARQUET | _RECORDS:
+        raise JobError(
+            f"{shown} has ContentType {content_type!r}; this algorithm reads text/csv, text/libsvm, text/x-libsvm, "
+            "application/x-parquet and application/x-recordio-protobuf."
+        )
+    if kind in _CSV and any(each.startswith("label_size=") and each != "label_size=1" for each in parameters):
+        raise JobError(f"{shown} has ContentType {content_type!r}; there is one label: label_size=1.")
+    below = [] if path.is_file() else path.rglob("*")
+    files = (
+        [path] if path.is_file() else sorted(f for f in below if f.is_file() and not _is_hidden(f.relative_to(path)))
+    )
+    files = [file for file in files if file.stat().st_size]
+    if not files:
+        raise JobError(f"{shown} holds no data: its files are missing or empty.")
+    try:
+        if kind in _CSV:
+            matrix = _read_csv(files, csv_weights=csv_weights)
+        elif kind in _LIBSVM:
+            matrix = _read_libsvm(files, columns)
+        elif kind in _PARQUET:
+            matrix = _read_parquet(files)
+        else:
+            rows, labels = read_records(files)
+            _check_labels(labels)
+            matrix = xgboost.DMatrix(rows, label=labels)
+    except xgboost.core.XGBoostError as error:
+        lowered = shown[0].lower() + shown[1:]
+        raise JobError(f"XGBoost refuses the data of {lowered}: {summarise_xgboost_error(error)}") from error
+    if not matrix.num_row():
+        raise JobError(f"{shown} holds no rows.")
     return matrix
 
 
@@ -93,8 +130,6 @@ def _read_csv(files: list[Path], *, csv_weights: bool) -> xgboost.DMatrix:
 
     tables: list[NDArray[np.float32]] = []
     for file in files:
-        if not file.stat().st_size:
-            continue
         try:
             table = pd.read_csv(file, header=None, sep=_find_separator(file), dtype=np.float32)
         except (ValueError, UnicodeDecodeError) as error:
@@ -111,6 +146,27 @@ def _read_csv(files: list[Path], *, csv_weights: bool) -> xgboost.DMatrix:
         raise JobError(f"The CSV files have {rows.shape[1]} columns: beside the {had} no feature.")
     _check_labels(rows[:, 0])
     return xgboost.DMatrix(rows[:, first:], label=rows[:, 0], weight=rows[:, 1] if csv_weights else None)
+
+
+def _read_parquet(files: list[Path]) -> xgboost.DMatrix:
+    import pandas as pd
+
+    tables: list[NDArray[np.float32]] = []
+    for file in files:
+        try:
+            table = pd.read_parquet(file).to_numpy(dtype=np.float32)
+        except (ValueError, TypeError, OSError) as error:
+            raise JobError(
+                f"{file.name} is no Parquet file of numbers, the label in the first column: {error}"
+            ) from error
+        if tables and table.shape[1] != tables[0].shape[1]:
+            raise JobError(f"{file.name} has {table.shape[1]} columns, the files before it {tables[0].shape[1]}.")
+        tables.append(table)
+    rows = np.concatenate(tables)
+    if rows.shape[1] < 2:
+        raise JobError(f"The Parquet files have {rows.shape[1]} columns: beside the label no feature.")
+    _check_labels(rows[:, 0])
+    return xgboost.DMatrix(rows[:, 1:], label=rows[:, 0])
 
 
 def _find_separator(file: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xgboost
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -202,6 +204,16 @@ def test_every_wrong_hyperparameter_is_said_at_once(opt_ml: OptMl, capsys: pytes
         ("text/csv", {"a": ""}, "Channel train holds no data"),
         ("text/csv", {"a": "label,x\n1,2\n"}, "a is no CSV of numbers without a header"),
         ("text/csv", {"a": "1\n2\n"}, "beside the label no feature"),
+        (
+            "application/x-parquet",
+            {"a": "no Parquet"},
+            "a is no Parquet file of numbers, the label in the first column",
+        ),
+        (
+            "application/x-recordio-protobuf",
+            {"a": "no record"},
+            "a is no RecordIO, or is cut: nothing of it can be read",
+        ),
         ("text/csv", {"a": ",1\n2,3\n"}, "Some labels are no finite number"),
         ("text/csv", {"a": "1,2\n", "b": "1,2,3\n"}, "b has 3 columns, the files before it 2"),
         ("text/libsvm", {"a": "1 0:2\n1,2,3\n"}, "a, line 2 is no line of libsvm"),
@@ -224,6 +236,53 @@ def test_wrong_channels(opt_ml: OptMl, content_type: str, files: dict[str, str],
 def test_what_only_a_gpu_or_the_tuning_service_asks_for_changes_nothing() -> None:
     ignored = {"predictor": "auto", "use_dask_gpu_training": "false", "_tuning_objective_metric": "validation:rmse"}
     assert parse_hyperparameters({"num_round": "1", "seed": "-7", **ignored}).booster == {"seed": -7}
+
+
+def test_parquet(opt_ml: OptMl) -> None:
+    rows = pd.DataFrame(np.arange(12, dtype=np.float32).reshape(3, 4), columns=list("labc"))
+    opt_ml.add_channel("train", "application/x-parquet", ignored="")
+    for number, part in enumerate((rows[:2], rows[2:])):
+        part.to_parquet(opt_ml.root / f"input/data/train/{number}.parquet")
+    matrix = read_channels(opt_ml.root, csv_weights=False)["train"]
+    np.testing.assert_array_equal(matrix.get_label(), rows["l"])
+    np.testing.assert_array_equal(matrix.get_data().toarray(), rows[["a", "b", "c"]])
+
+
+# As the SDK's write_numpy_to_dense_tensor and write_spmatrix_to_sparse_tensor (2.257.7) wrote them: labels 1 and 0.
+RECORDS = {
+    "float32": "CiPXzjAAAAAKGgoGdmFsdWVzEhASDgoMAACAPwAAAEAAAEBAEhIKBnZhbHVlcxIIEgYKBAAAgD8KI9fOMAAAAAoaCgZ2YWx1ZXMS"
+    "EBIOCgwAAIBAAACgQAAAwEASEgoGdmFsdWVzEggSBgoEAAAAAA==",
+    "float64": "CiPXzkAAAAAKJgoGdmFsdWVzEhwaGgoYAAAAAAAA8D8AAAAAAAAAQAAAAAAAAAhAEhYKBnZhbHVlcxIMGgoKCAAAAAAAAPA/CiPX"
+    "zkAAAAAKJgoGdmFsdWVzEhwaGgoYAAAAAAAAEEAAAAAAAAAUQAAAAAAAABhAEhYKBnZhbHVlcxIMGgoKCAAAAAAAAAAA",
+    "int64": "CiPXziQAAAAKEQoGdmFsdWVzEgc6BQoDAQIDEg8KBnZhbHVlcxIFOgMKAQEKI9fOJAAAAAoRCgZ2YWx1ZXMSBzoFCgMEBQYSDwoG"
+    "dmFsdWVzEgU6AwoBAA==",
+    "sparse": "CiPXzjYAAAAKHAoGdmFsdWVzEhIaEAoIAAAAAAAA+D8SAQEaAQMSFgoGdmFsdWVzEgwaCgoIAAAAAAAA8D8AAAoj1842AAAAChwK"
+    "BnZhbHVlcxISGhAKCAAAAAAAAAhAEgECGgEDEhYKBnZhbHVlcxIMGgoKCAAAAAAAAAAAAAA=",
+}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_records_as_the_sdk_writes_them(opt_ml: OptMl, kind: str) -> None:
+    opt_ml.add_channel("train", "application/x-recordio-protobuf", ignored="")
+    (opt_ml.root / "input/data/train/rows").write_bytes(base64.b64decode(RECORDS[kind]))
+    matrix = read_channels(opt_ml.root, csv_weights=False)["train"]
+    np.testing.assert_array_equal(matrix.get_label(), [1, 0])
+    rows = [[0, 1.5, 0], [0, 0, 3]] if kind == "sparse" else [[1, 2, 3], [4, 5, 6]]
+    np.testing.assert_array_equal(matrix.get_data().toarray(), rows)
+
+
+def test_damaged_records(opt_ml: OptMl) -> None:
+    opt_ml.add_channel("train", "recordio-protobuf", ignored="")
+    whole = base64.b64decode(RECORDS["float64"])
+    half = len(whole) // 2
+    for content, text in (
+        (whole[:-6], f"cut: nothing of it can be read at byte {half}"),
+        (whole[:20] + b"\xff" * 12 + whole[32:], "rows, record 1 is damaged"),
+        (whole[:half] + whole[half:].replace(b"values", b"VALUES"), "rows, record 2 has 0 labels; one is needed"),
+    ):
+        (opt_ml.root / "input/data/train/rows").write_bytes(content)
+        with pytest.raises(JobError, match=text):
+            read_channels(opt_ml.root, csv_weights=False)
 
 
 def test_wrong_jobs(opt_ml: OptMl) -> None:
@@ -253,8 +312,8 @@ def test_several_instances(opt_ml: OptMl) -> None:
 RUN = (sys.executable, "-m", "rules_images.training.xgboost.built_in_algorithm")
 
 
-def start(opt_ml: OptMl, *command: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "SAGEMAKER_BASE_DIR": str(opt_ml.root)}
+def start(opt_ml: OptMl, *command: str, **variables: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "SAGEMAKER_BASE_DIR": str(opt_ml.root), **variables}
     pipe = subprocess.PIPE
     return subprocess.Popen([*RUN, *command], env=environment, stdout=pipe, stderr=pipe, text=True)
 
@@ -265,6 +324,30 @@ def test_any_other_command_is_run(opt_ml: OptMl) -> None:
     done = start(opt_ml)
     assert "needs a command" in done.communicate(timeout=60)[1]
     assert done.returncode == 1
+
+
+IMPORTING = """
+import os, sys
+from sagemaker_xgboost_container import checkpointing
+from sagemaker_xgboost_container.data_utils import get_dmatrix
+train = get_dmatrix(os.environ["SM_CHANNEL_TRAIN"], "csv")
+given = {"params": {"nthread": 1}, "dtrain": train, "num_boost_round": 3, "evals": [(train, "train")]}
+print("GOT", checkpointing.train(given, os.environ["SM_MODEL_DIR"]).num_boosted_rounds(), train.num_col())
+"""
+
+
+def test_a_script_imports_what_the_container_has(opt_ml: OptMl) -> None:
+    (opt_ml.root / "source").mkdir()
+    (opt_ml.root / "source/script.py").write_text(IMPORTING)
+    opt_ml.add_channel("train", "text/csv", data="5,1,2\n7,2,3\n")
+    opt_ml.configure(sagemaker_program='"script.py"', sagemaker_submit_directory=f'"{opt_ml.root / "source"}"')
+    hosts = {"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "lo"}
+    (opt_ml.root / "input/config/resourceconfig.json").write_text(json.dumps(hosts))
+    training = start(opt_ml, "train", SM_STUDIO_LOCAL_MODE="true")
+    said, errors = training.communicate(timeout=250)
+    assert training.returncode == 0, errors
+    assert "GOT 3 2" in said
+    assert "[2]\ttrain-rmse" in said
 
 
 def test_a_stopped_job_keeps_its_model_where_it_is_asked_to(opt_ml: OptMl) -> None:
