@@ -95,7 +95,11 @@ def series(run: WatchedRun, arguments: Arguments) -> Answer:
         if not steps and not run.trial.has_tensor(name):
             raise TensorUnavailable(name)
         numbers = np.asarray(run.read_numbers(name, steps, reduction), dtype=np.float64)
-        found.append({"tensor": name, "known": known, "read": len(steps), **_reduce_to(points, steps, numbers)})
+        unread = sum((name, step) in run.unread for step in steps)
+        line = _reduce_to(points, steps, numbers)
+        line["notFinite"]["count"] -= unread
+        line["notFinite"]["first"] = [each for each in line["notFinite"]["first"] if (name, each[0]) not in run.unread]
+        found.append({"tensor": name, "known": known, "read": len(steps), "unread": unread, **line})
     return {"series": found, "lastStep": run.trial.last_complete_step, "ended": run.trial.loaded_all_steps}
 
 
@@ -134,7 +138,10 @@ def histogram(run: WatchedRun, arguments: Arguments) -> Answer:
     run.trial.tensor(name)
     steps, _ = run.find_steps_of([name], _read_mode(arguments), columns)[name]
     places = [run.trial.step_tensors.places([name], step)[0] for step in steps]
+    large = [place for place in places if place.saved.location is not None and not _may_be_read(place)]
     places = [place for place in places if _may_be_read(place)]
+    if large and not places:
+        raise SMDebugValueError(f"{name}: {_say_too_large(large[0])} Save reductions of it to see it over steps.")
     low, high = math.inf, -math.inf
     for place in places:
         values = _spread(_read_array(run, place), scale)
@@ -230,9 +237,7 @@ def values(run: WatchedRun, arguments: Arguments) -> Answer:
     if place.saved.location is None:
         return answer
     if not _may_be_read(place):
-        size = place.saved.location.length / 1e9
-        text = f"Its value takes {size:.1f} GB; values of up to {MOST_BYTES // 1024**2} MB are shown."
-        return answer | {"tooLarge": text, "bytes": place.saved.location.length}
+        return answer | {"tooLarge": _say_too_large(place), "bytes": place.saved.location.length}
     array = _read_array(run, place)
     answer |= {"shape": list(array.shape), "dtype": str(array.dtype)}
     if array.dtype.kind not in "biuf":
@@ -296,6 +301,12 @@ QUESTIONS: Mapping[str, Callable[[WatchedRun, Arguments], Answer]] = {
 
 def _may_be_read(place: Place) -> bool:
     return place.saved.location is not None and place.saved.location.length <= MOST_BYTES
+
+
+def _say_too_large(place: Place) -> str:
+    assert place.saved.location is not None
+    size = place.saved.location.length / 1e9
+    return f"Its value takes {size:.1f} GB; values of up to {MOST_BYTES // 1024**2} MB are shown."
 
 
 def _read_array(run: WatchedRun, place: Place) -> NDArray[Any]:

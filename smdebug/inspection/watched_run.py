@@ -51,6 +51,7 @@ class WatchedRun:
 
     Attributes:
         trial: the run.
+        unread: name and global step of values that are too large to be read for a number, or are damaged.
         steps_of_each: for how many of the run's steps each one stands that the trial knows; 1 for all but a first look.
     """
 
@@ -64,6 +65,7 @@ class WatchedRun:
         if len(names) < workers and not files.has_ended():
             raise NoTensorsError("Not all workers have begun to save tensors: look again in a moment.")
         self._opened_at = time.monotonic()
+        self.unread: set[tuple[str, int]] = set()
         self.steps_of_each = 1.0
         self.trial = self._look_at_few(files, path) if few and workers == 1 else create_trial(path)
         self._numbers: OrderedDict[tuple[str, Reduction | None], _Numbers] = OrderedDict()
@@ -171,6 +173,7 @@ class WatchedRun:
                 into[place.step] = self._reduce(place, key)
             except SMDebugError:
                 into[place.step] = math.nan  # `values` of that step says why
+                self.unread.add((name, place.step))
 
     def _reduce(self, place: Place, key: Reduction) -> float:
         tensors, saved = self.trial.step_tensors, place.saved
@@ -178,8 +181,10 @@ class WatchedRun:
         location = saved.reductions.get(key)
         if location is not None:
             return float(np.squeeze(tensors.read_record(place, location)))
-        if saved.location is None or saved.location.length > MOST_BYTES:
+        if saved.location is None:
             return math.nan
+        if saved.location.length > MOST_BYTES:
+            raise SMDebugValueError(f"Its value takes more than {MOST_BYTES // 1024**2} MB.")
         array = tensors.read_record(place, saved.location)
         if array.dtype.kind not in "biufc" or not array.size:
             return math.nan

@@ -294,7 +294,8 @@ def test_jobs_are_compared_logs_searched_and_links_followed(console: Console, en
     expect(page.locator(".line")).to_have_count(1, timeout=PATIENCE_MS)
 
     console.go(f"jobs/{REGION}/{ended}/metrics")
-    expect(page.locator("figcaption", has_text="CPUUtilization")).to_be_visible(timeout=PATIENCE_MS)
+    for measured in ("CPUUtilization", "MemoryUtilization", "DiskUtilization"):
+        expect(page.locator("figcaption", has_text=measured)).to_be_visible(timeout=PATIENCE_MS)
     expect(page.locator("figcaption", has_text="loss").first).to_be_visible()
 
     console.go(f"jobs/{REGION}/{ended}")

@@ -41,7 +41,7 @@ export interface Run {
   collections: { name: string; tensors: string[]; configuration: unknown }[]; damaged: string[]; complete: boolean;
 }
 export interface Line {
-  tensor: string; known: number; read: number; steps: number[];
+  tensor: string; known: number; read: number; unread: number; steps: number[];
   min: (number | null)[]; max: (number | null)[]; mean: (number | null)[];
   notFinite: { count: number; first: [number, string][] };
 }

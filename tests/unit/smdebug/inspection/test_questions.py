@@ -146,6 +146,7 @@ def test_a_damaged_file_takes_one_number_and_not_the_run(tmp_path: Path) -> None
     event_file.write_bytes(content)
     (line,) = ask(found, "series", tensors=["loss"])["series"]
     assert line["mean"] == [None, 2.0]
+    assert (line["unread"], line["notFinite"]) == (1, {"count": 0, "first": []})
 
 
 def test_a_run_that_is_none_or_has_only_begun(tmp_path: Path) -> None:
@@ -162,6 +163,11 @@ def test_a_value_that_is_too_large_is_named(trial: Trial, monkeypatch: pytest.Mo
     found = ask(trial, "values", tensor="gradient/layer.weight")
     assert "are shown" in found["tooLarge"]
     assert "plane" not in found
+    with pytest.raises(SMDebugValueError, match=r"Its value takes 0\.0 GB"):
+        ask(trial, "histogram", tensor="gradient/layer.weight")
+    monkeypatch.setattr("smdebug.inspection.watched_run.MOST_BYTES", 100)
+    (line,) = ask(trial, "series", tensors=["gradient/layer.weight"])["series"]
+    assert (line["read"], line["unread"], line["notFinite"]["count"]) == (20, 20, 0)
 
 
 @pytest.mark.parametrize(

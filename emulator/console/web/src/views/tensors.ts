@@ -42,7 +42,7 @@ export function showTensors(root: Element, path: string): Part {
     await load(said, async () => {
       const before = run;
       run = await ask<Run>(`${path}/tensors`);
-      const steps = run.steps.count ? `${run.steps.count} steps, ${run.steps.first ?? 0} to ${run.steps.last ?? 0}` : "no steps yet";
+      const steps = run.steps.count ? `${run.complete ? "" : "about "}${run.steps.count} steps, ${run.steps.first ?? 0} to ${run.steps.last ?? 0}` : "no steps yet";
       fill(said, `${run.tensors.length} tensors, ${steps}${run.ended ? "" : "; more are coming"}.`, run.complete ? null : " Of so many steps some were looked into.");
       if (run.damaged.length) said.append(h("span", { class: "problem" }, ` Damaged: ${run.damaged.join(" ")}`));
       if (JSON.stringify(before?.tensors) !== JSON.stringify(run.tensors) || JSON.stringify(before?.modes) !== JSON.stringify(run.modes)) {
@@ -131,6 +131,7 @@ export function showTensors(root: Element, path: string): Part {
       }));
       const notes = found.series.flatMap((line) => [
         line.read < line.known ? `${line.tensor}: ${line.read} of ${line.known} steps are shown.` : "",
+        line.unread ? `${line.tensor}: ${line.unread} values are too large to be read, or damaged; "values" says which.` : "",
         line.notFinite.count ? `${line.tensor}: ${line.notFinite.count} values are no finite numbers, the first at step ${line.notFinite.first[0]?.[0] ?? ""}.` : "",
       ]).filter(Boolean);
       const note = content.querySelector("[data-note]");
