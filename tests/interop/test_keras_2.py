@@ -163,6 +163,10 @@ def test_the_original_names_and_writes_the_same(
     packages = build_packages(ORIGINAL, old_python)
     for whose, environment in (("ours", {}), ("original", {"PYTHONPATH": str(packages)})):
         done = run_old(BOTH, tmp_path / whose, way, **environment)
+        if whose == "original" and way == "tape" and "training-2.15" in str(old_python):
+            # It looks for a class that this TensorFlow has moved, and fails: there is nothing to compare with.
+            assert "has no attribute 'AggregatingVariable'" in done.stderr
+            return
         assert done.returncode == 0, done.stderr
     ours, original = (create_trial(str(tmp_path / whose)) for whose in ("ours", "original"))
     # Of optimizers the original lists settings, and no variables; of a graph, whatever lies below `gradients/`.
