@@ -282,6 +282,11 @@ def test_a_rule_is_tried_with_other_parameters(console: Console, ended: str) -> 
 
 def test_jobs_are_compared_logs_searched_and_links_followed(console: Console, ended: str) -> None:
     page = console.go("jobs")
+    for label, chosen, other in (("A rule", "IssuesFound", ended), ("Status", "Completed", "console-sick")):
+        page.locator("label", has_text=label).locator("select").select_option(chosen)
+        expect(page.locator(f"tr[data-job='{other}']")).to_have_count(0, timeout=PATIENCE_MS)
+        expect(page.locator("tbody tr")).not_to_have_count(0)
+        page.locator("label", has_text=label).locator("select").select_option("")
     for name in (ended, "console-sick"):
         page.get_by_label(f"Compare {name}").check()
     page.get_by_role("link", name="Compare 2").click()
