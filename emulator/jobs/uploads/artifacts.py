@@ -58,6 +58,8 @@ def _upload_folders(
     job: TrainingJob, folders: Sequence[JobFolder], name: str, object_store: ObjectStore, work_dir: Path
 ) -> str:
     if job.request["OutputDataConfig"].get("CompressionType") == "NONE":
+        # AWS's guide ("Uncompressed model output") names no keys. The SDK's Estimator.model_data takes S3ModelArtifacts
+        # for a prefix that ends in a slash, so this is the archive's place with a folder in place of the archive.
         uri = join_uri(build_output_uri(job), name) + "/"
         # The first host's files last: they stay.
         for folder in reversed(folders):

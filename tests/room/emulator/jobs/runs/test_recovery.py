@@ -133,6 +133,42 @@ def test_job_whose_container_is_gone_begins_again_where_it_may(tmp_path: Path, a
         assert done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound"
 
 
+@pytest.mark.parametrize("attempts", [0, 1])
+def test_job_that_read_a_pipe_is_never_taken_for_complete(tmp_path: Path, attempts: int) -> None:
+    """The pipe's writer died with the emulator: who reads it sees an end that is none, and exits with 0."""
+    bucket = "piped"
+    source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{bucket}/plain/"}}
+    channel = {"ChannelName": "plain", "InputMode": "Pipe", "DataSource": source}
+    retries = {"RetryStrategy": {"MaximumRetryAttempts": attempts}} if attempts else {}
+    script = "pipe = open(ml / 'input/data/plain_0', 'rb'); pipe.read(10); print('half', flush=True)"
+    script += WAIT_FOR_GO + "print(10 + len(pipe.read()), flush=True)"
+    put = f"room.s3.create_bucket({bucket!r}); room.s3.put({bucket!r}, 'plain/a', bytes(4_000_000))"
+    condition = (
+        "room.describe()['SecondaryStatus'] == 'Training' and 'half' in room.log('/aws/sagemaker/TrainingJobs', 'job/')"
+    )
+    room_bucket = run_and_kill(
+        tmp_path, script, condition=condition, members={"InputDataConfig": [channel], **retries}, before=put
+    )
+    with recover(tmp_path, room_bucket) as room:
+        room.s3.create_bucket(bucket)
+        room.s3.put(bucket, "plain/a", bytes(4_000_000))
+        let_go(room)
+        wait_until(lambda: not any(container.running for container in room.runtime.find({})))
+        room.jobs.recover()
+        if not attempts:
+            done = room.wait()
+            assert done["TrainingJobStatus"] == "Failed"
+            assert "read its input from pipes" in done["FailureReason"]
+            return
+        restarted = {"Status": "Restarting"}.items()
+        wait_until(lambda: any(restarted <= each.items() for each in room.describe()["SecondaryStatusTransitions"]))
+        room.wait_for_stage("Training")
+        let_go(room)
+        done = room.wait()
+        assert done["TrainingJobStatus"] == "Completed", done
+        assert room.log("/aws/sagemaker/TrainingJobs", "job/")[-1] == "4000000"
+
+
 def test_job_that_was_stopping_is_stopped(tmp_path: Path) -> None:
     script = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n(ml / 'ready').touch()\ntime.sleep(600)"
     condition = (
