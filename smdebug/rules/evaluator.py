@@ -20,6 +20,8 @@ from smdebug.environment import S3_OUTAGE_WAIT_KEY
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
 from smdebug.logger import get_logger
 from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.container.custom_source import download_source, import_class
+from smdebug.rules.container.requirements import install_requirements
 from smdebug.rules.container.rule_config import (
     DEFAULT_RULE_CONFIG_PATH,
     RULE_CONFIG_PATH_ENV_STR,
@@ -30,6 +32,7 @@ from smdebug.rules.container.rule_preparation import prepare_rule
 from smdebug.rules.container.run_opening import RuleFiredEarly, wait_for_run
 from smdebug.rules.container.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict, write_verdict
 from smdebug.rules.profiling.evaluation import judge_profile
+from smdebug.rules.profiling.profiler_rule import ProfilerRule
 from smdebug.rules.report.rule_report import RuleReport
 from smdebug.rules.rule import Finding, Rule
 from smdebug.rules.rule_invoker import evaluate_steps
@@ -87,8 +90,10 @@ def judge(config: RuleConfig, source_folder: Path, report: RuleReport | None = N
     report = new_report(config) if report is None else report
     try:
         config.output_path.mkdir(parents=True, exist_ok=True)
-        if config.profiler_uri is not None and config.source_s3_uri is None:
-            return judge_profile(config, config.profiler_uri)
+        if config.profiler_uri is not None:
+            custom = find_custom_rule(config, source_folder)
+            if config.source_s3_uri is None or custom is not None:
+                return judge_profile(config, config.profiler_uri, custom)
         prepared = prepare_rule(config, source_folder)
         logger.info("Rule %s waits for the tensors of %s.", config.rule_to_invoke, config.tensors_uri)
         if prepared.watches_silence:
@@ -103,6 +108,21 @@ def judge(config: RuleConfig, source_folder: Path, report: RuleReport | None = N
         # A user's rule may raise anything, and its author has to be told.
         logger.exception("Rule %s ended with an error.", config.rule_to_invoke)
         return Verdict(ERROR, f"{type(error).__name__}: {error}")
+
+
+def find_custom_rule(config: RuleConfig, source_folder: Path) -> type[ProfilerRule] | None:
+    """Return the class of a custom rule of the profiler; None for a built-in rule, or one that judges tensors.
+
+    Raises:
+        SMDebugValueError: there is no such class in the source.
+        Exception: whatever the source raises when it is imported.
+    """
+    if config.source_s3_uri is None:
+        return None
+    sources = download_source(config.source_s3_uri, source_folder)
+    install_requirements(sources, source_folder)
+    found = import_class(sources, source_folder, config.rule_to_invoke)
+    return found if issubclass(found, ProfilerRule) else None
 
 
 def evaluate_to_end(

@@ -72,10 +72,25 @@ def _store(uri: str, content: bytes, folder: Path, name: str) -> Path:
 
 
 def import_rule(sources: list[Path], folder: Path, rule_to_invoke: str) -> type[Rule]:
-    """Import the file that defines a class; its neighbours can be imported from it.
+    """Import the file that defines a rule of tensors; its neighbours can be imported from it.
 
     Raises:
         SMDebugValueError: no file defines such a class, or it is no Rule.
+        Exception: whatever the file raises when it is imported.
+    """
+    found = import_class(sources, folder, rule_to_invoke)
+    if not issubclass(found, Rule):
+        raise SMDebugValueError(
+            f"{rule_to_invoke} in {Path(inspect.getfile(found)).name} is no rule: derive it from smdebug.rules.Rule."
+        )
+    return found
+
+
+def import_class(sources: list[Path], folder: Path, rule_to_invoke: str) -> type:
+    """Import the file that defines a class; its neighbours can be imported from it.
+
+    Raises:
+        SMDebugValueError: no file defines such a class.
         Exception: whatever the file raises when it is imported.
     """
     defined = {name: path for path in sources for name in _list_classes(path)}
@@ -94,7 +109,7 @@ def import_rule(sources: list[Path], folder: Path, rule_to_invoke: str) -> type[
     sys.modules[_MODULE] = module
     spec.loader.exec_module(module)
     found = getattr(module, rule_to_invoke)
-    if not (isinstance(found, type) and issubclass(found, Rule)):
+    if not isinstance(found, type):
         raise SMDebugValueError(f"{rule_to_invoke} in {path.name} is no rule: derive it from smdebug.rules.Rule.")
     return found
 

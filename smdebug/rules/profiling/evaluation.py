@@ -21,19 +21,20 @@ _MOST_DETAILS = 1024
 _TELL_EVERY_S = 10
 
 
-def judge_profile(config: RuleConfig, profile_path: str) -> Verdict:
+def judge_profile(config: RuleConfig, profile_path: str, rule_class: type[ProfilerRule] | None = None) -> Verdict:
     """Evaluate a rule of the profiler until its job has ended, and write its report.
 
     Args:
         config: what to evaluate.
         profile_path: the job's `profiler-output`, as a folder or `s3://bucket/prefix`.
+        rule_class: a custom rule; None for the built-in one that the configuration names.
 
     Raises:
         SMDebugValueError: no such rule, or parameters that it cannot use.
         ObjectStoreError: S3 refuses or cannot be reached.
         OSError: the report cannot be written.
     """
-    rule = find_profiler_rule(config.rule_to_invoke)(**config.parameters)
+    rule = (rule_class or find_profiler_rule(config.rule_to_invoke))(**config.parameters)
     get_logger().info("Rule %s waits for the profile %s.", rule.name, profile_path)
     damaged = 0
     for job in follow_job(JobProfile(profile_path), (rule,), ProfiledJob(config.training_job_name, profile_path)):

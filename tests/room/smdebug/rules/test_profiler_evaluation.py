@@ -24,6 +24,25 @@ if TYPE_CHECKING:
     from tests.unit.smdebug.object_storage import Storage
 
 
+CUSTOM = """
+from smdebug.profiler.system_samples import CPU
+from smdebug.rules.parameters import number
+from smdebug.rules.profiling.profiler_rule import SampleRule
+
+class IdleCore(SampleRule):
+    parameters = (number("limit", 10),)
+    inspects = "cores"
+    kinds = (CPU,)
+
+    def observe(self, sample):
+        self.least = min(sample.get(CPU).values())
+
+    def judge(self, node, time):
+        if self.least < self.values["limit"]:
+            yield self.find(node, time, self.least, self.values["limit"], f"a core is at {self.least:g} %")
+"""
+
+
 @pytest.fixture
 def maker(tmp_path: Path) -> ProfileMaker:
     return ProfileMaker(tmp_path / "job" / "profiler-output")
@@ -88,6 +107,19 @@ def test_a_container_that_is_stopped_leaves_no_verdict(tmp_path: Path, maker: Pr
         container.send_signal(signal.SIGTERM)
         assert container.wait() == 143
     assert not (tmp_path / "output/verdict.json").exists()
+
+
+def test_a_custom_rule_judges_the_profile_and_counts(storage: Storage, tmp_path: Path, maker: ProfileMaker) -> None:
+    storage.put("rules/mine.py", CUSTOM.encode())
+    starve(maker, 0, 150)
+    maker.end()
+    source = {"source_s3_uri": f"s3://{BUCKET}/rules/mine.py"}
+    config = parse_rule_config(build(tmp_path, str(maker.folder), "IdleCore", **source, limit="5"))
+    verdict = judge(config, tmp_path / "source")
+    assert verdict.status == "IssuesFound", verdict
+    assert "Rule IdleCore fired 3 times in 150 data points. algo-1: a core is at 3 %" in verdict.details
+    config = parse_rule_config(build(tmp_path, str(maker.folder), "IdleCore", **source, limt="5"))
+    assert "there is no parameter 'limt'" in judge(config, tmp_path / "again").details
 
 
 def test_a_rule_that_is_not_there_is_refused_in_words(tmp_path: Path, maker: ProfileMaker) -> None:
