@@ -1,7 +1,7 @@
 """Six profiled trainings by the sagemaker SDK (version 2), a healthy one and five that go wrong, each under its rule.
 
-An ordinary SDK script, which takes three arguments: the bucket, what the jobs' names begin with, and how many seconds the
-training with a long start may take to begin (20). It prints the names of the jobs that it has started, and does not wait for them.
+An ordinary SDK script, which takes three arguments: the bucket, what the jobs' names begin with, and how many seconds
+the training with a long start may take to begin (20). It prints the names of the jobs, and does not wait for them.
 """
 
 import sys

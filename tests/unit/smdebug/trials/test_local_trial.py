@@ -347,7 +347,6 @@ def test_underscores_in_the_path(tmp_path: Path) -> None:
         ({}, SMDebugValueError, "path"),
         ({"path": "x", "out_dir": "x"}, SMDebugValueError, "one run"),
         ({"path": "s3://"}, SMDebugValueError, "s3://bucket/prefix"),
-        ({"path": "x", "profiler": True}, SMDebugNotImplementedError, "profiler"),
         ({"path": "x", "index_mode": False}, SMDebugValueError, "index_mode"),
     ],
 )
