@@ -13,7 +13,6 @@ from smdebug_rulesconfig.profiler_rules.rules import ProfilerRuleBase
 
 # A job of minutes is judged as a whole.
 WHOLE = 3600 * 1_000_000
-LONG_START = rule_configs.MaxInitializationTime()
 
 
 # The emulator's own rules, which need no GPU. The SDK does not know them: their names are the classes'.
@@ -32,7 +31,7 @@ def build_rules(seconds: float) -> dict[str, ProfilerRule]:
         "slow_data": SlowDataLoading(threshold=50, scan_interval_us=WHOLE),
         "tiny_batches": SmallBatches(threshold=5, scan_interval_us=WHOLE),
         "growing_memory": MemoryGrowth(increase=6, patience=1, window=5, scan_interval_us=500_000),
-        "slow_steps": rule_configs.StepOutlier(stddev=2.7, n_outliers=9, scan_interval_us=WHOLE),
+        "slow_steps": rule_configs.StepOutlier(stddev=1.5, n_outliers=8, scan_interval_us=WHOLE),
         "long_start": rule_configs.MaxInitializationTime(threshold=seconds / 60, scan_interval_us=WHOLE),
     }
     return {mistake: ProfilerRule.sagemaker(config) for mistake, config in configs.items()}
@@ -40,8 +39,14 @@ def build_rules(seconds: float) -> dict[str, ProfilerRule]:
 
 def main(bucket: str, prefix: str, seconds: str = "20") -> None:
     rules = build_rules(float(seconds))
-    # How long a healthy start takes depends on what else the machine does: this rule is set as it comes.
-    healthy = [*(rules[each] for each in rules if each != "long_start"), ProfilerRule.sagemaker(LONG_START)]
+    # How long a healthy start takes and how even steps are depends on the machine: these two are as they come.
+    defaults = (rule_configs.MaxInitializationTime(), rule_configs.StepOutlier(scan_interval_us=WHOLE))
+    healthy = [
+        rules["slow_data"],
+        rules["tiny_batches"],
+        rules["growing_memory"],
+        *map(ProfilerRule.sagemaker, defaults),
+    ]
     # The one that takes longest goes first.
     for mistake in sorted([*rules, "none"], key=lambda name: name != "long_start"):
         estimator = PyTorch(
