@@ -52,6 +52,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     from xdist.scheduler import LoadScopeScheduling
 
     class FilesAndJobs(LoadScopeScheduling):
+        def _assign_work_unit(self, node: object) -> None:
+            whole_jobs = [scope for scope in self.workqueue if not scope.endswith(".py")]
+            if whole_jobs:  # they take longest, and no worker may be left with them at the end
+                self.workqueue.move_to_end(min(whole_jobs), last=False)
+            super()._assign_work_unit(node)
+
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
             if not path.startswith(FOLDERS_WITH_JOBS):

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sdk_compat.demo.training_job import build_request, stage_inputs
+from tests.end_to_end.finished_jobs import wait_until_ended
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -80,7 +83,7 @@ PAGES = list_pages()
 
 @pytest.fixture(scope="module")
 def docs_emulator(start_emulator: Callable[..., RunningEmulator], recorded_runs: Path) -> RunningEmulator:
-    """With the run that pages name: s3://bucket/job/debug-output."""
+    """With what pages name: the run s3://bucket/job/debug-output, and my-job, which the profiler watched."""
     emulator = start_emulator("process")
     s3 = emulator.client("s3")
     s3.create_bucket(Bucket="bucket")
@@ -88,6 +91,10 @@ def docs_emulator(start_emulator: Callable[..., RunningEmulator], recorded_runs:
     for path in run.rglob("*"):
         if path.is_file():
             s3.put_object(Bucket="bucket", Key=f"job/debug-output/{path.relative_to(run)}", Body=path.read_bytes())
+    watched = {"ProfilerConfig": {"S3OutputPath": "s3://bucket/profile", "ProfilingIntervalInMilliseconds": 100}}
+    stage_inputs(s3)
+    emulator.client("sagemaker").create_training_job(**build_request("my-job", {"steps": 100}) | watched)
+    wait_until_ended(emulator, "my-job")
     return emulator
 
 
