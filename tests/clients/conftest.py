@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session", params=BACK_ENDS)
+def emulator(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
+    """In place of the one that all suites share: the stop handler of whole jobs' tests would stop a client's jobs."""
+    return start_emulator(request.param)
+
+
+@pytest.fixture(scope="session", params=BACK_ENDS)
 def served(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
     """One that no other suite uses: a function that somebody deploys there would stop the jobs of these tests."""
     return start_emulator(request.param)
