@@ -20,7 +20,7 @@ HOME, TUNED = "eu-west-1", "us-west-2"
 BUCKET = "waiters"
 PARTITIONS = {HOME: "aws", "cn-north-1": "aws-cn", "us-gov-west-1": "aws-us-gov"}
 IMAGE = "pytorch-training:2.13.0-cpu-py311"
-WAITER = {"Delay": 1, "MaxAttempts": 270}
+WAITER = {"Delay": 1, "MaxAttempts": 500}
 CLUSTER = {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1}
 COMMANDS = {"completes": "print('done')", "fails": "raise SystemExit(3)", "goes-on": "import time; time.sleep(600)"}
 

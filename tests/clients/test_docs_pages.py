@@ -107,7 +107,7 @@ def run_in(folder: Path, command: list[str], state_dir: Path) -> subprocess.Comp
         "SMDEBUG_EMULATOR_STATE_DIR": str(state_dir),
     }
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=280, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=560, check=False
     )
 
 

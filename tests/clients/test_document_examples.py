@@ -76,7 +76,7 @@ def started(
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_a_documented_script_does_what_the_document_says(name: str, started: dict[str, subprocess.Popen[str]]) -> None:
-    printed, _ = started[name].communicate(timeout=280)
+    printed, _ = started[name].communicate(timeout=560)
     assert started[name].returncode == 0, printed
     position = 0
     for pattern in PRINTED[name]:
@@ -89,7 +89,7 @@ def test_the_function_that_stops_jobs_is_gone_afterwards(
     served: RunningEmulator, started: dict[str, subprocess.Popen[str]]
 ) -> None:
     """It would stop the jobs of others, and could not be deployed a second time."""
-    started["stop_by_lambda"].wait(timeout=280)
+    started["stop_by_lambda"].wait(timeout=560)
     assert served.client("lambda").list_functions()["Functions"] == []
     assert served.client("events").list_rules()["Rules"] == []
     roles = [role["RoleName"] for role in served.client("iam").list_roles()["Roles"]]

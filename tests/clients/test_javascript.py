@@ -46,7 +46,7 @@ def found(start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pyte
     command = [sys.executable, "-m", "emulator", "run", "--state-dir", str(served.state_dir), "--"]
     command += [str(node), "client.mjs", served.endpoint_url.rpartition(":")[2], IMAGE, TRAIN]
     done = subprocess.run(
-        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=270, check=False
+        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=560, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr + served.log_text()
     (line,) = [line.removeprefix("FOUND ") for line in done.stdout.splitlines() if line.startswith("FOUND ")]

@@ -59,7 +59,7 @@ def fit(name, hyperparameters, **options):
 
 def wait_until_ended(session, job):
     waiter = session.sagemaker_client.get_waiter("training_job_completed_or_stopped")
-    waiter.wait(TrainingJobName=job, WaiterConfig={"Delay": 1, "MaxAttempts": 240})
+    waiter.wait(TrainingJobName=job, WaiterConfig={"Delay": 1, "MaxAttempts": 500})
 
 
 def attach(kind, name, stop):
@@ -141,7 +141,7 @@ def attached(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory
     arguments = [BUCKET, str(SOURCE), prefix, json.dumps(SICK), json.dumps(HEALTHY), str(can_isolate(emulator))]
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, *arguments]
     done = subprocess.run(
-        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=270, check=False
+        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=560, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr + emulator.log_text()
     lines = [line.removeprefix("FOUND ") for line in done.stdout.splitlines() if line.startswith("FOUND ")]

@@ -117,7 +117,7 @@ def describe(name):
 
 def wait(name):
     client.get_waiter("training_job_completed_or_stopped").wait(
-        TrainingJobName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 200}
+        TrainingJobName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 500}
     )
 
 
@@ -191,7 +191,7 @@ def found(client_environment: dict[str, str], served: RunningEmulator, tmp_path_
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, TRAIN, CUSTOM, IMAGE, json.dumps(HYPERPARAMETERS), chosen]
     folder: Path = tmp_path_factory.mktemp("sdk")
     done = subprocess.run(
-        command, env=client_environment, cwd=folder, capture_output=True, text=True, timeout=280, check=False
+        command, env=client_environment, cwd=folder, capture_output=True, text=True, timeout=560, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr + served.log_text()
     (line,) = [line.removeprefix("FOUND ") for line in done.stdout.splitlines() if line.startswith("FOUND ")]

@@ -187,7 +187,7 @@ def describe(kind):
 
 
 for name in names.values():
-    waiter.wait(TrainingJobName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 250})
+    waiter.wait(TrainingJobName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 500})
 while describe("xgboost")["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] in ("InProgress", "Stopping"):
     time.sleep(0.3)
 found["jobs"] = {kind: json.loads(json.dumps(describe(kind), default=str)) for kind in names}
@@ -233,7 +233,7 @@ def found(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -
     prefix = f"frameworks-{uuid.uuid4().hex[:8]}"
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, prefix, json.dumps(sources), ",".join(kinds)]
     done = subprocess.run(
-        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=280, check=False
+        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=560, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr + emulator.log_text()
     (line,) = [line.removeprefix("FOUND ") for line in done.stdout.splitlines() if line.startswith("FOUND ")]

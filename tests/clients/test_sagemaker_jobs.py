@@ -134,7 +134,7 @@ def processed(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactor
     prefix = f"processing-{uuid.uuid4().hex[:8]}"
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, IMAGE, prefix, COUNT, IN_PLACE, TRAIN, ",".join(KINDS)]
     done = subprocess.run(
-        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=270, check=False
+        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=560, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr + emulator.log_text()
     lines = [line.removeprefix("FOUND ") for line in done.stdout.splitlines() if line.startswith("FOUND ")]

@@ -125,7 +125,7 @@ def found(
     environment = {name: value for name, value in client_environment.items() if not name.startswith("PYTHON")}
     folder = tmp_path_factory.mktemp("sdk")
     done = subprocess.run(
-        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=270, check=False
+        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=560, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr + served.log_text()
     lines = [line.removeprefix("FOUND ") for line in done.stdout.splitlines() if line.startswith("FOUND ")]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 WaitForJob = Callable[..., dict[str, Any]]
 
 
-def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 270) -> dict[str, Any]:
+def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 560) -> dict[str, Any]:
     """Wait until a job and its rules have ended; return its description."""
     sagemaker = emulator.client("sagemaker")
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 EXAMPLES = find_examples()
 # A job is a process that imports its framework, and one for its rule: more at once only wait for each other.
 AT_ONCE = 3
-SECONDS = 280
+SECONDS = 560
 # What the rules say of tensors does not depend on where they were written. In Docker those run that differ in something
 # else: in their image, by another run, by a file beside the verdict, by no tensor at all.
 IN_DOCKER = [

@@ -29,7 +29,7 @@ def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     # A path relative to the checkout, as the default that `make demo` uses.
     output = Path(os.path.relpath(tmp_path_factory.mktemp("demo") / "output", CHECKOUT))
     command = [sys.executable, "-m", "emulator", "demo", "--runtime", request.param, "--output", str(output)]
-    ran = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=280, check=False)
+    ran = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=560, check=False)
     return Demo(CHECKOUT / output, ran.returncode, ran.stdout + ran.stderr)
 
 
