@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from smdebug.profiler.algorithm_metrics_reader import AlgorithmMetricsReader
 from smdebug.profiler.metrics_reader_base import MetricsReaderBase, read_time_buffer
 from smdebug.profiler.system_profiler_file_parser import ProfilerSystemEvent
-from smdebug.profiler.system_samples import FILE_NAME, parse_row
+from smdebug.profiler.system_samples import FILE_NAME, parse_rows
 
 _MINUTE_US = 60_000_000
 
@@ -31,17 +31,12 @@ class SystemMetricsReader(MetricsReaderBase[ProfilerSystemEvent]):
         return start <= event.timestamp * 1e6 <= end and event_type in (None, event.type)
 
     def _parse(self, name: str, content: bytes) -> list[ProfilerSystemEvent]:  # noqa: ARG002 -- lines tell the node
-        found = []
-        for line in content.splitlines():
-            if not line.strip():
-                continue
-            try:
-                row = parse_row(line)
-            except ValueError:
-                self.damaged += 1
-                continue
-            found.append(ProfilerSystemEvent(row.kind[0], row.name or None, row.kind[1], row.value, row.node, row.time))
-        return found
+        rows, damaged = parse_rows(content)
+        self.damaged += damaged
+        return [
+            ProfilerSystemEvent(row.kind[0], row.name or None, row.kind[1], row.value, row.node, row.time)
+            for row in rows
+        ]
 
 
 class LocalSystemMetricsReader(SystemMetricsReader):

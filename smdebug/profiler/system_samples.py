@@ -76,6 +76,17 @@ def parse_row(line: bytes) -> Row:
     return Row(node, time, kind, name, value)
 
 
+def parse_rows(content: bytes) -> tuple[list[Row], int]:
+    """Read whole lines; returns their rows, and how many lines are damaged."""
+    rows, damaged = [], 0
+    for line in filter(bytes.strip, content.splitlines()):
+        try:
+            rows.append(parse_row(line))
+        except ValueError:
+            damaged += 1
+    return rows, damaged
+
+
 class SampleBuilder:
     """Puts rows together to samples: those of a node that lie close to each other, each figure once.
 
@@ -89,14 +100,9 @@ class SampleBuilder:
 
     def add_lines(self, content: bytes) -> Iterator[Sample]:
         """Read whole lines; a sample is given when the next one of its node has begun."""
-        for line in content.splitlines():
-            if not line.strip():
-                continue
-            try:
-                row = parse_row(line)
-            except ValueError:
-                self.damaged += 1
-                continue
+        rows, damaged = parse_rows(content)
+        self.damaged += damaged
+        for row in rows:
             sample = self._open.get(row.node)
             if sample is None or abs(row.time - sample.time) > _TOLERANCE_S or row.name in sample.get(row.kind):
                 if sample is not None:
