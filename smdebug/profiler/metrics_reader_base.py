@@ -1,6 +1,7 @@
 """What readers of system metrics and of trace events share: which files there are, and which a time needs."""
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
@@ -26,7 +27,7 @@ def read_time_buffer() -> int:
     return int(given)
 
 
-class MetricsReaderBase(Generic[Event]):
+class MetricsReaderBase(ABC, Generic[Event]):
     """Reads events of a time.
 
     Args:
@@ -64,9 +65,9 @@ class MetricsReaderBase(Generic[Event]):
         times = self._find_times(sizes)
         self._known = {name: (sizes[name], time) for name, time in sorted(times.items(), key=lambda item: item[1])}
 
+    @abstractmethod
     def _find_times(self, names: Iterable[str]) -> dict[str, int]:
         """Return the files that are the reader's, with the time of each name in microseconds."""
-        raise NotImplementedError
 
     def get_timestamp_of_first_available_file(self) -> int:
         """Return the earliest time of a file's name in microseconds; 0 where there is none."""
@@ -127,23 +128,24 @@ class MetricsReaderBase(Generic[Event]):
             return []
         return self.get_events(*span, TimeUnits.MICROSECONDS, event_type, file_suffix_filter)
 
+    @abstractmethod
     def find_step_interval(self, start_step: int, end_step: int) -> tuple[int, int] | None:
         """Return from where to where some steps last, by the hook's trace events; None where one of them is missing.
 
         From the first event of the first step to just before the first event of the last one, in microseconds.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _choose_files(self, start: int, end: int) -> list[str]:
         """Return the files in which something of a time may be."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _is_within(self, event: Event, start: int, end: int, event_type: str | None) -> bool:
-        raise NotImplementedError
+        """Tell whether an event is one of a time and a type."""
 
+    @abstractmethod
     def _parse(self, name: str, content: bytes) -> list[Event]:
         """Return a file's events, and count its damaged lines."""
-        raise NotImplementedError
 
     def _read(self, name: str) -> list[Event]:
         size = self._known[name][0]

@@ -3,6 +3,7 @@
 import json
 import os
 import pstats
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from smdebug.profiler.python_profile_utils import PythonProfileModes, StepPhase,
 _ANY = "any"
 
 
-class PythonProfileAnalysis:
+class PythonProfileAnalysis(ABC):
     """What all analyses of Python profiles share.
 
     Args:
@@ -144,8 +145,9 @@ class PythonProfileAnalysis:
             return None
         return self._aggregate(found)
 
+    @abstractmethod
     def _aggregate(self, found: list[StepPythonProfileStats]) -> Any:
-        raise NotImplementedError
+        """Return what the profiles told come to, in the analysis's own form."""
 
 
 class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 -- smdebug's name
