@@ -9,7 +9,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from sdk_compat.aws_variables import EmulatorAnswerError
-from sdk_compat.emulator_process import EmulatorStartError, start_for_command
 from sdk_compat.environment import (
     DEFAULT_ENDPOINT_URL,
     DEFAULT_REGION,
@@ -43,13 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         started = {}
         if options.start is not None:
+            from sdk_compat.emulator_process import start_for_command  # slow to import, and rarely needed
+
             options.endpoint, state_dir = start_for_command(options.start, options.state_dir)
             # For the emulator's own commands among what is run.
             started = {"SMDEBUG_EMULATOR_STATE_DIR": state_dir}
         environment = prepare_command_environment(
             options.endpoint, os.environ, region=options.region, account_id=options.account, role_name=options.role
         )
-    except (EndpointError, EmulatorAnswerError, EmulatorStartError, OSError) as error:
+    except (EndpointError, EmulatorAnswerError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return _run(options.command, {**environment, **started})

@@ -13,15 +13,14 @@ import os
 import re
 from configparser import Error as ConfigError
 from configparser import RawConfigParser
-from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from socket import create_connection
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlencode, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from socket import socket
 
 # Good for nothing but the emulator, which reads signatures and does not check them.
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "smdebug-emulator", "AWS_SECRET_ACCESS_KEY": "smdebug-emulator"}
@@ -96,6 +95,10 @@ class EmulatorAnswerError(Exception):
     """The emulator did not answer, or something else did; the text says what to do."""
 
 
+class NoAnswerError(EmulatorAnswerError):
+    """Nothing answers at the endpoint."""
+
+
 def check_emulator(endpoint_url: str, region: str) -> None:
     """Ask an emulator who is asking: a session made for what is none would fail later, and say less.
 
@@ -126,17 +129,14 @@ def assume_role(endpoint_url: str, signer: Mapping[str, str], role_name: str) ->
             {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"},
         ],
     }
-    named = {"RoleName": role_name}
-    # Importing boto3 would take longer than all the rest that a command waits for.
-    created = _ask(
-        endpoint_url,
-        signer,
-        "iam",
-        {"Action": "CreateRole", "Version": "2010-05-08", "AssumeRolePolicyDocument": json.dumps(trust), **named},
-    )
-    if "<Code>EntityAlreadyExists</Code>" in created:
-        created = _ask(endpoint_url, signer, "iam", {"Action": "GetRole", "Version": "2010-05-08", **named})
-    arn = _read_element(created, "Arn", endpoint_url)
+    named = {"RoleName": role_name, "Version": "2010-05-08"}
+    found = _ask(endpoint_url, signer, "iam", {"Action": "GetRole", **named})
+    if "<Code>NoSuchEntity</Code>" in found:
+        policy = {"AssumeRolePolicyDocument": json.dumps(trust)}
+        found = _ask(endpoint_url, signer, "iam", {"Action": "CreateRole", **named, **policy})
+        if "<Code>EntityAlreadyExists</Code>" in found:  # another command made it meanwhile
+            found = _ask(endpoint_url, signer, "iam", {"Action": "GetRole", **named})
+    arn = _read_element(found, "Arn", endpoint_url)
     assumed = {"Action": "AssumeRole", "Version": "2011-06-15", "RoleArn": arn, "RoleSessionName": "SageMaker"}
     given = _ask(endpoint_url, signer, "sts", assumed)
     return {
@@ -188,23 +188,44 @@ def _write_whole(path: Path, text: str) -> None:
 
 
 def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters: Mapping[str, str]) -> str:
-    """Send a request of AWS's query protocol; returns the answer, errors of the service included."""
+    """Send a request of AWS's query protocol; returns the answer's body, errors of the service included.
+
+    By a socket: to import ``urllib.request`` takes longer than all the rest that a command waits for, and it would ask
+    a proxy of the environment for what is on this machine.
+
+    Raises:
+        NoAnswerError: nobody answers.
+    """
     scope = f"{signer['AWS_ACCESS_KEY_ID']}/20260101/{signer['AWS_REGION']}/{service}/aws4_request"
-    signed = {"Authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"}
-    request = Request(f"{endpoint_url}/", urlencode(parameters).encode(), signed)  # noqa: S310 - checked by who calls
+    body, address = urlencode(parameters), urlsplit(endpoint_url)
+    head = (
+        "POST / HTTP/1.0",
+        f"Host: {address.netloc}",
+        f"Authorization: AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0",
+        "Content-Type: application/x-www-form-urlencoded",
+        f"Content-Length: {len(body)}",
+    )
+    name, is_encrypted = address.hostname or "", address.scheme == "https"
     try:
-        with urlopen(request, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310
-            return str(answer.read().decode(errors="replace"))
-    except HTTPError as error:
-        with error:
-            return error.read().decode(errors="replace")
-    except HTTPException:
-        return ""  # not even HTTP: it is told from an emulator by what it lacks
-    except (URLError, OSError) as error:
-        raise EmulatorAnswerError(
-            f"No emulator answers at {endpoint_url} ({getattr(error, 'reason', error)}): start one with "
+        # In bytes: for text, Python would import what encodes international names.
+        host = name.encode() if name.isascii() else name
+        place = cast("Any", (host, address.port or (443 if is_encrypted else 80)))
+        with create_connection(place, _ANSWER_SECONDS) as plain:
+            connection = _encrypt(plain, name) if is_encrypted else plain
+            connection.sendall("\r\n".join((*head, "", body)).encode())
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    except OSError as error:
+        raise NoAnswerError(
+            f"No emulator answers at {endpoint_url} ({error.strerror or error}): start one with "
             "smdebug-emulator start, or give the address of one that runs."
         ) from error
+    return answer.partition(b"\r\n\r\n")[2].decode(errors="replace")
+
+
+def _encrypt(connection: socket, name: str) -> socket:
+    import ssl
+
+    return ssl.create_default_context().wrap_socket(connection, server_hostname=name)
 
 
 def _read_element(answer: str, name: str, endpoint_url: str) -> str:

@@ -11,6 +11,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
+from sdk_compat.aws_variables import EmulatorAnswerError
+
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
@@ -20,7 +22,7 @@ _STOP_SECONDS = 120
 _held: list[EmulatorProcess] = []
 
 
-class EmulatorStartError(Exception):
+class EmulatorStartError(EmulatorAnswerError):
     """The emulator ended before it answered; the message is what it said."""
 
 

@@ -1,4 +1,4 @@
-"""``env``, ``run``, ``rules``, ``tensors``, ``plot``, ``profile``, ``demo``: programs of other packages, not imported.
+"""``rules``, ``tensors``, ``plot``, ``profile``, ``demo``: programs of other packages, not imported.
 
 Python's ``-P`` keeps the current folder off their path: a file of the user's called like a module is not imported.
 """
@@ -17,68 +17,15 @@ from emulator.cli.running import (
     build_client_environment,
     connect,
     fail,
-    find_running,
     json_option,
     read_settings,
-    sign_as_option,
     state_dir_option,
-    warn_of_version,
 )
 from emulator.settings import RUNTIME_CHOICES
 from emulator.state_folder import find_running_emulator
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@click.command()
-@state_dir_option
-@click.option("--region", metavar="NAME", help="Of clients that name none  [default: the emulator's].")
-@sign_as_option
-@click.option("--role", metavar="NAME", help="Sign as this IAM role, for sagemaker.get_execution_role().")
-def env(state_dir: Path | None, region: str | None, account: str | None, role: str | None) -> None:
-    """Print what a shell has to export so that AWS clients talk to the emulator: eval "$(smdebug-emulator env)"."""
-    record = find_running(read_settings(state_dir))
-    warn_of_version(record)
-    # What clients need is known on their side of HTTP: nothing of sdk_compat is imported here.
-    command = [sys.executable, "-P", "-m", "sdk_compat", "env", "--endpoint", record.endpoint_url]
-    command += ["--region", region or record.region, *(["--account", account] if account else [])]
-    command += ["--role", role] if role else []
-    _become(command)
-
-
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@state_dir_option
-@click.option("--runtime", type=click.Choice(RUNTIME_CHOICES), default="auto", show_default=True, help="As for start.")
-@click.option("--region", metavar="NAME", help="Of clients that name none  [default: AWS_REGION's, else us-east-1].")
-@sign_as_option
-@click.option("--role", metavar="NAME", default="SageMakerRole", show_default=True, help="The IAM role to sign as.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
-def run(
-    state_dir: Path | None,
-    runtime: str,
-    region: str | None,
-    account: str | None,
-    role: str,
-    command: tuple[str, ...],
-) -> NoReturn:
-    """Run a command whose AWS clients reach the emulator only, whatever regions, profiles or endpoints they name.
-
-    It is the emulator of the state folder; where none runs, one of the command's own, which ends with it and leaves
-    nothing unless --state-dir names a folder.
-    """
-    settings = read_settings(state_dir)
-    record = find_running_emulator(settings.state_dir)
-    if record is not None:
-        warn_of_version(record)
-        where = ["--endpoint", record.endpoint_url]
-    else:
-        where = ["--start", runtime, *(["--state-dir", str(settings.state_dir)] if state_dir else [])]
-    where += ["--region", region] if region else []
-    where += ["--account", account] if account else []
-    # This process becomes the command: its exit code, signals and terminal need no passing on.
-    program = [sys.executable, "-P", "-m", "sdk_compat", "run", *where, "--role", role, "--", *command]
-    os.execv(sys.executable, program)  # noqa: S606 - running the user's command is what it is for
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)

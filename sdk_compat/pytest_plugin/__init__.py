@@ -50,16 +50,22 @@ def sagemaker_emulator(
 
     While a test that uses it runs, the environment leads every AWS client there, those of subprocesses too.
     """
-    from sdk_compat.emulator_process import EmulatorStartError
-    from sdk_compat.pytest_plugin.around_tests import AroundTests
-    from sdk_compat.pytest_plugin.emulator import SageMakerEmulator
+    from concurrent.futures import ThreadPoolExecutor
+
+    from sdk_compat.emulator_process import EmulatorProcess, EmulatorStartError
 
     config = request.config
     folder = tmp_path_factory.mktemp("sagemaker-emulator")
-    try:
-        emulator = SageMakerEmulator(folder, config.getoption("--sagemaker-runtime"))
-    except EmulatorStartError as error:
-        pytest.fail(f"The SageMaker emulator did not start: {error}", pytrace=False)
+    with ThreadPoolExecutor() as others:
+        starting = others.submit(EmulatorProcess, folder / "state", runtime=config.getoption("--sagemaker-runtime"))
+        # While it starts: boto3 takes long, too.
+        from sdk_compat.pytest_plugin.around_tests import AroundTests
+        from sdk_compat.pytest_plugin.emulator import SageMakerEmulator
+
+        try:
+            emulator = SageMakerEmulator(folder, starting.result())
+        except EmulatorStartError as error:
+            pytest.fail(f"The SageMaker emulator did not start: {error}", pytrace=False)
     hooks = AroundTests(emulator)
     try:
         hooks.lead_clients()

@@ -14,13 +14,14 @@ import boto3
 import pytest
 
 from sdk_compat.boto3_client import EmulatorSession
-from sdk_compat.emulator_process import EmulatorProcess
 from sdk_compat.environment import DEFAULT_ACCOUNT_ID, DEFAULT_REGION, prepare_environment
 from sdk_compat.sagemaker_v2 import local_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from sdk_compat.emulator_process import EmulatorProcess
 
 ROLE_NAME = "sagemaker-tests"
 _WAIT_SECONDS = 600.0
@@ -44,17 +45,18 @@ class SageMakerEmulator:
         boto3_session: a ``boto3.Session`` of clients of it.
     """
 
-    def __init__(self, folder: Path, runtime: str) -> None:
-        """Start it, with its state and its clients' files in a folder of its own.
+    def __init__(self, folder: Path, process: EmulatorProcess) -> None:
+        """Take over an emulator that answers, and end it with this.
 
-        Raises:
-            EmulatorStartError: it did not start; the message says why.
+        Args:
+            folder: of its own; its clients' files go there, too.
+            process: the emulator.
         """
         self.region, self.account_id = DEFAULT_REGION, DEFAULT_ACCOUNT_ID
         self.role_arn = f"arn:aws:iam::{self.account_id}:role/{ROLE_NAME}"
         self._folder = folder
-        self._process = EmulatorProcess(folder / "state", runtime=runtime)
-        self.endpoint_url = self._process.endpoint_url
+        self._process = process
+        self.endpoint_url = process.endpoint_url
         self.boto3_session = EmulatorSession(self.endpoint_url, self.region)
         self._before_reset: list[dict[str, Any]] = []
         self._buckets: list[str] = []

@@ -92,6 +92,7 @@ def test_an_unmodified_script_reaches_the_emulator_only(home: Path, tmp_path: Pa
         SMDEBUG_EMULATOR_STATE_DIR=str(state),
         AWS_ENDPOINT_URL_S3="https://s3.prod.example",
         AWS_ROLE_ARN="arn:aws:iam::999999999999:role/prod",
+        http_proxy="http://127.0.0.1:9",
         TMPDIR=str(tmp_path),
     )
     assert done.returncode == 0, done.stdout + done.stderr

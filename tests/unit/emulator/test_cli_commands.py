@@ -47,7 +47,7 @@ def test_only_what_run_needs_is_imported() -> None:
     source = "import sys; from emulator.cli.commands import main; main.commands['run']; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-P", "-c", source], capture_output=True, text=True, check=True, timeout=60)
     loaded = done.stdout.split()
-    assert "emulator.cli.other_programs" in loaded
+    assert "emulator.cli.clients" in loaded
     assert not set(SLOW) & set(loaded)
 
 

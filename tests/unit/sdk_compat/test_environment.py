@@ -4,6 +4,7 @@ import json
 import os
 import socketserver
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,6 +70,17 @@ def test_each_endpoint_has_a_folder_of_its_own(tmp_path: Path) -> None:
     assert default_folder(URL, environment) == tmp_path / "smdebug-emulator/clients/127.0.0.1-4580"
     assert default_folder("http://127.0.0.1:4581", environment) != default_folder(URL, environment)
     assert default_folder(URL, {"HOME": str(tmp_path)}).is_relative_to(tmp_path / ".cache")
+
+
+def test_only_what_a_command_waits_for_is_imported() -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", "import sys, sdk_compat.__main__; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    slow = {"boto3", "botocore", "email", "http.client", "ssl", "subprocess", "tempfile", "urllib.request"}
+    assert not slow & set(done.stdout.split())
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:4580", "http://", "ftp://x", "http://x:port", "http://x/path"])
