@@ -8,7 +8,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from sdk_compat.aws_variables import EmulatorAnswerError
+from sdk_compat.aws_variables import EmulatorAnswerError, NoAnswerError, check_emulator
 from sdk_compat.environment import (
     DEFAULT_ENDPOINT_URL,
     DEFAULT_REGION,
@@ -38,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             variables = prepare_environment(
                 options.endpoint, os.environ, region=region, account_id=options.account, role_name=options.role
             )
+            _check(options.endpoint, region)
             sys.stdout.write(format_exports(variables) + "\n")
             return 0
         started = {}
@@ -50,10 +51,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         environment = prepare_command_environment(
             options.endpoint, os.environ, region=options.region, account_id=options.account, role_name=options.role
         )
+        if options.role is None:  # else it was asked
+            _check(options.endpoint, DEFAULT_REGION)
     except (EndpointError, EmulatorAnswerError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return _run(options.command, {**environment, **started})
+
+
+def _check(endpoint_url: str, region: str) -> None:
+    """Refuse what is no emulator; one that does not run yet may be started later, which is said."""
+    try:
+        check_emulator(endpoint_url, region)
+    except NoAnswerError as error:
+        sys.stderr.write(f"{error}\n")
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> int:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from emulator.cli.running import fail, parse_account, read_settings, state_dir_option
+from emulator.cli.running import fail, find_running, parse_account, read_settings, state_dir_option
 from emulator.exceptions import StartupError
 from emulator.state_folder import find_running_emulator
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from emulator.settings import Settings
 
 # How often what is followed is looked at.
 _FOLLOW_SECONDS = 0.2
@@ -25,7 +27,7 @@ _FOLLOW_SECONDS = 0.2
     "--account",
     metavar="NUMBER",
     type=parse_account,
-    help="Whose: 12 digits  [default: the running emulator's, else $SMDEBUG_EMULATOR_ACCOUNT_ID, else 123456789012].",
+    help="Whose: 12 digits  [default: the emulator's; where it was stopped, whose jobs it has left].",
 )
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is sent from now on, until Ctrl-C.")
 @click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True, help="The newest of the past.")
@@ -37,8 +39,13 @@ def events(state_dir: Path | None, account: str | None, limit: int, *, follow: b
 
     settings = read_settings(state_dir)
     running = find_running_emulator(settings.state_dir)
-    account = account or (running and running.account_id) or settings.account_id
+    account = account or (running and running.account_id) or _find_account(settings)
     path = settings.state_dir / name_store(account)
+    if not path.exists():
+        fail(
+            f"Nothing was sent for the account {account} from the state folder {settings.state_dir}: name another with "
+            "--account, or its folder with --state-dir."
+        )
     after, wanted = 0, limit
     try:
         while True:
@@ -54,3 +61,17 @@ def events(state_dir: Path | None, account: str | None, limit: int, *, follow: b
         fail(str(error))
     except KeyboardInterrupt:
         return
+
+
+def _find_account(settings: Settings) -> str:
+    """Find whose events a stopped emulator has left; end the command where that is nobody, or not one account."""
+    from emulator.jobs.accounts import list_stored_accounts
+
+    known = list_stored_accounts(settings.state_dir)
+    if not known:
+        find_running(settings)  # ends the command, with what to do
+    if settings.account_id in known:
+        return settings.account_id
+    if len(known) > 1:
+        fail(f"{settings.state_dir} holds events of several accounts, {', '.join(known)}: choose one with --account.")
+    return known[0]

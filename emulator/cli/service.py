@@ -259,6 +259,12 @@ def _serve(settings: Settings, stopping: threading.Event, scripts: Sequence[Path
         _serve(replace(settings, port=emulator.settings.port), stopping, ())
 
 
+def _format_value(value: object) -> str:
+    if isinstance(value, list):
+        value = ", ".join(value)
+    return "-" if value in (None, "") else str(value)
+
+
 @click.command()
 @state_dir_option
 def stop(state_dir: Path | None) -> None:
@@ -283,5 +289,5 @@ def status(state_dir: Path | None, *, as_json: bool) -> None:
         return
     width = max(map(len, emulator.health))
     for name, value in emulator.health.items():
-        click.echo(f"{name:<{width}}  {', '.join(value) or '-' if isinstance(value, list) else value}")
+        click.echo(f"{name:<{width}}  {_format_value(value)}")
     click.echo(f"\n{format_jobs(latest)}")

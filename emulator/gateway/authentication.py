@@ -57,9 +57,16 @@ def authenticate(environ: WSGIEnvironment, regions: Collection[str]) -> str:
     """
     region = read_region(environ)
     if not region:
-        raise MissingAuthenticationToken("Missing Authentication Token", code="MissingAuthenticationTokenException")
+        raise MissingAuthenticationToken(
+            "Missing Authentication Token: sign the request with any key, as AWS's clients do after "
+            'eval "$(smdebug-emulator env)".',
+            code="MissingAuthenticationTokenException",
+        )
     if region not in regions:
-        text = f"Credential should be scoped to a valid region, not {region!r}."
+        text = (
+            f"Credential should be scoped to a valid region, not {region!r}: set AWS_REGION, or the client's region, "
+            "to one of AWS's, such as us-east-1."
+        )
         raise AwsError(text, code="InvalidSignatureException")
     return region
 

@@ -23,6 +23,13 @@ def name_store(account_id: str) -> str:
     return "jobs.sqlite" if account_id == DEFAULT_ACCOUNT_ID else f"jobs-{account_id}.sqlite"
 
 
+def list_stored_accounts(folder: Path) -> list[str]:
+    """List the accounts that have jobs in a state folder, whether an emulator runs on it or not."""
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    found = [_FILE_NAME.fullmatch(name) for name in names]
+    return [each["account"] or DEFAULT_ACCOUNT_ID for each in found if each is not None]
+
+
 class Accounts:
     """Opens an account's store and room when the account first asks. Thread safe."""
 
@@ -77,9 +84,8 @@ class Accounts:
         Raises:
             ContainerRuntimeError: the engine does not answer.
         """
-        for path in sorted(self._folder.iterdir()):
-            if (found := _FILE_NAME.fullmatch(path.name)) is not None:
-                self.find_jobs(found["account"] or DEFAULT_ACCOUNT_ID)
+        for account_id in list_stored_accounts(self._folder):
+            self.find_jobs(account_id)
 
     @property
     def stores(self) -> list[JobStore]:

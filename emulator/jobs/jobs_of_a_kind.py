@@ -7,12 +7,15 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import InternalFailure, ValidationException
+from emulator.jobs.records.database.ledger import NOT_FOUND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from emulator.jobs.records.database.rows import R
     from emulator.jobs.records.database.store import JobStore
+    from emulator.jobs.records.processing_job import ProcessingJob
+    from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.threads import Run
 
@@ -64,6 +67,16 @@ class JobsOfAKind:
         )
         self._start(lambda: self._ledger.create_job(job, request.get("Tags") or ()), build_run(job))
         return job
+
+    def _describe_missing(self, kind: type[TrainingJob | ProcessingJob], name: str) -> str:
+        """Say that there is no such job, and in which region there is: a client asks in another one by mistake."""
+        regions = self._store.list_regions_of(kind, name)
+        if not regions:
+            return NOT_FOUND
+        return (
+            f"{NOT_FOUND} {name} is in {' and '.join(regions)}: ask there, with AWS_REGION={regions[0]} or a client of "
+            "that region."
+        )
 
     def _ask_stop(self, arn: str) -> bool:
         """Ask the job's run, if one goes on, to stop; tell whether one does."""

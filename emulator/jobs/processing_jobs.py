@@ -61,7 +61,7 @@ class ProcessingJobs(JobsOfAKind):
         """
         found = self._store.find_job(ProcessingJob, region, name) or self._store.find_rule_evaluation(region, name)
         if found is None:
-            raise ValidationException(NOT_FOUND)
+            raise ValidationException(self._describe_missing(ProcessingJob, name))
         return found
 
     def list_page(

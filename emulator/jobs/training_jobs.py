@@ -81,7 +81,7 @@ class TrainingJobs(JobsOfAKind):
         """
         job = self._store.find_training_job(region, name)
         if job is None:
-            raise ValidationException(NOT_FOUND)
+            raise ValidationException(self._describe_missing(TrainingJob, name))
         return job
 
     def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TrainingJob], str | None]:
@@ -126,6 +126,7 @@ class TrainingJobs(JobsOfAKind):
                 raise ValidationException(_describe_refusal(job))
             return job.begin_stop(now_ms)
 
+        self.get(region, name)
         job = self._ledger.change_training_job(region, name, begin_stop)
         self._ask_stop(job.arn)
         return job
@@ -216,7 +217,7 @@ class TrainingJobs(JobsOfAKind):
     def _require_training_job(self, region: str, name: str) -> TrainingJob:
         job = self._store.find_training_job(region, name)
         if job is None:
-            raise ResourceNotFound(NOT_FOUND)
+            raise ResourceNotFound(self._describe_missing(TrainingJob, name))
         return job
 
 

@@ -97,9 +97,10 @@ class MotoApplication:
 
                 def create(service: Any) -> Any:
                     if service == "iam":
-                        from emulator.moto_services import attached_policies, policy_simulation
+                        from emulator.moto_services import attached_policies, missing_roles, policy_simulation
 
                         attached_policies.install()
+                        missing_roles.install()
                         policy_simulation.install()
                     if service == "sagemaker":
                         sagemaker_tags.install()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.waiting import wait_until
@@ -88,6 +89,15 @@ def test_accounts_have_jobs_of_their_own_which_outlast_a_restart(state: Path, em
     sent = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert {json.loads(line)["Content"]["account"] for line in sent} == {DEFAULT}, "those of the emulator that runs"
     emulator.stop()
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
+    assert refused.stderr.endswith(
+        f"events of several accounts, {DEFAULT}, {OTHER}, {THIRD}: choose one with --account.\n"
+    )
+    sent = subprocess.run(
+        [*command, "--account", OTHER], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert {json.loads(line)["Content"]["account"] for line in sent} == {OTHER}
     with EmulatorProcess(state, runtime="process", account_id=DEFAULT) as again:
         for key, arn in zip(("anybody", OTHER), arns, strict=True):
             found = client(again, "sagemaker", key).describe_training_job(TrainingJobName="job")
@@ -104,6 +114,12 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]
 def test_regions_of_other_partitions(plain: EmulatorProcess, region: str, partition: str) -> None:
     assert train(plain, OTHER, region=region) == f"arn:{partition}:sagemaker:{region}:{OTHER}:training-job/job"
     wait_until_completed(plain, OTHER, region)
+    elsewhere = client(plain, "sagemaker", OTHER, "eu-west-1")
+    for ask in (elsewhere.describe_training_job, elsewhere.stop_training_job, elsewhere.delete_training_job):
+        with pytest.raises(
+            ClientError, match=rf"Requested resource not found\. job is in .*{region}.*: ask there, with"
+        ):
+            ask(TrainingJobName="job")
 
 
 def test_assumed_role_acts_in_its_account(plain: EmulatorProcess) -> None:

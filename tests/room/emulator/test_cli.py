@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -97,7 +98,10 @@ def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
     assert status["emulator"]["pid"] == process.pid
     assert status["emulator"]["status"] == "running"
     assert status["trainingJobs"] == []
-    assert "No training jobs yet." in run("status", "--state-dir", state).stdout
+    shown = run("status", "--state-dir", state).stdout
+    assert "No training jobs yet." in shown
+    assert re.search(r"^lastImport +-$", shown, re.MULTILINE)
+    assert "None" not in shown
 
     deployed = run("stop-handler", "deploy", "--state-dir", state, "--rule", "VanishingGradient")
     assert deployed.returncode == 0, deployed.stderr
@@ -195,7 +199,7 @@ def test_s3_and_settings_survive_a_kill(start: Start) -> None:
     assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"v"
 
 
-@pytest.mark.parametrize("command", [["env"], ["stop"], ["status"], ["stop-handler", "deploy"], ["jobs"]])
+@pytest.mark.parametrize("command", [["env"], ["stop"], ["status"], ["stop-handler", "deploy"], ["jobs"], ["events"]])
 def test_without_an_emulator_the_commands_say_how_to_start_one(command: list[str], tmp_path: Path) -> None:
     result = CliRunner().invoke(main, [*command, "--state-dir", str(tmp_path)])
     assert result.exit_code == 1

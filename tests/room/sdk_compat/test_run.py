@@ -38,6 +38,10 @@ sys.addaudithook(note)
 import boto3, requests, sagemaker
 
 found = {"role": sagemaker.get_execution_role(), "bucket": sagemaker.Session().default_bucket()}
+try:
+    sagemaker.Session().expand_role("Nobody")
+except Exception as error:
+    found["nobody"] = str(error).partition("operation: ")[2]
 found["buckets"] = [
     sagemaker.Session(boto3.Session(region_name=name)).default_bucket() for name in ("eu-west-1", "cn-north-1")
 ]
@@ -102,6 +106,8 @@ def test_an_unmodified_script_reaches_the_emulator_only(home: Path, tmp_path: Pa
     assert found == {
         "role": "arn:aws:iam::123456789012:role/SageMakerRole",
         "bucket": "sagemaker-us-east-1-123456789012",
+        "nobody": "The role with name Nobody cannot be found. Make it: aws iam create-role, or smdebug-emulator env "
+        "--role Nobody, which signs as it, too.",
         "buckets": ["sagemaker-eu-west-1-123456789012", "sagemaker-cn-north-1-123456789012"],
         "profile": ["ap-south-1", "123456789012"],
         "kept": "http://127.0.0.1:9",

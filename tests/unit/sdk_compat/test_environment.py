@@ -96,6 +96,16 @@ def test_role_of_an_emulator_that_does_not_run(tmp_path: Path, capsys: pytest.Ca
     assert "No emulator answers at http://127.0.0.1:9" in capsys.readouterr().err
 
 
+def test_variables_of_an_emulator_that_is_started_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert main(["env", "--endpoint", "http://127.0.0.1:9"]) == 0
+    said = capsys.readouterr()
+    assert "export AWS_ENDPOINT_URL=http://127.0.0.1:9\n" in said.out
+    assert (said.err.count("\n"), "start one with smdebug-emulator start" in said.err) == (1, True)
+
+
 @pytest.fixture(params=["page", "missing page", "no HTTP"])
 def other_service(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of what is no emulator, and answers."""
@@ -113,16 +123,18 @@ def other_service(request: pytest.FixtureRequest) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.parametrize("role", [["--role", "r"], []], ids=["role", "no role"])
 @pytest.mark.parametrize("action", [["env"], ["run", "true"]], ids=["env", "run"])
 def test_another_service_on_the_port(
     other_service: str,
     action: list[str],
+    role: list[str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert main([action[0], "--endpoint", other_service, "--role", "r", *action[1:]]) == 1
+    assert main([action[0], "--endpoint", other_service, *role, *action[1:]]) == 1
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert said.err.startswith(f"What answers at {other_service} is no emulator: start one on another port with")

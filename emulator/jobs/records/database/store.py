@@ -166,6 +166,12 @@ class JobStore:
         with self._reading() as transaction:
             return transaction.find_job(kind, region, name)
 
+    def list_regions_of(self, kind: type[TrainingJob | ProcessingJob], name: str) -> list[str]:
+        """List the regions that have a job of a kind by this name."""
+        table = find_table(kind)
+        with self._engine.connect() as connection:
+            return list(connection.scalars(select(table.c.region).where(table.c.name == name).order_by(table.c.region)))
+
     def list_rule_evaluations_of(self, job: TrainingJob) -> list[RuleEvaluation]:
         """List a job's rule evaluations in the order of its request."""
         with self._reading() as transaction:

@@ -333,12 +333,16 @@ def test_an_unsigned_request(gateway: Gateway) -> None:
     answer = gateway.send_operation("ListTrainingJobs", b"{}", signed=False)
     assert answer.status == 403
     assert answer.headers["x-amzn-errortype"] == "MissingAuthenticationTokenException"
-    assert json.loads(answer.body)["message"] == "Missing Authentication Token"
+    said = json.loads(answer.body)["message"]
+    assert said.startswith("Missing Authentication Token: sign the request ")
+    assert "smdebug-emulator env" in said
 
 
 def test_a_region_nobody_has(gateway: Gateway) -> None:
     answer = gateway.send_operation("ListTrainingJobs", b"{}", region="moon-dark-1")
-    assert json.loads(answer.body)["__type"] == "InvalidSignatureException"
+    said = json.loads(answer.body)
+    assert said["__type"] == "InvalidSignatureException"
+    assert "not 'moon-dark-1': set AWS_REGION, or the client's region, to one of AWS's" in said["message"]
 
 
 @pytest.mark.parametrize(

@@ -125,9 +125,25 @@ def test_following(store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [line.rpartition("message ")[2].strip() for line in lines] == ["0", "1", "2"]
 
 
+def test_the_only_account_of_a_stopped_emulator_need_not_be_named(tmp_path: Path) -> None:
+    of_other = JobStore(tmp_path / "jobs-222222222222.sqlite")
+    record_message(of_other.add_sent, PublishedMessage(REGION, "id", "arn:topic", "of the other account", "", ()))
+    of_other.close()
+    (line,) = show(tmp_path)
+    assert "of the other account" in line
+
+
 def test_without_a_store(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["events", "--state-dir", str(tmp_path / "none")])
     assert done.exit_code == 1
+    assert "No emulator is running on the state folder" in done.output
+    assert "smdebug-emulator start" in done.output
+    (tmp_path / "jobs.sqlite").write_text("no database")
+    done = CliRunner().invoke(main, ["events", "--state-dir", str(tmp_path)])
+    assert done.exit_code == 1
     assert "cannot be read as a job store" in done.output
+    other = CliRunner().invoke(main, ["events", "--state-dir", str(tmp_path), "--account", "222222222222"])
+    assert other.exit_code == 1
+    assert other.output.startswith("Nothing was sent for the account 222222222222 from the state folder")
     with pytest.raises(StartupError):
         read_sent(tmp_path / "none.sqlite")

@@ -1,0 +1,28 @@
+"""IAM's GetRole of a role that is not there: what AWS says, and what makes the role here."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+
+def install() -> None:
+    """Let moto's IAM say so: the SageMaker SDKs ask it for the ARN of a role that a script gives by its name."""
+    from moto.iam.exceptions import NotFoundException
+    from moto.iam.responses import IamResponse
+
+    answer = IamResponse.get_role
+
+    @functools.wraps(answer)
+    def get_role(response: Any) -> Any:
+        try:
+            return answer(response)
+        except NotFoundException as error:
+            name = response._get_param("RoleName")  # noqa: SLF001 -- moto's only reader of it
+            raise NotFoundException(
+                f"The role with name {name} cannot be found. Make it: aws iam create-role, or "
+                f"smdebug-emulator env --role {name}, which signs as it, too."
+            ) from error
+
+    if not hasattr(answer, "__wrapped__"):
+        IamResponse.get_role = get_role  # type: ignore[assignment,method-assign]
