@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from emulator.jobs import Jobs as RoomOfJobs
     from emulator.jobs.accounts import Accounts
     from emulator.jobs.records.database.store import JobStore
+    from emulator.jobs.records.training_job import TrainingJob
     from emulator.settings import Settings
 
 # Events of jobs that ended while the emulator stops still go out, for so long.
@@ -77,6 +78,7 @@ class Emulator:
             from emulator.api.jobs import build_jobs_pages
             from emulator.api.objects import build_objects_pages
             from emulator.api.openapi import build_openapi_pages
+            from emulator.api.profiles import build_profiles_pages
             from emulator.api.prune import build_prune_pages
             from emulator.api.records import build_records_pages
             from emulator.api.run_readers import RunReaders
@@ -103,6 +105,7 @@ class Emulator:
                 [
                     build_jobs_pages(asked),
                     build_tensors_pages(asked, readers, self._build_reader_environment),
+                    build_profiles_pages(asked, readers, self._locate_measures),
                     build_tensorboards_pages(asked, tensorboards),
                     build_objects_pages(asked),
                     build_records_pages(asked),
@@ -329,6 +332,12 @@ class Emulator:
         settings = replace(self.settings, account_id=account)
         aws = build_aws_environment(settings.region, settings, settings.endpoint_url)
         return build_reader_environment({**aws, "AWS_MAX_ATTEMPTS": "2", "SMDEBUG_S3_OUTAGE_WAIT": "0"})
+
+    def _locate_measures(self, job: TrainingJob) -> Path:
+        """Find where what is measured of a job lies until it is uploaded; it may not be there."""
+        from emulator.jobs.staging.opt_ml import find_measures, find_work_folder
+
+        return find_measures(find_work_folder(self.settings, job.name, job.id))
 
     def _check_idle(self) -> None:
         if number := sum(jobs.count_running() for jobs in self._list_jobs()):

@@ -16,6 +16,7 @@ from emulator.console.build import build_console
 from sdk_compat.demo.training_job import HEALTHY, SICK, build_request, stage_inputs
 from tests.chromium import find_chromium
 from tests.end_to_end.finished_jobs import wait_until_ended
+from tests.end_to_end.profiled_jobs import profile
 from tests.running_emulator import RunningEmulator
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ VIEWS = {
     "jobs": ("jobs", "tr[data-job='digits-sick']", ""),
     "job": (f"{_JOB}-sick", "[data-rule] figure canvas", ""),
     "tensors": (f"{_JOB}-healthy/tensors", "figure canvas", "[data-kind='heat map']"),
+    "profiler": (f"{_JOB}-healthy/profiler", "canvas.flames", ""),
     "compare": ("compare?jobs=us-east-1/digits-sick,us-east-1/digits-healthy", "figure canvas", ""),
 }
 SIZES = ((1280, 860), (360, 760))
@@ -51,7 +53,7 @@ def main() -> int:
         subprocess.run([*command, "stop-handler", "deploy", "--endpoint-url", emulator.endpoint_url], check=True)
         jobs = {"digits-sick": SICK, "digits-healthy": HEALTHY}
         for name, hyperparameters in jobs.items():
-            request = build_request(name, hyperparameters)
+            request = profile(build_request(name, hyperparameters))
             definition = {"Name": "train:loss", "Regex": "train_loss=([0-9.]+)"}
             request["AlgorithmSpecification"]["MetricDefinitions"] = [definition]
             emulator.client("sagemaker").create_training_job(**request)

@@ -99,6 +99,25 @@ PAGES = (
     ),
     Page(
         "GET",
+        f"{PREFIX}jobs/<region>/<name>/profile",
+        "What a profiled job used of its machines over time (lines), its steps and phases beneath (steps, phases), "
+        "statistics of both (usage, time), and which profiles of Python there are. What is measured shows at once, "
+        "traces when they were uploaded.",
+        {**_ACCOUNT, "points": "of each line; 400"},
+    ),
+    Page(
+        "GET",
+        f"{PREFIX}jobs/<region>/<name>/profile/flame-graph",
+        "Which function took how long, below the one that called it, in profiles of Python.",
+        {
+            **_ACCOUNT,
+            "process": "whose, as profile has it",
+            "profiler": "cprofile or pyinstrument; that of the first",
+            "name": "only this profile; all of the process are put together",
+        },
+    ),
+    Page(
+        "GET",
         _TENSORS,
         "What a job saved: steps, modes, workers, collections with their configuration, tensors.",
         _ACCOUNT,

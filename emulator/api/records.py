@@ -49,12 +49,14 @@ def give_record(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
         ValidationException: it, or one of its rules, still runs.
     """
     from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, TRAINING_GROUP
-    from emulator.jobs.staging.s3_paths import build_rule_output_uri, build_tensors_uri, join_uri
+    from emulator.jobs.staging.s3_paths import build_profiler_uri, build_rule_output_uri, build_tensors_uri, join_uri
 
     evaluations = account.store.list_rule_evaluations_of(job)
     if not job.ended or not all(each.ended for each in evaluations):
         raise ValidationException(f"{job.name} or one of its rules has not ended.", status=404)
     uris = {join_uri(job.request["OutputDataConfig"]["S3OutputPath"], job.name), build_tensors_uri(job)}
+    if "ProfilerConfig" in job.request:
+        uris.add(build_profiler_uri(job))
     uris |= {build_rule_output_uri(job, each) for each in evaluations}
     logs = account.logs(job.region)
     streams = []

@@ -93,6 +93,10 @@ def _collect_answers(job: Job) -> dict[str, Any]:
     for each in deliveries:
         if each["function"]:
             recorder.ask(f"{path}/logs", ("function", each["function"]), ("requestId", each["request_id"]))
+    profile = recorder.ask(f"{path}/profile")
+    python = (profile or {}).get("pythonProfiles", ())
+    for process, profiler in sorted({(each["process"], each["profiler"]) for each in python}):
+        recorder.ask(f"{path}/profile/flame-graph", ("process", process), ("profiler", profiler))
     run = recorder.ask(f"{path}/tensors")
     if run is not None:
         _collect_tensors(recorder, f"{path}/tensors", run)

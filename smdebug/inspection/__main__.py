@@ -1,4 +1,4 @@
-"""Answers questions about runs: `python -m smdebug.inspection`, a JSON line on standard input for each one on output.
+"""Answers questions about runs and profiles: `python -m smdebug.inspection`, a line of JSON in, one out for each.
 
 A question is ``{"path": PATH, "question": NAME, "arguments": {...}}``, its answer ``{"answer": {...}}`` or
 ``{"error": one sentence, "kind": class of the error}``. Runs stay open, the last few of them. Its memory is bounded,
@@ -11,15 +11,20 @@ import os
 import resource
 import sys
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
 from smdebug.exceptions import SMDebugError
+from smdebug.inspection.profile_questions import PROFILE_QUESTIONS
 from smdebug.inspection.questions import QUESTIONS
+from smdebug.inspection.watched_profile import WatchedProfile
 from smdebug.inspection.watched_run import WatchedRun, asks_for_few
 
 _MOST_RUNS = 6
 # Of address space; what numpy and boto3 reserve for themselves is some of it.
 _MOST_MEMORY = 4 * 1024**3
+
+Profiles = OrderedDict[tuple[str, str | None], WatchedProfile]
 
 
 def main() -> int:
@@ -30,24 +35,28 @@ def main() -> int:
         os.dup2(2, 1)
         logging.basicConfig(level=logging.WARNING)
         runs: OrderedDict[str, WatchedRun] = OrderedDict()
+        profiles: Profiles = OrderedDict()
         for line in sys.stdin:
-            answers.write(json.dumps(answer(line, runs), allow_nan=False) + "\n")
+            answers.write(json.dumps(answer(line, runs, profiles), allow_nan=False) + "\n")
             answers.flush()
     return 0
 
 
-def answer(line: str, runs: OrderedDict[str, WatchedRun]) -> dict[str, Any]:
+def answer(line: str, runs: OrderedDict[str, WatchedRun], profiles: Profiles) -> dict[str, Any]:
     """Answer one question.
 
     Args:
         line: JSON.
         runs: those that are open, by path, the last used last.
+        profiles: likewise, by path and the folder of what is not whole yet.
     """
     path = ""
     try:
         question = json.loads(line)
         path = str(question["path"])
         name, arguments = question["question"], question["arguments"]
+        if name in PROFILE_QUESTIONS:
+            return {"answer": _ask_profile(path, name, arguments, profiles)}
         known = runs.get(path)
         if known is None or not known.suffices(name, arguments):
             runs[path] = WatchedRun(path, few=known is None and asks_for_few(name, arguments))
@@ -60,6 +69,7 @@ def answer(line: str, runs: OrderedDict[str, WatchedRun]) -> dict[str, Any]:
         return {"answer": QUESTIONS[name](runs[path], arguments)}
     except MemoryError:
         runs.clear()
+        profiles.clear()
         return {
             "error": f"It takes more than {_MOST_MEMORY // 1024**3} GiB of memory to read this.",
             "kind": "MemoryError",
@@ -69,6 +79,17 @@ def answer(line: str, runs: OrderedDict[str, WatchedRun]) -> dict[str, Any]:
         runs.pop(path, None)
         text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
         return {"error": " ".join(text.split()) or type(error).__name__, "kind": type(error).__name__}
+
+
+def _ask_profile(path: str, name: str, arguments: Mapping[str, Any], profiles: Profiles) -> dict[str, Any]:
+    key = path, arguments.get("unfinished")
+    profile = profiles.pop(key, None) or WatchedProfile(*key)
+    # One that cannot be read is opened anew for the next question.
+    found = PROFILE_QUESTIONS[name](profile, arguments)
+    profiles[key] = profile
+    while len(profiles) > _MOST_RUNS:
+        profiles.popitem(last=False)
+    return found
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError, TensorUnavailable
+from smdebug.inspection.arguments import Arguments, read_count, read_index, read_mode, read_names, read_step
 from smdebug.inspection.few_steps import thin_out
 from smdebug.inspection.watched_run import MOST_BYTES, WatchedRun, parse_reduction
 from smdebug.mode_keys import ModeKeys
@@ -17,11 +18,10 @@ from smdebug.trials.create import open_files
 from smdebug.trials.run_collections import load_collections
 from smdebug.trials.step_tensors import Place
 
-Arguments = Mapping[str, Any]
 Answer = dict[str, Any]
 
 # What one answer holds at most.
-_MOST_NAMES, _MOST_ROWS, _MOST_COLUMNS, _MOST_POINTS = 12, 200, 400, 4000
+_MOST_ROWS, _MOST_COLUMNS, _MOST_POINTS = 200, 400, 4000
 _LOOKED_INTO = 60
 _SHOWN = 64
 _MOST_CLASSES = 100
@@ -84,11 +84,11 @@ def series(run: WatchedRun, arguments: Arguments) -> Answer:
         most: how many steps are read, evenly chosen where there are more.
         first, last: global steps.
     """
-    names = _read_names(arguments)
-    mode, reduction = _read_mode(arguments), parse_reduction(arguments.get("reduction"))
-    points = _read_count(arguments, "points", 600, _MOST_POINTS)
-    most = _read_count(arguments, "most", 2000, 100_000)
-    chosen = run.find_steps_of(names, mode, most, _read_step(arguments, "first"), _read_step(arguments, "last"))
+    names = read_names(arguments)
+    mode, reduction = read_mode(arguments), parse_reduction(arguments.get("reduction"))
+    points = read_count(arguments, "points", 600, _MOST_POINTS)
+    most = read_count(arguments, "most", 2000, 100_000)
+    chosen = run.find_steps_of(names, mode, most, read_step(arguments, "first"), read_step(arguments, "last"))
     found = []
     for name in names:
         steps, known = chosen[name]
@@ -131,12 +131,12 @@ def histogram(run: WatchedRun, arguments: Arguments) -> Answer:
         mode: GLOBAL for all.
     """
     name = str(arguments.get("tensor", ""))
-    bins, columns = _read_count(arguments, "bins", 48, 200), _read_count(arguments, "columns", 80, _MOST_COLUMNS)
+    bins, columns = read_count(arguments, "bins", 48, 200), read_count(arguments, "columns", 80, _MOST_COLUMNS)
     scale = arguments.get("scale", "magnitude")
     if scale not in ("magnitude", "value"):
         raise SMDebugValueError(f"scale is {scale!r}: give magnitude or value.")
     run.trial.tensor(name)
-    steps, _ = run.find_steps_of([name], _read_mode(arguments), columns)[name]
+    steps, _ = run.find_steps_of([name], read_mode(arguments), columns)[name]
     places = [run.trial.step_tensors.places([name], step)[0] for step in steps]
     large = [place for place in places if place.saved.location is not None and not _may_be_read(place)]
     places = [place for place in places if _may_be_read(place)]
@@ -187,7 +187,7 @@ def heat_map(run: WatchedRun, arguments: Arguments) -> Answer:
         mode: GLOBAL for all.
     """
     trial = run.trial
-    looked_into = run.choose_steps(_read_mode(arguments), _LOOKED_INTO)
+    looked_into = run.choose_steps(read_mode(arguments), _LOOKED_INTO)
     trial.run_index.read(looked_into)
     names = sorted({name for step in looked_into for name in trial.run_index.names(step)})
     if collection := arguments.get("collection"):
@@ -199,9 +199,9 @@ def heat_map(run: WatchedRun, arguments: Arguments) -> Answer:
             raise SMDebugValueError(f"regex is {arguments.get('regex')!r}: {error}.") from error
     matching = [name for name in names if matches(name)]
     names = matching[:_MOST_ROWS]
-    columns = _read_count(arguments, "columns", 120, _MOST_COLUMNS)
+    columns = read_count(arguments, "columns", 120, _MOST_COLUMNS)
     reduction = parse_reduction(arguments.get("reduction") or "abs_mean")
-    chosen = run.find_steps_of(names, _read_mode(arguments), columns)
+    chosen = run.find_steps_of(names, read_mode(arguments), columns)
     steps = thin_out(sorted({step for found, _ in chosen.values() for step in found}), columns)
     rows = []
     for name in names:
@@ -221,7 +221,7 @@ def values(run: WatchedRun, arguments: Arguments) -> Answer:
     """
     name = str(arguments.get("tensor", ""))
     tensor = run.trial.tensor(name)
-    step = _read_step(arguments, "step")
+    step = read_step(arguments, "step")
     if step is None:
         steps, _ = run.find_steps_of([name], ModeKeys.GLOBAL, 2)[name]
         step = steps[-1] if steps else 0
@@ -246,7 +246,7 @@ def values(run: WatchedRun, arguments: Arguments) -> Answer:
     for each in ("min", "max", "mean", "std"):
         answer[each] = float(getattr(finite, each)()) if finite.size else None
     answer["notFinite"] = _count_not_finite(array)
-    shown, index = _cut_plane(array, _read_index(arguments))
+    shown, index = _cut_plane(array, read_index(arguments))
     return answer | {"index": index, "plane": [[_to_json(number) for number in row] for row in shown.tolist()]}
 
 
@@ -275,7 +275,7 @@ def confusion(run: WatchedRun, arguments: Arguments) -> Answer:
     labels, predictions = str(arguments.get("labels", "")), str(arguments.get("predictions", ""))
     for name in (labels, predictions):
         run.trial.tensor(name)
-    step = _read_step(arguments, "step")
+    step = read_step(arguments, "step")
     if step is None:
         steps, _ = run.find_steps_of([labels], ModeKeys.GLOBAL, 2)[labels]
         step = steps[-1] if steps else 0
@@ -325,40 +325,3 @@ def _to_json(number: Any) -> Any:
 def _name_number(number: float) -> str:
     """Name what JSON has no number for, as JavaScript's Number reads it."""
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
-
-
-def _read_names(arguments: Arguments) -> list[str]:
-    names = list(dict.fromkeys(map(str, arguments.get("tensors", ()))))
-    if not 0 < len(names) <= _MOST_NAMES:
-        raise SMDebugValueError(f"Give the names of 1 to {_MOST_NAMES} tensors, not {len(names)}.")
-    return names
-
-
-def _read_mode(arguments: Arguments) -> ModeKeys:
-    name = str(arguments.get("mode") or "GLOBAL")
-    if name not in ModeKeys.__members__:
-        raise SMDebugValueError(f"mode is {name!r}: give one of {', '.join(ModeKeys.__members__)}.")
-    return ModeKeys[name]
-
-
-def _read_count(arguments: Arguments, name: str, default: int, most: int) -> int:
-    count = arguments.get(name, default)
-    if not str(count).isdecimal() or not 0 < int(count) <= most:
-        raise SMDebugValueError(f"{name} is {str(count)[:40]!r}: give a whole number from 1 to {most}.")
-    return int(count)
-
-
-def _read_step(arguments: Arguments, name: str) -> int | None:
-    step = arguments.get(name)
-    if step in (None, ""):
-        return None
-    if not str(step).isdecimal() or len(str(step)) > 18:
-        raise SMDebugValueError(f"{name} is {str(step)[:40]!r}: give a global step.")
-    return int(str(step))
-
-
-def _read_index(arguments: Arguments) -> list[int]:
-    text = str(arguments.get("index") or "")
-    if text and not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
-        raise SMDebugValueError(f"index is {text[:40]!r}: give whole numbers with commas between them.")
-    return [int(part) for part in text.split(",")] if text else []

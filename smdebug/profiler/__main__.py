@@ -8,7 +8,8 @@ from typing import Any
 
 from smdebug.exceptions import SMDebugError
 from smdebug.profiler.job_profile import JobProfile
-from smdebug.profiler.where_time_goes import split_time, summarize_usage
+from smdebug.profiler.usage_series import UsageSeries
+from smdebug.profiler.where_time_goes import LoopTime
 
 _PARTS = ("forward", "backward", "data_loading", "other")
 _NO_PROFILE = "there is no profile: the job was not profiled, or its first minute is not over"
@@ -29,14 +30,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SMDebugError, OSError) as error:
         sys.stderr.write(f"{options.path}: {' '.join(str(error).split())}\n")
         return 1
-    if not samples and not events:
+    usage, time = UsageSeries(), LoopTime()
+    usage.add(samples)
+    time.add(events)
+    if not usage.samples and not time.events:
         sys.stderr.write(f"{options.path}: {_NO_PROFILE}.\n")
         return 1
     found = {
         "ended": profile.ended,
         "damaged_lines": profile.damaged,
-        "usage": summarize_usage(samples),
-        "time": split_time(events),
+        "usage": usage.summarize(),
+        "time": time.split(),
     }
     sys.stdout.write((json.dumps(found) if options.json else "\n".join(_format(found))) + "\n")
     return 0

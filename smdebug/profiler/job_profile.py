@@ -16,16 +16,18 @@ class JobProfile:
 
     Args:
         path: `profiler-output`, as a folder or `s3://bucket/prefix`.
+        unfinished: a folder in which those of its files lie that are not whole yet.
 
     Raises:
         SMDebugValueError: the path names no bucket.
 
     Attributes:
         ended: whether no more comes.
+        files: all that there are.
     """
 
-    def __init__(self, path: str) -> None:
-        self._files = open_profile_files(path)
+    def __init__(self, path: str, unfinished: str | None = None) -> None:
+        self.files = open_profile_files(path, unfinished)
         self._samples = SampleBuilder()
         self._events = TraceParser()
         # Bytes of each file that were read.
@@ -45,15 +47,15 @@ class JobProfile:
             OSError: a file cannot be read.
         """
         # What is listed after the end was seen is all there is.
-        ended = any(name in self._files.list_sizes(name) for name in _ENDS)
+        ended = any(name in self.files.list_sizes(name) for name in _ENDS)
         samples = [sample for content in self._read_system(ended) for sample in self._samples.add_lines(content)]
         if ended:
             samples += self._samples.finish()
         events: list[TraceEvent] = []
-        for name in self._files.list_sizes(_EVENTS):
+        for name in self.files.list_sizes(_EVENTS):
             match = trace_events.FILE_NAME.fullmatch(name)
             if match and name not in self._read:
-                content = self._files.get(name)
+                content = self.files.get(name)
                 self._read[name] = len(content)
                 events += self._events.parse(match[2], content)
         self.ended = ended
@@ -62,11 +64,14 @@ class JobProfile:
     def _read_system(self, ended: bool) -> list[bytes]:
         """Return what files of system metrics have more than before, in whole lines until the job has ended."""
         found = []
-        for name, size in self._files.list_sizes(_SYSTEM).items():
+        for name, size in self.files.list_sizes(_SYSTEM).items():
             start = self._read.get(name, 0)
             if size <= start or not system_samples.FILE_NAME.fullmatch(name):
                 continue
-            content = self._files.get(name)[start:]
+            try:
+                content = self.files.get(name)[start:]
+            except FileNotFoundError:
+                continue  # it is on its way from the folder of those that grow to the stored ones
             if not ended:
                 content = content[: content.rfind(b"\n") + 1]
             self._read[name] = start + len(content)

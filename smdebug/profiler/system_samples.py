@@ -17,6 +17,8 @@ GPU_MEMORY: Kind = ("gpu", "GPUMemoryUtilization")
 MEMORY: Kind = ("memory", "")
 DISK: Kind = ("i/o", "")
 NETWORK: Kind = ("network", "Algorithm")
+# What of it is not the container's own.
+MACHINE_NETWORK: Kind = ("network", "Platform")
 
 # Rows of one sample lie at most so far apart; the shortest interval is twice as long.
 _TOLERANCE_S = 0.05

@@ -1,89 +1,128 @@
-"""What a profiled job has used of its machines, and where the time of its training loop went."""
+"""Where the time of the training loop of each process of a profiled job went."""
 
+from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from smdebug.profiler.system_samples import CPU, DISK, GPU, GPU_MEMORY, MEMORY, NETWORK, Kind, Sample
+from smdebug.profiler.time_bands import Bands, reduce_to_bands
 from smdebug.profiler.trace_events import BACKWARD, DATA_ITERATOR, DATA_LOADING, FORWARD, STEP, TraceEvent
 
-# What a table of figures calls them: of cores and GPUs the mean, of disk and network each by its name.
-_FIGURES: tuple[tuple[str, Kind, str], ...] = (
-    ("CPU", CPU, "%"),
-    ("GPU", GPU, "%"),
-    ("Memory", MEMORY, "%"),
-    ("GPU memory", GPU_MEMORY, "%"),
-    ("", DISK, ""),
-    ("", NETWORK, "B/s"),
-)
+# What the time of the loop is split into, by phase.
+_PARTS = {FORWARD: "forward", BACKWARD: "backward", DATA_LOADING: "data_loading", DATA_ITERATOR: "data_loading"}
+PARTS = tuple(dict.fromkeys(_PARTS.values()))
+_Spans = tuple["array[float]", "array[float]"]
 
 
-def summarize_usage(samples: Iterable[Sample]) -> list[dict[str, Any]]:
-    """Return the mean, median, 95th percentile and maximum of each figure of each node."""
-    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for sample in samples:
-        for label, kind, unit in _FIGURES:
-            figures = sample.get(kind)
-            if label and figures:
-                found[sample.node, label, unit].append(sum(figures.values()) / len(figures))
-            for name, value in {} if label else figures.items():
-                found[sample.node, name, unit or ("1/s" if name == "IOPS" else "B/s")].append(value)
-    return [
-        {
-            "node": node,
-            "metric": label,
-            "unit": unit,
-            "mean": float(np.mean(values)),
-            "p50": float(np.percentile(values, 50)),
-            "p95": float(np.percentile(values, 95)),
-            "max": max(values),
-        }
-        for (node, label, unit), values in sorted(found.items())
-    ]
+class LoopTime:
+    """Takes note of when each process was in which phase of its loop: begin and duration of each, in two numbers.
 
-
-def split_time(events: Sequence[TraceEvent]) -> list[dict[str, Any]]:
-    """Return for each process where the time of its loop went, in seconds: None for what was not traced.
-
-    Where the waiting for data was traced, it is the time from the first wait to the last; otherwise that from the
-    beginning of the first step to the end of the last one.
+    Attributes:
+        events: how many there were, those of other phases included.
     """
-    by_node: dict[str, list[TraceEvent]] = defaultdict(list)
-    for event in events:
-        by_node[event.node].append(event)
-    return [_split_node(node, found) for node, found in sorted(by_node.items()) if _has_steps(found)]
+
+    def __init__(self) -> None:
+        self.events = 0
+        # By process, then by part or, of steps, by the phase's name.
+        self._spans: dict[str, dict[str, _Spans]] = defaultdict(lambda: defaultdict(lambda: (array("d"), array("d"))))
+
+    def add(self, events: Iterable[TraceEvent]) -> None:
+        """Take note of events."""
+        for event in events:
+            self.events += 1
+            part = event.phase if event.phase.startswith(STEP) else _PARTS.get(event.phase)
+            if part is not None:
+                begins, durations = self._spans[event.node][part]
+                begins.append(event.start)
+                durations.append(event.duration)
+
+    def find_span(self) -> tuple[float, float] | None:
+        """Return when the first of them began and the last one ended, in seconds since the epoch; None without any."""
+        spans = [np.asarray(each) for parts in self._spans.values() for each in parts.values()]
+        if not spans:
+            return None
+        return float(min(each[0].min() for each in spans)), float(max(each.sum(axis=0).max() for each in spans))
+
+    def split(self) -> list[dict[str, Any]]:
+        """Return for each process where the time of its loop went, in seconds: None for what was not traced.
+
+        Where the waiting for data was traced, it is the time from the first wait to the last; otherwise that from the
+        beginning of the first step to the end of the last one.
+        """
+        return [_split_process(process, parts) for process, parts in self._list_processes()]
+
+    def reduce_steps(self, span: tuple[float, float], points: int) -> Iterator[tuple[str, str, Bands]]:
+        """Give process, mode and the durations in seconds of its steps over a time, in at most so many points."""
+        for process, parts in self._list_processes():
+            for phase, (begins, durations) in sorted(parts.items()):
+                if phase.startswith(STEP):
+                    bands = reduce_to_bands(np.asarray(begins), np.asarray(durations), span, points)
+                    yield process, phase.rpartition(".")[2], bands
+
+    def share_time(self, span: tuple[float, float], columns: int) -> Iterator[tuple[str, dict[str, list[float]]]]:
+        """Give each process and what share of each of so many equal parts of a time it was in each phase.
+
+        `step` is the share of the part in which a step was in progress; what of it is none of the others is elsewhere.
+        """
+        edges = np.linspace(0.0, span[1] - span[0], columns + 1)
+        for process, parts in self._list_processes():
+            shares: dict[str, NDArray[np.float64]] = {}
+            for phase, (begins, durations) in parts.items():
+                name = "step" if phase.startswith(STEP) else phase
+                covered = _measure_cover(np.asarray(begins) - span[0], np.asarray(durations), edges)
+                shares[name] = shares.get(name, np.zeros(columns)) + covered
+            # Several threads may be in one phase at once.
+            yield process, {name: np.clip(each, 0, 1).round(4).tolist() for name, each in shares.items()}
+
+    def _list_processes(self) -> Iterator[tuple[str, dict[str, _Spans]]]:
+        """Give the processes with steps, by name."""
+        for process, parts in sorted(self._spans.items()):
+            if any(phase.startswith(STEP) for phase in parts):
+                yield process, parts
 
 
-def _has_steps(events: Iterable[TraceEvent]) -> bool:
-    return any(event.phase.startswith(STEP) for event in events)
-
-
-def _split_node(node: str, events: list[TraceEvent]) -> dict[str, Any]:
-    waits = [event for event in events if event.phase in (DATA_LOADING, DATA_ITERATOR)]
-    steps = [event for event in events if event.phase.startswith(STEP)]
-    if len(waits) > 1:
-        begin, end = min(each.start for each in waits), max(each.start for each in waits)
+def _split_process(process: str, parts: dict[str, _Spans]) -> dict[str, Any]:
+    spans = {name: np.asarray(each) for name, each in parts.items()}
+    steps = np.concatenate([each for name, each in spans.items() if name.startswith(STEP)], axis=1)
+    waits = spans.get("data_loading", np.empty((2, 0)))
+    if waits.shape[1] > 1:
+        begin, end = float(waits[0].min()), float(waits[0].max())
     else:
-        begin, end = min(each.start for each in steps), max(each.end for each in steps)
+        begin, end = float(steps[0].min()), float(steps.sum(axis=0).max())
 
-    def add_up(phases: tuple[str, ...]) -> float | None:
-        inside = [each for each in events if each.phase in phases and begin <= each.start < end]
-        return sum(each.duration for each in inside) if inside else None
+    def choose(found: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the durations of those that began in the loop."""
+        chosen: NDArray[np.float64] = found[1][(begin <= found[0]) & (found[0] < end)]
+        return chosen
 
-    parts = {
-        "forward": add_up((FORWARD,)),
-        "backward": add_up((BACKWARD,)),
-        "data_loading": add_up((DATA_LOADING, DATA_ITERATOR)),
-    }
-    known = sum(seconds for seconds in parts.values() if seconds is not None)
-    inside = [each.duration for each in steps if begin <= each.start < end]
+    inside = {name: choose(spans[name]) for name in PARTS if name in spans}
+    seconds = {name: float(found.sum()) for name, found in inside.items() if found.size}
+    durations = choose(steps)
     return {
-        "process": node,
+        "process": process,
         "seconds": end - begin,
-        "steps": len(inside),
-        "median_step": float(np.median(inside)) if inside else None,
-        **parts,
-        "other": max(end - begin - known, 0.0),
+        "steps": len(durations),
+        "median_step": float(np.median(durations)) if durations.size else None,
+        **{name: seconds.get(name) for name in PARTS},
+        "other": max(end - begin - sum(seconds.values()), 0.0),
     }
+
+
+def _measure_cover(
+    begins: NDArray[np.float64], durations: NDArray[np.float64], edges: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return what share of the parts between some edges lies in spans.
+
+    >>> _measure_cover(np.array([0.5, 2.0]), np.array([1.0, 1.0]), np.array([0.0, 1.0, 2.0, 3.0]))
+    array([0.5, 0.5, 1. ])
+    """
+    # Until each edge: what has begun by then, less what had ended by then.
+    passed = np.zeros(len(edges))
+    for ends, sign in ((np.sort(begins), 1), (np.sort(begins + durations), -1)):
+        number = np.searchsorted(ends, edges)
+        passed += sign * (number * edges - np.concatenate([[0.0], np.cumsum(ends)])[number])
+    widths = np.diff(edges)
+    return np.divide(np.diff(passed), widths, out=np.zeros(len(widths)), where=widths > 0)

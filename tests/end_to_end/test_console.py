@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 import math
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from sdk_compat.notebook import TrainingJob
 from smdebug.trials import create_trial
 from tests.chromium import find_chromium
 from tests.end_to_end.finished_jobs import download_run, wait_until_ended
+from tests.end_to_end.profiled_jobs import profile
+from tests.unit.smdebug.profiler.profiled_job import write_profiled_job
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
@@ -101,7 +104,7 @@ def console(browser: Browser, running: RunningEmulator) -> Iterator[Console]:
 @pytest.fixture(scope="module")
 def healthy(running: RunningEmulator) -> str:
     """A job that completes; what it prints is read as metrics."""
-    request = build_request("console-healthy", HEALTHY)
+    request = profile(build_request("console-healthy", HEALTHY))
     pattern = "train_loss=([0-9.]+)"
     request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "train:loss", "Regex": pattern}]
     running.client("sagemaker").create_training_job(**request)
@@ -140,10 +143,18 @@ def strange(running: RunningEmulator, ended: str, tmp_path_factory: pytest.TempP
         }
         run.write_step(step, {**classes, **importances, **late, **odd})
     run.end()
+    watched = tmp_path_factory.mktemp("watched")
+    write_profiled_job(watched).end()
+    named = "global-1-stepstart-1700000043000000_global-2-stepstart-1700000044000000"
+    python = watched / "framework" / "pytorch" / "cprofile" / "0-algo-1" / named / "python_stats"
+    python.parent.mkdir(parents=True)
+    hostile = ("<img src=x onerror=document.title='taken'>", 1, "<b>bold</b>")
+    python.write_bytes(marshal.dumps({hostile: (1, 1, 0.5, 0.5, {})}))
     s3 = running.client("s3")
-    for path in folder.rglob("*"):
-        if path.is_file():
-            s3.upload_file(str(path), BUCKET, f"tensors/{name}/debug-output/{path.relative_to(folder)}")
+    for place, files in ((f"tensors/{name}/debug-output", folder), (f"profiles/{name}/profiler-output", watched)):
+        for path in files.rglob("*"):
+            if path.is_file():
+                s3.upload_file(str(path), BUCKET, f"{place}/{path.relative_to(files)}")
     record = ask_emulator(running, "GET", f"jobs/{REGION}/{ended}/record")
     record["job"]["name"] = name
     record["job"]["request"]["TrainingJobName"] = name
@@ -176,7 +187,7 @@ def test_a_verdict_shows_and_a_job_is_stopped_without_a_reload(console: Console,
     page = console.go("jobs")
     expect(page.locator(f"tr[data-job='{healthy}']")).to_be_visible(timeout=PATIENCE_MS)
     page.evaluate("window.neverLoadedAnew = true")
-    console.emulator.client("sagemaker").create_training_job(**build_request("console-sick", SICK))
+    console.emulator.client("sagemaker").create_training_job(**profile(build_request("console-sick", SICK)))
     row = page.locator("tr[data-job='console-sick']")
     fired = row.locator("[data-status='IssuesFound']")
     expect(fired).to_contain_text("VanishingGradient", timeout=PATIENCE_MS)
@@ -193,6 +204,13 @@ def test_a_verdict_shows_and_a_job_is_stopped_without_a_reload(console: Console,
     assert rule.locator("figure details tbody td").all_text_contents() == [
         str_of_js(value) for value in finding["Values"]
     ]
+    page.get_by_role("link", name="Profiler", exact=True).click()
+    said = page.locator("main [role=status]", has_text="samples and")
+    expect(said).to_contain_text("The job is running: this goes on.", timeout=PATIENCE_MS)
+    before = said.inner_text()
+    expect(said).not_to_have_text(before, timeout=PATIENCE_MS)
+    expect(page.locator("figcaption", has_text="Memory (%)")).to_be_visible()
+    expect(page.locator("tr[data-process] [data-part=backward]")).to_contain_text("%", timeout=PATIENCE_MS)
     page.get_by_role("button", name="Stop the job").click()
     expect(page.locator(".facts [data-status='Stopped']")).to_be_visible(timeout=PATIENCE_MS)
     assert page.evaluate("window.neverLoadedAnew")
@@ -249,6 +267,7 @@ def test_classes_importances_and_strange_tensors_are_shown(console: Console, str
     # By the last round: f11 is 7, f10 and f0 are 6.
     expect(page.locator(".above").first).to_have_text("f11")
     page.locator("figure summary").click()
+    expect(page.locator("figure details thead th").nth(1)).to_have_text("f11")
     assert page.locator("figure details thead th").all_inner_texts()[1:3] == ["f11", "f0"]
     rounds = page.locator("figure details tbody tr")
     assert [float(row.locator("td").first.inner_text()) for row in rounds.all()] == [12, 11, 10, 9, 8, 7]
@@ -265,6 +284,72 @@ def test_classes_importances_and_strange_tensors_are_shown(console: Console, str
     expect(page.locator("figcaption", has_text="share of values")).to_contain_text(STRANGE_NAME, timeout=PATIENCE_MS)
     console.go(f"jobs/{REGION}/{strange}/logs")
     expect(page.get_by_role("log")).to_contain_text("<script>document.title='taken'</script>", timeout=PATIENCE_MS)
+    assert page.locator("main img, main b, main script").count() == 0
+    assert page.title().startswith(strange)
+
+
+def test_what_the_profiler_saw(console: Console, ended: str) -> None:
+    page = console.go(f"jobs/{REGION}/{ended}/profiler")
+    row = page.locator("tr[data-process]")
+    expect(row).to_have_count(1, timeout=PATIENCE_MS)
+    known = ask_emulator(console.emulator, "GET", f"jobs/{REGION}/{ended}/profile")
+    # In a terminal it is said in the same numbers.
+    said = json.loads(run_command(console, "profile", ended, "--json"))
+    assert (said["usage"], said["time"]) == (known["usage"], known["time"])
+    (time,) = known["time"]
+    assert time["steps"] >= 300
+    assert "Median step" in run_command(console, "profile", ended)
+    assert row.locator("td").first.inner_text() == str(time["steps"])
+    shares = [row.locator(f"[data-part={part}]").inner_text() for part in ("forward", "backward", "other")]
+    assert [text.partition("(")[2] for text in shares] == [
+        f"{100 * time[part] / time['seconds']:.0f} %)" for part in ("forward", "backward", "other")
+    ]
+    for figure in ("Processor", "Memory", "I/O (MB/s)", "Network", "Duration of steps", "Steps of"):
+        expect(page.locator("figcaption", has_text=figure)).to_be_visible(timeout=PATIENCE_MS)
+    memory = page.locator("figure", has=page.locator("figcaption", has_text="Memory"))
+    (line,) = (each for each in known["lines"] if each["figure"] == "Memory")
+    memory.locator("summary").click()
+    expect(memory.locator("details tbody tr")).to_have_count(len(line["times"]), timeout=PATIENCE_MS)
+    shown = [float(text) for text in memory.locator("details tbody td").all_inner_texts() if text != "nothing"]
+    assert shown == [value for value in line["mean"] if value is not None]
+
+    flames = page.locator("canvas.flames")
+    expect(flames).to_be_visible(timeout=PATIENCE_MS)
+    flames.focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("figure:has(canvas.flames) output")).to_contain_text("% of all")
+    longest = page.locator("output", has_text="% of all").inner_text().partition(" (")[0]
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Show all")).to_be_enabled()
+    drawn = ask_emulator(
+        console.emulator, "GET", f"jobs/{REGION}/{ended}/profile/flame-graph?process={time['process']}"
+    )
+    assert drawn["profiles"] >= 6, "three steps, each in two"
+    assert drawn["tree"]["children"][0]["name"] == longest
+
+    frame = page.locator("iframe[title=ProfilerReport]")
+    expect(frame).to_be_attached(timeout=PATIENCE_MS)
+    assert frame.get_attribute("sandbox") == ""
+    report = page.frame_locator("iframe[title=ProfilerReport]")
+    expect(report.get_by_role("heading", name="Training job summary")).to_be_visible(timeout=PATIENCE_MS)
+    expect(report.get_by_text("The job has ended.")).to_be_visible()
+    expect(page.locator("li [data-status=NoIssuesFound]")).to_contain_text("Report-1")
+
+
+def test_two_hosts_with_gpus_and_hostile_names_are_profiled(console: Console, strange: str, axe: str) -> None:
+    console.page.set_viewport_size({"width": 360, "height": 800})
+    page = console.go(f"jobs/{REGION}/{strange}/profiler")
+    expect(page.locator("figcaption", has_text="GPU (%)")).to_be_visible(timeout=PATIENCE_MS)
+    row = page.locator("tr[data-process='0-algo-1']")
+    expect(row.locator("[data-part=forward]")).to_have_text("1.0 s (25 %)")
+    expect(row.locator("[data-part=data_loading]")).to_contain_text("0.5 s")
+    expect(page.locator("figcaption", has_text="Steps of 1-algo-2")).to_be_visible()
+    page.locator("figure:has(canvas.flames)").scroll_into_view_if_needed()
+    page.locator("canvas.flames").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("figure:has(canvas.flames) output")).to_contain_text("<b>bold</b> (<img src=x onerror")
+    assert find_violations(page, axe) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert page.locator("main img, main b, main script").count() == 0
     assert page.title().startswith(strange)
 
@@ -377,6 +462,7 @@ def test_every_view_is_accessible_and_fits(console: Console, ended: str, axe: st
         f"{job}/metrics": "figure canvas",
         f"{job}/logs": ".line",
         f"{job}/tensors": "figure canvas",
+        f"{job}/profiler": "canvas.flames",
         f"{job}/configuration": "pre",
         f"compare?jobs={REGION}/{ended},{REGION}/console-sick": "figure canvas",
         f"s3/{BUCKET}/output/": "tbody tr",
@@ -408,6 +494,10 @@ def test_a_report_opens_offline_and_shows_what_the_page_does(console: Console, e
     expect(page.locator("[data-rule='VanishingGradient'] h3")).to_contain_text("NoIssuesFound")
     page.get_by_role("link", name="Logs", exact=True).click()
     expect(page.get_by_role("log")).to_contain_text("test_accuracy=")
+    page.get_by_role("link", name="Profiler", exact=True).click()
+    for shown in (page.locator("figcaption", has_text="Processor"), page.locator("canvas.flames")):
+        expect(shown).to_be_visible()
+    expect(page.locator(".problem")).to_have_count(0)
     page.get_by_role("link", name="Tensors").click()
     for kind in ("histogram", "heat map", "values"):
         page.get_by_role("button", name=kind, exact=True).click()

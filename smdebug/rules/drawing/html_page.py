@@ -28,7 +28,9 @@ _COLOURS = (
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { border-bottom: 1px solid #ccc; margin-top: 2.2rem; }
-table { border-collapse: collapse; } td, th { border: 1px solid #ccc; padding: .25rem .6rem; text-align: right; }
+table { border-collapse: collapse; }
+td, th { border: 1px solid #ccc; padding: .25rem .6rem; text-align: left; vertical-align: top; }
+.number, .matrix td { text-align: right; font-variant-numeric: tabular-nums; }
 th { background: #f3f3f3; } svg { max-width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; }
 """
 
@@ -43,10 +45,19 @@ def render_page(title: str, sections: Sequence[tuple[str, str]]) -> str:
 
 
 def render_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table; numbers with six digits."""
-    cells = "".join(f"<th>{escape(each)}</th>" for each in head)
-    lines = "".join("<tr>" + "".join(f"<td>{escape(_format(each))}</td>" for each in row) + "</tr>" for row in rows)
+    """Return a table; numbers with six digits, to the right in their column, texts to the left."""
+    numeric = [bool(rows) and all(isinstance(row[at], (int, float)) for row in rows) for at in range(len(head))]
+    cells = "".join(_render_cell("th", each, is_number=number) for each, number in zip(head, numeric, strict=True))
+    lines = "".join(
+        f"<tr>{''.join(_render_cell('td', each, is_number=isinstance(each, (int, float))) for each in row)}</tr>"
+        for row in rows
+    )
     return f"<table><tr>{cells}</tr>{lines}</table>"
+
+
+def _render_cell(tag: str, value: object, *, is_number: bool) -> str:
+    kind = ' class="number"' if is_number else ""
+    return f"<{tag}{kind}>{escape(_format(value))}</{tag}>"
 
 
 def render_text(text: str) -> str:
@@ -62,7 +73,7 @@ def render_matrix(rows: Sequence[Sequence[int]], row_name: str, column_name: str
         total = sum(row) or 1
         cells = "".join(f'<td style="{_shade(count / total)}">{count}</td>' for count in row)
         lines.append(f"<tr><th>{escape(row_name)} {number}</th>{cells}</tr>")
-    return f"<table><tr><th></th>{heads}</tr>{''.join(lines)}</table>"
+    return f'<table class="matrix"><tr><th></th>{heads}</tr>{"".join(lines)}</table>'
 
 
 def _shade(share: float) -> str:

@@ -26,6 +26,10 @@ export interface PlotOptions {
   /** Steps at which a rule fired, with its name. */
   firings?: { step: number; rule: string }[];
   height?: number;
+  /** Plots of one name share their cursor and what is zoomed into. */
+  sync?: string;
+  /** What the table says where there is no number. */
+  absent?: string;
 }
 
 function colour(property: string): string {
@@ -54,6 +58,7 @@ export class LinePlot {
   private readonly details: HTMLDetailsElement;
   private plot: uPlot | null = null;
   private lines: PlottedLine[] = [];
+  private span: [number, number] | undefined;
   private readonly sizes: ResizeObserver;
   private readonly theme = matchMedia("(prefers-color-scheme: dark)");
   private readonly redraw = (): void => this.draw();
@@ -69,8 +74,10 @@ export class LinePlot {
     document.addEventListener("theme", this.redraw);
   }
 
-  show(lines: PlottedLine[]): void {
+  /** Show lines, from end to end of a span where one is given. */
+  show(lines: PlottedLine[], span?: [number, number]): void {
     this.lines = lines;
+    this.span = span;
     this.draw();
     if (this.details.open) this.fillTable();
   }
@@ -128,12 +135,13 @@ export class LinePlot {
         },
         axes: [{ ...axis, label: this.options.x, labelSize: 20, labelFont: "12px system-ui, sans-serif" },
           { ...axis, size: 72, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : formatNumber(tick))) }],
-        cursor: { drag: { x: true, y: false } },
+        cursor: { drag: { x: true, y: false }, ...(this.options.sync === undefined ? {} : { sync: { key: this.options.sync } }) },
         hooks: { draw: [(plot) => this.drawMarks(plot, limit, logarithmic)] },
       },
       [at, ...columns] as uPlot.AlignedData,
       this.canvas,
     );
+    if (this.span && this.span[1] > this.span[0]) this.plot.setScale("x", { min: this.span[0], max: this.span[1] });
   }
 
   private range(low: number | null, high: number | null): [number, number] {
@@ -180,7 +188,7 @@ export class LinePlot {
     const known = this.lines.map((line) => new Map(line.at.map((step, index) => [step, line.values[index]])));
     this.table.replaceChildren(
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, this.options.x), this.lines.map((line) => h("th", { scope: "col" }, h("bdi", {}, line.label))))),
-      h("tbody", {}, at.slice(0, 2000).map((step) => h("tr", {}, h("th", { scope: "row" }, step), known.map((values) => h("td", {}, values.has(step) ? String(values.get(step) ?? "not finite") : ""))))),
+      h("tbody", {}, at.slice(0, 2000).map((step) => h("tr", {}, h("th", { scope: "row" }, step), known.map((values) => h("td", {}, values.has(step) ? String(values.get(step) ?? this.options.absent ?? "not finite") : ""))))),
     );
   }
 }

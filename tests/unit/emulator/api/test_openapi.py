@@ -8,6 +8,7 @@ from emulator.api.faults import build_fault_pages
 from emulator.api.jobs import build_jobs_pages
 from emulator.api.objects import build_objects_pages
 from emulator.api.openapi import PAGES, build_document, build_openapi_pages, render_docs
+from emulator.api.profiles import build_profiles_pages
 from emulator.api.prune import build_prune_pages
 from emulator.api.records import build_records_pages
 from emulator.api.spot import build_spot_pages
@@ -32,6 +33,7 @@ def test_the_table_has_every_address_and_no_other() -> None:
         [
             build_jobs_pages(rooms),
             build_tensors_pages(rooms, readers, unused),
+            build_profiles_pages(rooms, readers, unused),
             build_tensorboards_pages(rooms, unused),
             build_objects_pages(rooms),
             build_records_pages(rooms),

@@ -176,12 +176,12 @@ def test_a_value_that_is_too_large_is_named(trial: Trial, monkeypatch: pytest.Mo
 def test_a_line_that_is_no_question_is_answered(line: str) -> None:
     from collections import OrderedDict
 
-    assert answer(line, OrderedDict()).keys() == {"error", "kind"}
+    assert answer(line, OrderedDict(), OrderedDict()).keys() == {"error", "kind"}
 
 
 def ask_process(runs: OrderedDict[str, WatchedRun], trial: Trial, question: str, **arguments: Any) -> dict[str, Any]:
     line = json.dumps({"path": trial.path, "question": question, "arguments": arguments})
-    return dict(answer(line, runs)["answer"])
+    return dict(answer(line, runs, OrderedDict())["answer"])
 
 
 def test_a_first_look_lists_a_long_run_and_enters_few_of_its_steps(

@@ -8,10 +8,11 @@ import { mark } from "../marks";
 import { LinePlot } from "../plots";
 import { showLogs } from "./logs";
 import { showMetrics } from "./metrics";
+import { showProfiler } from "./profiler";
 import { showTensors } from "./tensors";
 import { load, type View } from "./view";
 
-const TABS: [part: string, text: string][] = [["", "Overview"], ["metrics", "Metrics"], ["logs", "Logs"], ["tensors", "Tensors"], ["configuration", "Configuration"]];
+const TABS: [part: string, text: string][] = [["", "Overview"], ["metrics", "Metrics"], ["logs", "Logs"], ["tensors", "Tensors"], ["profiler", "Profiler"], ["configuration", "Configuration"]];
 const MOST_LOOKS = 30;
 const ENDED = new Set(["Completed", "Failed", "Stopped"]);
 
@@ -36,6 +37,7 @@ export function showJob(root: Element, region: string, jobName: string, part: st
     if (shown === null) {
       fill(content);
       shown = part === "metrics" ? showMetrics(content, path) : part === "logs" ? showLogs(content, path) : part === "tensors" ? showTensors(content, path)
+        : part === "profiler" ? showProfiler(content, path)
         : part === "configuration" ? showConfiguration(content) : showOverview(content, path);
     }
     const now = JSON.stringify(job);

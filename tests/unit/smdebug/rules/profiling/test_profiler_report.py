@@ -114,7 +114,9 @@ def test_the_sections_are_aws_s_and_the_most_fired_rule_comes_first() -> None:
         "initialization_%",
     ):
         assert f"<td>{member}</td>" in content
-    assert "<td>algo-1</td><td>GPU</td><td>percent</td>" in content
+    # Texts are read from the left, numbers stand below each other from the right.
+    assert '<th>node</th><th>metric</th><th>unit</th><th class="number">max</th>' in content
+    assert re.search(r'<td>algo-1</td><td>GPU</td><td>percent</td><td class="number">\d', content)
     assert "<h3>CPU operators</h3>" in content
     assert "<h3>GPU operators</h3>" in content
     assert content.count("at the bottleneck") == 2, "steps and forward passes ran while a GPU starved"

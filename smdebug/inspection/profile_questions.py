@@ -1,0 +1,117 @@
+"""The questions that can be asked of a profiled job, by name; each answer is JSON."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.inspection.arguments import Arguments, read_count
+from smdebug.inspection.flame_graph import Call, add_calls, find_longest, read_profile, render_tree
+from smdebug.inspection.watched_profile import WatchedProfile
+from smdebug.profiler.time_bands import Bands
+
+Answer = dict[str, Any]
+
+# What one answer holds at most.
+_MOST_POINTS, _MOST_PROFILES = 2000, 500
+# Shares of the loop's time are told in so many parts.
+_COLUMNS = 200
+# So many profiles of Python are put together.
+_MOST_ADDED = 200
+
+
+def describe(profile: WatchedProfile, arguments: Arguments) -> Answer:
+    """Say what a job used of its machines over time, with its steps, and where the time of its loop went.
+
+    It is asked with:
+        points: of each line.
+    """
+    points = read_count(arguments, "points", 400, _MOST_POINTS)
+    profile.read_on()
+    span = profile.find_span()
+    python = profile.list_python_profiles()
+    known = {
+        "ended": profile.ended,
+        "damaged": profile.damaged,
+        "nodes": profile.usage.nodes,
+        "samples": profile.usage.samples,
+        "events": profile.time.events,
+        "span": span,
+        "usage": profile.usage.summarize(),
+        "time": profile.time.split(),
+        "pythonProfiles": [_describe_python(each) for each in python[-_MOST_PROFILES:]],
+        "pythonProfilesKnown": len(python),
+    }
+    if span is None:
+        return {**known, "lines": [], "steps": [], "phases": []}
+    lines = [
+        {"node": node, "figure": figure, "unit": unit, **asdict(bands)}
+        for node, figure, unit, bands in profile.usage.reduce(span, points)
+    ]
+    steps = [
+        {"process": process, "mode": mode, **_in_milliseconds(bands)}
+        for process, mode, bands in profile.time.reduce_steps(span, points)
+    ]
+    phases = [
+        {"process": process, "columns": _COLUMNS, "shares": shares}
+        for process, shares in profile.time.share_time(span, _COLUMNS)
+    ]
+    return {**known, "lines": lines, "steps": steps, "phases": phases}
+
+
+def _describe_python(each: Any) -> Answer:
+    return {name: value for name, value in asdict(each).items() if name != "file"}
+
+
+def _in_milliseconds(bands: Bands) -> dict[str, list[Any]]:
+    scaled = {
+        name: [None if each is None else 1e3 * each for each in line]
+        for name, line in (("low", bands.low), ("mean", bands.mean), ("high", bands.high))
+    }
+    return {"times": bands.times, **scaled}
+
+
+def flame_graph(profile: WatchedProfile, arguments: Arguments) -> Answer:
+    """Return which function took how much of a profile of Python's, below the one that called it.
+
+    It is asked with:
+        process: whose profiles.
+        profiler: cprofile or pyinstrument; the one of the first profile if it is left out.
+        name: of one profile; all of them are put together if it is left out.
+    """
+    process, name = str(arguments.get("process") or ""), str(arguments.get("name") or "")
+    found = profile.list_python_profiles()
+    profiler = str(arguments.get("profiler") or (found[0].profiler if found else ""))
+    chosen = [
+        each
+        for each in found
+        if each.profiler == profiler and process in ("", each.process) and name in ("", each.name)
+    ]
+    if not chosen:
+        raise SMDebugValueError(
+            "There is no such Python profile: one is made in the steps of PythonProfilingConfig in ProfilingParameters."
+        )
+    taken, damaged = chosen[-_MOST_ADDED:], 0
+    root = Call("all", "", 0)
+    for each in taken:
+        try:
+            add_calls(root, read_profile(profiler, profile.read(each.file)))
+        except ValueError:
+            damaged += 1
+    if damaged == len(taken):
+        raise SMDebugValueError("The Python profile is damaged: nothing of it can be read.")
+    return {
+        "profiler": profiler,
+        "profiles": len(taken) - damaged,
+        "known": len(chosen),
+        "damaged": damaged,
+        "seconds": root.seconds,
+        "tree": render_tree(root),
+        "functions": find_longest(root),
+    }
+
+
+PROFILE_QUESTIONS: Mapping[str, Callable[[WatchedProfile, Arguments], Answer]] = {
+    "profile": describe,
+    "flame-graph": flame_graph,
+}

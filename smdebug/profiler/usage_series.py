@@ -1,0 +1,100 @@
+"""What each node of a profiled job used, over time: of cores and GPUs the mean, of disk and network each figure."""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from smdebug.profiler.system_samples import (
+    CPU,
+    DISK,
+    GPU,
+    GPU_MEMORY,
+    IO_WAIT,
+    MACHINE_NETWORK,
+    MEMORY,
+    NETWORK,
+    Kind,
+    Sample,
+)
+from smdebug.profiler.time_bands import Bands, reduce_to_bands
+
+# What is told as the mean of its devices, and how it is called.
+_MEANS: tuple[tuple[str, Kind], ...] = (
+    ("CPU", CPU),
+    ("I/O wait", IO_WAIT),
+    ("GPU", GPU),
+    ("Memory", MEMORY),
+    ("GPU memory", GPU_MEMORY),
+)
+_OF_THE_MACHINE = " (machine)"
+
+
+class UsageSeries:
+    """Takes note of samples, in two numbers for each figure of one.
+
+    Attributes:
+        samples: how many there were.
+    """
+
+    def __init__(self) -> None:
+        self.samples = 0
+        # Times in seconds since the epoch and values, by node, figure and unit.
+        self._series: dict[tuple[str, str, str], tuple[array[float], array[float]]] = defaultdict(
+            lambda: (array("d"), array("d"))
+        )
+
+    def add(self, samples: Iterable[Sample]) -> None:
+        """Take note of samples."""
+        for sample in samples:
+            self.samples += 1
+            for figure, unit, value in _list_figures(sample):
+                times, values = self._series[sample.node, figure, unit]
+                times.append(sample.time)
+                values.append(value)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes of which samples came, sorted."""
+        return sorted({node for node, _, _ in self._series})
+
+    def find_span(self) -> tuple[float, float] | None:
+        """Return when the first and the last figure was measured, in seconds since the epoch; None without any."""
+        ends = [time for times, _ in self._series.values() for time in (min(times), max(times))]
+        return (min(ends), max(ends)) if ends else None
+
+    def summarize(self) -> list[dict[str, Any]]:
+        """Return the mean, median, 95th percentile and maximum of each figure of each node."""
+        found = []
+        for (node, figure, unit), (_, series) in sorted(self._series.items()):
+            values = np.asarray(series)
+            found.append(
+                {
+                    "node": node,
+                    "metric": figure,
+                    "unit": unit,
+                    "mean": float(values.mean()),
+                    "p50": float(np.percentile(values, 50)),
+                    "p95": float(np.percentile(values, 95)),
+                    "max": float(values.max()),
+                }
+            )
+        return found
+
+    def reduce(self, span: tuple[float, float], points: int) -> Iterator[tuple[str, str, str, Bands]]:
+        """Give node, figure, unit and the bands of each series over a time, in at most so many points."""
+        for (node, figure, unit), (times, values) in sorted(self._series.items()):
+            yield node, figure, unit, reduce_to_bands(np.asarray(times), np.asarray(values), span, points)
+
+
+def _list_figures(sample: Sample) -> Iterator[tuple[str, str, float]]:
+    for figure, kind in _MEANS:
+        if values := sample.get(kind):
+            yield figure, "%", sum(values.values()) / len(values)
+    for name, value in sample.get(DISK).items():
+        yield name, "1/s" if name == "IOPS" else "B/s", value
+    for kind, whose in ((NETWORK, ""), (MACHINE_NETWORK, _OF_THE_MACHINE)):
+        for name, value in sample.get(kind).items():
+            yield name + whose, "B/s", value
