@@ -19,6 +19,7 @@ from smdebug.inspection.profile_questions import PROFILE_QUESTIONS
 from smdebug.inspection.questions import QUESTIONS
 from smdebug.inspection.watched_profile import WatchedProfile
 from smdebug.inspection.watched_run import WatchedRun, asks_for_few
+from smdebug.storage.s3 import build_s3_client
 
 _MOST_RUNS = 6
 # Of address space; what numpy and boto3 reserve for themselves is some of it.
@@ -36,6 +37,8 @@ def main() -> int:
         logging.basicConfig(level=logging.WARNING)
         runs: OrderedDict[str, WatchedRun] = OrderedDict()
         profiles: Profiles = OrderedDict()
+        if "AWS_ENDPOINT_URL" in os.environ:
+            build_s3_client()  # what the first one loads takes longer than the first question may
         for line in sys.stdin:
             answers.write(json.dumps(answer(line, runs, profiles), allow_nan=False) + "\n")
             answers.flush()

@@ -9,6 +9,8 @@ T = TypeVar("T")
 
 # Folders of index files that are listed, each of a thousand steps: a request on S3, maybe a cold folder on disk.
 _MOST_BLOCKS = 12
+# Where there are more, the first names of some are asked of S3, and all names of one in the middle and of the last.
+_WHOLE_BLOCKS = 2
 
 
 class FewSteps:
@@ -27,11 +29,24 @@ class FewSteps:
         # Asked first: what was written before the job ended is then found.
         self._ended = files.has_ended()
         blocks = files.list_index_blocks()
-        listed = [files.list_index_block(block) for block in thin_out(blocks, _MOST_BLOCKS)]
+        if files.request_bytes and len(blocks) > _WHOLE_BLOCKS:
+            self.count, names = self._list_starts(blocks)
+        else:
+            self.count, names = self._list_whole(blocks)
+        self._chosen = thin_out(names, most)
+
+    def _list_whole(self, blocks: Sequence[str]) -> tuple[int, list[str]]:
+        listed = [self._files.list_index_block(block) for block in thin_out(blocks, _MOST_BLOCKS)]
         inner = [len(names) for names in listed[1:-1]]
         not_listed = len(blocks) - len(listed)
-        self.count = sum(map(len, listed)) + round(not_listed * sum(inner) / (len(inner) or 1))
-        self._chosen = thin_out([name for names in listed for name in names], most)
+        count = sum(map(len, listed)) + round(not_listed * sum(inner) / (len(inner) or 1))
+        return count, [name for names in listed for name in names]
+
+    def _list_starts(self, blocks: Sequence[str]) -> tuple[int, list[str]]:
+        """Find the first step of some folders, and the run's last: a thousand names take long to come from S3."""
+        inner, last = (self._files.list_index_block(blocks[at]) for at in (len(blocks) // 2, -1))
+        starts = self._files.list_first_index_files(thin_out(blocks[:-1], _MOST_BLOCKS))
+        return len(inner) * (len(blocks) - 1) + len(last), [*starts, *last[-1:]]
 
     def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
         """See `RunFiles`."""
@@ -52,6 +67,10 @@ class FewSteps:
     def list_index_block(self, block: str) -> list[str]:
         """See `RunFiles`."""
         return self._files.list_index_block(block)
+
+    def list_first_index_files(self, blocks: Sequence[str]) -> list[str]:
+        """See `RunFiles`."""
+        return self._files.list_first_index_files(blocks)
 
     def has_ended(self) -> bool:
         """See `RunFiles`."""

@@ -14,7 +14,6 @@ from smdebug.inspection.few_steps import thin_out
 from smdebug.inspection.watched_run import MOST_BYTES, WatchedRun, parse_reduction
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.measuring.classes import count_pairs, order_scores, pair_classes
-from smdebug.trials.create import open_files
 from smdebug.trials.run_collections import load_collections
 from smdebug.trials.step_tensors import Place
 
@@ -46,7 +45,7 @@ def describe(run: WatchedRun, _: Arguments) -> Answer:
             kinds = names.setdefault(name, set())
             kinds.update(f"{'abs_' if of_abs else ''}{each}" for each, of_abs in layout.reductions.get(name, ()))
             kinds.update(["value"] if name in layout.values else [])
-    files = open_files(trial.path)
+    files = run.files
     known = load_collections(files, files.list_collections_files()[0]).get_collections()
     collections = []
     for name, collection in sorted(known.items()):
@@ -203,6 +202,7 @@ def heat_map(run: WatchedRun, arguments: Arguments) -> Answer:
     reduction = parse_reduction(arguments.get("reduction") or "abs_mean")
     chosen = run.find_steps_of(names, read_mode(arguments), columns)
     steps = thin_out(sorted({step for found, _ in chosen.values() for step in found}), columns)
+    run.read_together(names, steps, reduction)
     rows = []
     for name in names:
         at = set(run.trial.run_index.find_steps(name, steps))

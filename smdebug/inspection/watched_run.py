@@ -13,7 +13,7 @@ from smdebug.format.reductions import check_reduction_name, get_numpy_reduction
 from smdebug.inspection.few_steps import FewSteps, thin_out
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.run_files import RunFiles
-from smdebug.trials.create import create_trial, open_files
+from smdebug.trials.create import open_files
 from smdebug.trials.run_collections import load_collections
 from smdebug.trials.step_tensors import Place
 from smdebug.trials.trial import Trial
@@ -29,6 +29,8 @@ _MOST_LOOKED_INTO = 4000
 # taken for the newest where the run goes on.
 _FEW_STEPS = 24
 _YOUNG_SECONDS = 5.0
+# Values that are announced together: as many as an answer may wait for before the first of them is reduced.
+_READ_TOGETHER = 512
 
 Reduction = tuple[str, bool]
 _Numbers = dict[int, float]
@@ -51,6 +53,7 @@ class WatchedRun:
 
     Attributes:
         trial: the run.
+        files: where it lies.
         unread: name and global step of values that are too large to be read for a number, or are damaged.
         steps_of_each: for how many of the run's steps each one stands that the trial knows; 1 for all but a first look.
     """
@@ -67,7 +70,13 @@ class WatchedRun:
         self._opened_at = time.monotonic()
         self.unread: set[tuple[str, int]] = set()
         self.steps_of_each = 1.0
-        self.trial = self._look_at_few(files, path) if few and workers == 1 else create_trial(path)
+        self.files = files
+        if few and workers == 1:
+            self.trial = self._look_at_few(files, path)
+        else:
+            # Asked before all is listed: the names of a run that has ended are then asked of S3 once.
+            files.has_ended()
+            self.trial = Trial(files, path)
         self._numbers: OrderedDict[tuple[str, Reduction | None], _Numbers] = OrderedDict()
 
     def _look_at_few(self, files: RunFiles, path: str) -> Trial:
@@ -148,11 +157,28 @@ class WatchedRun:
             steps: global steps.
             reduction: name and whether of absolute values; None for the value, which is its mean where it has several.
         """
+        self.read_together([name], steps, reduction)
         known = self._find_numbers(name, reduction)
-        unread = [step for step in steps if step not in known]
-        for start in range(0, len(unread), 512):
-            self._read_part(name, unread[start : start + 512], reduction, known)
         return [known.get(step, math.nan) for step in steps]
+
+    def read_together(self, names: Sequence[str], steps: Sequence[int], reduction: Reduction | None) -> None:
+        """Read what `read_numbers` will be asked for, step by step: the tensors of a step lie beside each other.
+
+        Args:
+            names: the tensors.
+            steps: global steps.
+            reduction: as `read_numbers` takes it.
+        """
+        known = {name: self._find_numbers(name, reduction) for name in names}
+        places: list[Place] = []
+        for step in steps:
+            unread = [name for name in names if step not in known[name]]
+            # At each step the first worker's, by name.
+            places += [found[0] for name in unread if (found := self.trial.step_tensors.places([name], step))]
+            if len(places) >= _READ_TOGETHER:
+                self._read_places(places, reduction, known)
+                places = []
+        self._read_places(places, reduction, known)
 
     def _find_numbers(self, name: str, reduction: Reduction | None) -> _Numbers:
         key = (name, reduction)
@@ -162,18 +188,15 @@ class WatchedRun:
             self._numbers.popitem(last=False)
         return found
 
-    def _read_part(self, name: str, steps: Sequence[int], reduction: Reduction | None, into: _Numbers) -> None:
-        tensors = self.trial.step_tensors
-        # At each step the first worker's, by name.
-        places = [found[0] for step in steps if (found := tensors.places([name], step))]
+    def _read_places(self, places: Sequence[Place], reduction: Reduction | None, into: Mapping[str, _Numbers]) -> None:
         key = reduction or ("mean", False)
-        tensors.prefetch(places, [key])
+        self.trial.step_tensors.prefetch(places, [key])
         for place in places:
             try:
-                into[place.step] = self._reduce(place, key)
+                into[place.name][place.step] = self._reduce(place, key)
             except SMDebugError:
-                into[place.step] = math.nan  # `values` of that step says why
-                self.unread.add((name, place.step))
+                into[place.name][place.step] = math.nan  # `values` of that step says why
+                self.unread.add((place.name, place.step))
 
     def _reduce(self, place: Place, key: Reduction) -> float:
         tensors, saved = self.trial.step_tensors, place.saved
@@ -201,8 +224,9 @@ def asks_for_few(question: str, arguments: Mapping[str, Any]) -> bool:
     if question == "describe":
         return True
     parts = any(arguments.get(name) not in (None, "", "GLOBAL") for name in ("mode", "first", "last"))
-    most = arguments.get("most")
-    return question == "series" and not parts and isinstance(most, int) and 0 < most <= _FEW_STEPS
+    # A number of a query is a text.
+    most = str(arguments.get("most", ""))
+    return question == "series" and not parts and most.isdecimal() and 0 < int(most) <= _FEW_STEPS
 
 
 def parse_reduction(text: str | None) -> Reduction | None:

@@ -52,6 +52,10 @@ class RunFiles(Protocol):
         """Return the names of the index files of one of these folders, sorted."""
         ...
 
+    def list_first_index_files(self, blocks: Sequence[str]) -> list[str]:
+        """Return the name of the first index file of each of some of these folders, where it has any."""
+        ...
+
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
         """Return the sizes in bytes that index files had when they were listed last; None for those not listed then.
 
@@ -143,6 +147,10 @@ class LocalRunFiles:
         """See `RunFiles`."""
         prefix = f"{INDEX_DIR}/{block}/"
         return [prefix + name for name in _list_folder(self._folder / prefix) if name.endswith(".json")]
+
+    def list_first_index_files(self, blocks: Sequence[str]) -> list[str]:
+        """See `RunFiles`."""
+        return [name for block in blocks for name in self.list_index_block(block)[:1]]
 
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
         """See `RunFiles`. What they have now, which is no less."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from smdebug.exceptions import IndexReaderException
 from smdebug.logger import get_logger
+from smdebug.reading.index_forms import IndexForms
 from smdebug.reading.index_reader import IndexName, parse_index
 from smdebug.reading.run_files import RunFiles
 from smdebug.reading.step_index import Layouts, SavedTensor, StepIndex
@@ -40,6 +41,7 @@ class RunIndex:
         self._unread: dict[int, list[IndexName]] = {}
         self._steps: dict[int, dict[str, StepIndex]] = {}
         self.layouts = Layouts()
+        self._forms = IndexForms()
         self.damage: dict[tuple[int, str], str] = {}
         self.newest_steps: dict[str, int] = {}
         table.read_places = self._read_for_table
@@ -149,11 +151,14 @@ class RunIndex:
                 raise IndexReaderException(  # noqa: TRY301 -- the same way as for one that can be opened and not parsed
                     f"Index file {where} cannot be read ({content}). What worker {worker} saved at step {step} is lost."
                 ) from content
-            index = parse_index(content, step, worker, where)
+            index = self._forms.read(content)
+            if index is None:
+                index = self.layouts.pack(parse_index(content, step, worker, where))
+                self._forms.learn(content, index)
         except IndexReaderException as error:
             get_logger().error("%s", error)
             self.damage[step, worker] = str(error)
             return
         self.damage.pop((step, worker), None)
         self._table.enter_place(step, index.mode, index.mode_step)
-        self._steps.setdefault(step, {})[worker] = self.layouts.pack(index)
+        self._steps.setdefault(step, {})[worker] = index

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from moto.s3 import notifications
-from moto.s3.models import FakeBucket, FakeDeleteMarker, FakeKey, S3Backend, s3_backends
+from moto.s3.models import FakeBucket, FakeDeleteMarker, FakeKey, FakeTableStorageBucket, S3Backend, s3_backends
 from moto.s3.responses import S3Response
 
 from emulator.exceptions import StartupError
@@ -25,6 +25,7 @@ from emulator.moto_services.s3.bodies import passing_on, receive_body, serving_i
 from emulator.moto_services.s3.content import ContentReader, StoredContent, name_object
 from emulator.moto_services.s3.documents import checking
 from emulator.moto_services.s3.journal import S3Journal
+from emulator.moto_services.s3.listings import choose_keys, writing_contents
 from emulator.moto_services.s3.parts import join_parts
 from emulator.moto_services.s3.policy import check_policy, judge_permission
 from emulator.moto_services.s3.records import (
@@ -248,6 +249,21 @@ class JournalledBackend(S3Backend):
             key.checksum_type = src_key.checksum_type
             key.checksum_parts = src_key.checksum_parts
 
+    def list_objects_v2(
+        self,
+        bucket: Any,
+        prefix: str | None,
+        delimiter: str | None,
+        continuation_token: str | None,
+        start_after: str | None,
+        max_keys: int,
+    ) -> Any:
+        """Do as moto's method does, with the keys that can be on this page."""
+        after = self._pagination_tokens.get(continuation_token) if continuation_token else start_after or ""
+        if not isinstance(bucket, FakeTableStorageBucket) and after is not None:
+            bucket = choose_keys(bucket, prefix or "", delimiter or "", after, max_keys)
+        return super().list_objects_v2(bucket, prefix, delimiter, continuation_token, start_after, max_keys)
+
     def put_object_tagging(self, key: Any, *args: Any, **kwargs: Any) -> Any:
         """Note the object: every put over HTTP ends here, after metadata and lock were set."""
         if key is not None:
@@ -336,6 +352,8 @@ def open_s3(folder: Path, disk: DiskBudget | None = None) -> DurableS3:
             closers.enter_context(replaced(S3Response, name, checking(path, vars(S3Response)[name])))
         closers.enter_context(replaced(S3Response, "setup_class", taking_received(S3Response.setup_class)))
         closers.enter_context(replaced(S3Response, "_get_key", serving_in_pieces(vars(S3Response)["_get_key"])))
+        serialized = writing_contents(S3Response.serialized)
+        closers.enter_context(replaced(S3Response, "serialized", serialized, is_new=True))
         closers.enter_context(replaced(S3Response, "key_response", passing_on(S3Response.key_response)))
         closers.enter_context(replaced(FakeBucket, "get_permission", judge_permission(FakeBucket.get_permission)))
         try:

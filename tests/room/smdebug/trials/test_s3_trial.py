@@ -8,7 +8,7 @@ import pytest
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError, TensorUnavailableForStep
 from smdebug.inspection.questions import QUESTIONS
 from smdebug.inspection.watched_run import WatchedRun
-from smdebug.storage.s3 import S3Objects
+from smdebug.storage.s3 import S3Objects, S3RunFiles
 from smdebug.trials import S3Trial, create_trial
 from smdebug.writing.selected_tensor import write_value
 from smdebug.writing.step_writer import StepWriter
@@ -187,6 +187,19 @@ def test_a_first_look_at_a_long_run_lists_few_of_its_folders(storage: Storage, t
         storage.requests.clear()
         watched = WatchedRun(place, few=True)
         assert QUESTIONS["describe"](watched, {})["steps"] == {"count": 80, "first": 0, "last": 39_001}
-        assert len(watched.trial.steps()) == 24
+        # On S3 the first of some folders, and the last of all.
+        assert len(watched.trial.steps()) == (13 if place == RUN else 24)
         assert storage.requests["ListObjectsV2"] <= (20 if place == RUN else 0)
         assert QUESTIONS["series"](watched, {"tensors": ["loss"], "most": 24})["series"][0]["known"] == 80
+
+
+def test_the_names_of_a_run_that_is_known_to_have_ended_are_asked_for_once(storage: Storage) -> None:
+    run = RunMaker(RUN)
+    run.write_step(0, {"loss": 1.0})
+    run.end()
+    for known, requests in ((False, 2), (True, 1)):
+        files = S3RunFiles(RUN)
+        assert not known or files.has_ended()
+        storage.requests.clear()
+        assert files.list_index_files("index/") == (["index/000000000/000000000000_worker_0.json"], True)
+        assert storage.requests["ListObjectsV2"] == requests

@@ -16,6 +16,7 @@ from smdebug.inspection.__main__ import answer
 from smdebug.inspection.questions import QUESTIONS
 from smdebug.inspection.watched_run import NoTensorsError, WatchedRun
 from smdebug.mode_keys import ModeKeys
+from smdebug.reading.run_files import LocalRunFiles
 from tests.unit.smdebug.rules.builtin.judging import write_run
 from tests.unit.smdebug.runs import RunMaker
 
@@ -90,6 +91,22 @@ def test_a_heat_map_has_a_row_a_tensor_and_gaps_where_nothing_was_saved(trial: T
     assert found["tensors"] == ["gradient/layer.weight"]
     assert len(found["values"][0]) == len(found["steps"]) == 20
     assert ask(trial, "heat-map", regex="^empty|^loss")["values"][0] == ["NaN"] * 20
+
+
+def test_a_heat_map_reads_the_tensors_of_a_step_with_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [{f"tensor/{number}": np.float32(step + number) for number in range(40)} for step in range(30)]
+    run = WatchedRun(write_run(tmp_path, steps).path)
+    reads: list[str] = []
+    read_range = LocalRunFiles.read_range
+
+    def count(files: LocalRunFiles, name: str, start: int, length: int) -> memoryview:
+        reads.append(name)
+        return read_range(files, name, start, length)
+
+    monkeypatch.setattr(LocalRunFiles, "read_range", count)
+    found = QUESTIONS["heat-map"](run, {"regex": "^tensor"})
+    assert found["values"] == [[step + int(name[7:]) for step in range(30)] for name in found["tensors"]]
+    assert (len(found["tensors"]), len(reads), len(set(reads))) == (40, 30, 30)
 
 
 def test_values_of_every_kind(trial: Trial) -> None:
@@ -193,7 +210,8 @@ def test_a_first_look_lists_a_long_run_and_enters_few_of_its_steps(
     assert described["steps"] == {"count": 20, "first": 0, "last": 19}
     assert (described["ended"], described["complete"]) == (trial.loaded_all_steps, False)
     assert {"loss", "labels", "scores"} <= {each["name"] for each in described["tensors"]}
-    (line,) = ask_process(runs, trial, "series", tensors=["loss"], most=5)["series"]
+    # As a query has it.
+    (line,) = ask_process(runs, trial, "series", tensors=["loss"], most="5")["series"]
     assert (line["known"], line["read"], line["steps"][0], line["steps"][-1]) == (20, 5, 0, 19)
     assert line["mean"] == [trial.tensor("loss").value(step).item() for step in line["steps"]]
     # Nothing that was asked so far needed every step.
