@@ -11,6 +11,7 @@ from botocore import xform_name
 from emulator.exceptions import AwsError, UnknownOperationException
 from emulator.gateway.authentication import ACCOUNT_HEADER, authenticate, load_regions
 from emulator.gateway.protocol import MAX_BODY_BYTES, dump_json, find_operation, load_operation
+from emulator.gateway.turns import Turns
 from emulator.operations import find_operations
 from emulator.operations.context import Context
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from emulator.operations import Handler
 
 _TARGET_PREFIX = "SageMaker."
+# DeleteTrainingJob may wait for a run's end.
+_PATIENCE_SECONDS = 1.0
 
 
 def read_operation_name(environ: WSGIEnvironment) -> str | None:
@@ -52,6 +55,7 @@ class SageMaker:
         """
         self._find_jobs = find_jobs
         self._has_moto_resource = has_moto_resource
+        self._turns = Turns(_PATIENCE_SECONDS)
         self._operations = find_operations() if operations is None else dict(operations)
         for name in self._operations:
             load_operation(name)
@@ -73,12 +77,13 @@ class SageMaker:
             AwsError: what is wrong with the request.
         """
         operation = load_operation(name)
-        region, request = _read_request(operation, environ)
-        account_id = environ[ACCOUNT_HEADER]
-        has_moto_resource = partial(self._has_moto_resource, account_id, region)
-        context = Context(self._find_jobs(account_id), account_id, region, _check, has_moto_resource)
-        response = self._operations[name](request, context)
-        return None if response is None else operation.encode(response)
+        with self._turns.take():
+            region, request = _read_request(operation, environ)
+            account_id = environ[ACCOUNT_HEADER]
+            has_moto_resource = partial(self._has_moto_resource, account_id, region)
+            context = Context(self._find_jobs(account_id), account_id, region, _check, has_moto_resource)
+            response = self._operations[name](request, context)
+            return None if response is None else operation.encode(response)
 
 
 def _check(name: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from emulator.exceptions import InternalFailure, ValidationException
+from emulator.exceptions import ValidationException
 from emulator.jobs.records.database.ledger import NOT_FOUND
 
 if TYPE_CHECKING:
@@ -38,23 +38,10 @@ class JobsOfAKind:
         self._ledger = collaborators.ledger
         self._threads = collaborators.threads
 
-    def _start(self, keep: Callable[[], object], run: Run) -> None:
-        """Store a job by ``keep`` and start its run.
-
-        Raises:
-            InternalFailure: the emulator is closing.
-        """
-        with self._threads.lock:
-            if self._threads.closing:
-                raise InternalFailure("The emulator is shutting down and starts no more jobs.")
-            keep()
-            self._threads.register(run)
-        self._threads.begin(run)
-
     def _create(
         self, kind: type[R], name: str, region: str, request: Mapping[str, Any], build_run: Callable[[R], Run]
     ) -> R:
-        """Store a job of a kind whose record is made of its request, and start it; errors as ``_start`` raises them."""
+        """Store a job of a kind whose record is made of its request, and start it; see ``RunThreads.start``."""
         now_ms = self._ledger.now_ms()
         job = kind(
             account_id=self._settings.account_id,
@@ -65,7 +52,7 @@ class JobsOfAKind:
             creation_ms=now_ms,
             last_modified_ms=now_ms,
         )
-        self._start(lambda: self._ledger.create_job(job, request.get("Tags") or ()), build_run(job))
+        self._threads.start(build_run(job), lambda: self._ledger.create_job(job, request.get("Tags") or ()))
         return job
 
     def _describe_missing(self, kind: type[TrainingJob | ProcessingJob], name: str) -> str:

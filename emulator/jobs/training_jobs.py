@@ -47,9 +47,9 @@ class TrainingJobs(JobsOfAKind):
         check_objects(request, region, self._with.object_store_for(region))
         job = new_training_job(self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._ledger.now_ms())
         evaluations = self._build_evaluations(job)
-        self._start(
-            lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or ()),
+        self._threads.start(
             TrainingRun(job, self._with),
+            lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or ()),
         )
         return job
 

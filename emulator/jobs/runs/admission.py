@@ -7,8 +7,10 @@ wait for it, would never end.
 from __future__ import annotations
 
 import os
+import time
+from bisect import insort
 from dataclasses import dataclass, field
-from threading import Condition
+from threading import Condition, Lock
 from typing import TYPE_CHECKING
 
 from emulator.disk import is_disk_full
@@ -24,6 +26,8 @@ _JOB_BYTES = 512 * 1024**2
 _JOBS_A_PROCESSOR, _FEWEST = 8, 2
 # How often a waiting job looks at the disk, and whether it is to stop.
 _LOOK_SECONDS = 0.25
+# A job that waits no longer than this is not told so: where many come at once, each word would be a change to store.
+_TELL_SECONDS = 0.5
 
 
 @dataclass(order=True, frozen=True, slots=True)
@@ -31,6 +35,7 @@ class _Waiting:
     creation_ms: int
     arn: str
     hosts: int = field(compare=False)
+    turn: Condition = field(compare=False)
 
 
 class Admission:
@@ -45,13 +50,13 @@ class Admission:
         """
         self._most = most
         self._disk = disk
-        self._changed = Condition()
+        self._lock = Lock()
         self._running: dict[str, int] = {}
         self._waiting: list[_Waiting] = []
 
     def take_up(self, arn: str, hosts: int) -> None:
         """Count a job that runs already."""
-        with self._changed:
+        with self._lock:
             self._running[arn] = hosts
 
     def wait(self, arn: str, creation_ms: int, hosts: int, stop: Event, tell: Callable[[str], None]) -> None:
@@ -62,34 +67,39 @@ class Admission:
             creation_ms: the oldest job is let in first.
             hosts: so many places does it take; one that takes more than there are runs alone.
             stop: set when it is to stop.
-            tell: called once with the reason where it has to wait.
+            tell: called once with the reason where it has to wait for more than a moment.
         """
-        waiting = _Waiting(creation_ms, arn, hosts)
-        told = False
-        with self._changed:
-            self._waiting = sorted([*self._waiting, waiting])
+        waiting = _Waiting(creation_ms, arn, hosts, Condition(self._lock))
+        told, tell_at = False, time.monotonic() + _TELL_SECONDS
+        with self._lock:
+            insort(self._waiting, waiting)
             try:
                 while (reason := self._find_reason(waiting)) is not None and not stop.is_set():
-                    if not told:
+                    if not told and time.monotonic() >= tell_at:
                         told = True
-                        self._changed.release()
+                        self._lock.release()
                         try:
                             tell(reason)
                         finally:
-                            self._changed.acquire()
+                            self._lock.acquire()
                         continue
-                    self._changed.wait(_LOOK_SECONDS)
+                    waiting.turn.wait(_LOOK_SECONDS)
                 if reason is None:
                     self._running[arn] = hosts
             finally:
                 self._waiting.remove(waiting)
-                self._changed.notify_all()
+                self._wake_first()
 
     def leave(self, arn: str) -> None:
         """Give a job's places to others. Idempotent."""
-        with self._changed:
+        with self._lock:
             self._running.pop(arn, None)
-            self._changed.notify_all()
+            self._wake_first()
+
+    def _wake_first(self) -> None:
+        """Let the oldest of those who wait look, who wakes the next when he is let in; the caller holds the lock."""
+        if self._waiting:
+            self._waiting[0].turn.notify()
 
     def _find_reason(self, waiting: _Waiting) -> str | None:
         """Say why a job has to wait; the caller holds the lock."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from threading import Condition, Event, RLock, Thread
 from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy.exc import DatabaseError
 
+from emulator.exceptions import InternalFailure
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +40,8 @@ class RunThreads:
     """Starts the threads, knows what each drives, and waits for their ends. Thread safe.
 
     Attributes:
-        lock: held over storing a job and starting its run, and over looking a run up: whoever finds a job stored as
-            Stopping without a run knows that there is nothing to stop.
+        lock: held over looking a run up: whoever finds a job stored as Stopping without a run knows that there is
+            nothing to stop. Nobody who holds it writes to the store for long: every run's end waits for it.
     """
 
     def __init__(self) -> None:
@@ -46,27 +49,57 @@ class RunThreads:
         self._ended = Condition(self.lock)
         self._closing = Event()
         self._runs: dict[str, Run] = {}
+        # Those whose jobs are being stored; they are in ``_runs``, too.
+        self._starting: set[str] = set()
 
     @property
     def closing(self) -> bool:
         """Whether the emulator ends, and nothing more may start."""
         return self._closing.is_set()
 
-    def start(self, run: Run) -> None:
-        """Drive ``run`` in a thread of its own."""
-        with self.lock:
-            self.register(run)
-        self.begin(run)
+    def start(self, run: Run, keep: Callable[[], object] | None = None) -> None:
+        """Drive ``run`` in a thread of its own, after ``keep`` has stored its job where that is new.
 
-    def register(self, run: Run) -> None:
-        """Let ``run`` be found, and be waited for; hold the lock, and let ``begin`` follow when it is given back.
+        The run is found before its job is stored, so that no stop is lost in between. Nobody else waits meanwhile:
+        where many jobs are created, each waits for the store alone.
 
-        A thread takes its time to begin where many want the processor, and nobody else should wait for it.
+        Raises:
+            InternalFailure: the emulator is closing, and the job is new.
+            Exception: whatever ``keep`` raises; there is no run then.
         """
-        self._runs[run.arn] = run
+        if keep is None:
+            with self.lock:
+                self._runs[run.arn] = run
+        else:
+            with self._storing(run):
+                keep()
+        self._begin(run)
 
-    def begin(self, run: Run) -> None:
-        """Drive a run that was registered in a thread of its own."""
+    @contextmanager
+    def _storing(self, run: Run) -> Iterator[None]:
+        with self._ended:
+            self._ended.wait_for(lambda: run.arn not in self._starting)
+            if self._closing.is_set():
+                raise InternalFailure("The emulator is shutting down and starts no more jobs.")
+            # A run that goes on has the name, and who stores the job will say so.
+            before = self._runs.get(run.arn)
+            self._starting.add(run.arn)
+            self._runs[run.arn] = before or run
+        stored = False
+        try:
+            yield
+            stored = True
+        finally:
+            with self._ended:
+                self._starting.discard(run.arn)
+                if stored:
+                    self._runs[run.arn] = run
+                elif self._runs.get(run.arn) is run:
+                    del self._runs[run.arn]
+                self._ended.notify_all()
+
+    def _begin(self, run: Run) -> None:
+        # A thread takes its time to begin where many want the processor: nobody waits for it with the lock.
         try:
             Thread(target=self._drive, args=(run,), name=f"run-{run.name}").start()
         except RuntimeError:  # the system gives no more threads
@@ -122,6 +155,7 @@ class RunThreads:
         """Stop every run, give it so long between SIGTERM and SIGKILL, and return when all have ended."""
         with self._ended:
             self._closing.set()
+            self._ended.wait_for(lambda: not self._starting)
             for run in self._runs.values():
                 run.shut_down(grace_seconds)
             # None is added any more: new jobs are refused, and a training that was asked to stop starts no rules.

@@ -220,9 +220,10 @@ class TrainingRun(StagedRun):
         self._check_stop()
         if FAULTS.strikes("jobs", "capacity"):
             raise NetworkExhaustedError(_NO_CAPACITY)
-        self._change(
-            lambda job, now_ms: job.transition("Starting", now_ms) if job.secondary_status == "Pending" else job
-        )
+        if self._job.secondary_status == "Pending":
+            self._change(
+                lambda job, now_ms: job.transition("Starting", now_ms) if job.secondary_status == "Pending" else job
+            )
 
     def _prepare(self) -> None:
         """Refuse what cannot run, connect the hosts, write /opt/ml of each."""

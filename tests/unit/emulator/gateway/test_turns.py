@@ -1,0 +1,61 @@
+"""Who is let in, in which order."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+import pytest
+
+from emulator.gateway.turns import Turns
+from tests.waiting import wait_until
+
+
+def test_one_at_a_time_whoever_came_first() -> None:
+    turns, order, inside = Turns(600), list[int](), list[int]()
+
+    def ask(number: int) -> None:
+        with turns.take():
+            inside.append(number)
+            order.append(number)
+            assert inside == [number]
+            inside.remove(number)
+
+    threads = [Thread(target=ask, args=(number,)) for number in range(20)]
+    with turns.take():
+        for number, thread in enumerate(threads):
+            thread.start()
+            wait_until(lambda number=number: len(turns._waiting) == number + 1)  # type: ignore[misc]
+        assert order == []
+    for thread in threads:
+        thread.join()
+    assert order == list(range(20))
+
+
+def test_who_fails_gives_the_turn_on() -> None:
+    turns = Turns(600)
+    with pytest.raises(KeyError), turns.take():
+        raise KeyError
+    with turns.take():
+        pass
+
+
+def test_who_waits_in_vain_goes_in_all_the_same() -> None:
+    turns, let_go = Turns(0.01), Event()
+
+    def hold() -> None:
+        with turns.take():
+            held.set()
+            let_go.wait()
+
+    held, thread = Event(), Thread(target=hold)
+    thread.start()
+    held.wait()
+    with turns.take():
+        assert thread.is_alive()
+    let_go.set()
+    thread.join()
+    patient = Turns(600)
+    with patient.take():
+        pass
+    with turns.take():
+        assert not turns._waiting

@@ -1,0 +1,101 @@
+"""Runs that are found, driven and ended: also those whose jobs are only just being stored."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+import pytest
+
+from emulator.exceptions import InternalFailure
+from emulator.jobs.runs.threads import RunThreads
+from tests.waiting import wait_until
+
+
+class Run:
+    """Goes on until it is stopped."""
+
+    def __init__(self, arn: str = "arn") -> None:
+        self.arn = self.name = arn
+        self.stopped = Event()
+
+    def live(self) -> None:
+        assert self.stopped.wait(60)
+
+    def ask_stop(self, grace_seconds: float) -> None:
+        self.stopped.set()
+
+    def shut_down(self, grace_seconds: float) -> None:
+        self.stopped.set()
+
+
+def test_a_run_is_found_while_its_job_is_stored() -> None:
+    threads, run = RunThreads(), Run()
+
+    def keep() -> None:
+        with threads.lock:
+            assert threads.find("arn") is run
+            run.ask_stop(0.0)
+
+    threads.start(run, keep)
+    threads.wait_for_end("arn")
+
+
+def test_a_job_that_is_not_stored_has_no_run_and_takes_none_away() -> None:
+    threads, first, second = RunThreads(), Run(), Run()
+
+    def refuse() -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        threads.start(first, refuse)
+    assert threads.find("arn") is None
+    threads.start(first)
+    with pytest.raises(KeyError):
+        threads.start(second, refuse)
+    assert threads.find("arn") is first
+    threads.close(0.0)
+
+
+def test_of_two_that_want_one_name_the_second_waits_for_what_becomes_of_the_first() -> None:
+    threads, first, second, go = RunThreads(), Run(), Run(), Event()
+    stored: list[Run] = []
+
+    def keep_first() -> None:
+        assert go.wait(60)
+        stored.append(first)
+
+    def keep_second() -> None:
+        assert stored == [first]
+        raise KeyError
+
+    def start_second() -> None:
+        with pytest.raises(KeyError):
+            threads.start(second, keep_second)
+
+    both = [Thread(target=threads.start, args=(first, keep_first)), Thread(target=start_second)]
+    both[0].start()
+    wait_until(lambda: threads.find("arn") is first)
+    both[1].start()
+    go.set()
+    for thread in both:
+        thread.join()
+    assert threads.find("arn") is first
+    threads.close(0.0)
+
+
+def test_the_end_waits_for_a_job_that_is_being_stored_and_refuses_the_next() -> None:
+    threads, run, go = RunThreads(), Run(), Event()
+    storing = Thread(target=threads.start, args=(run, lambda: go.wait(60)))
+    storing.start()
+    wait_until(lambda: threads.find("arn") is run)
+    closing = Thread(target=threads.close, args=(0.0,))
+    closing.start()
+    wait_until(lambda: threads.closing)
+    assert not run.stopped.is_set()
+    with pytest.raises(InternalFailure):
+        threads.start(Run("other"), lambda: None)
+    go.set()
+    storing.join()
+    closing.join()
+    assert run.stopped.is_set()
+    assert threads.list_names() == set()
