@@ -38,7 +38,7 @@ class ProcessTreeMeter:
         """See ``Meter``."""
         if not is_running(self._folder):
             return None
-        if time.monotonic() >= self._walk_at:
+        if not self._has_run or time.monotonic() >= self._walk_at:
             self._walk()
         supervisor = self._supervisor
         if supervisor is None:
@@ -50,7 +50,8 @@ class ProcessTreeMeter:
             stats = [_read_stat(pid) for pid in self._tree]
             if not any(resident for _, resident in stats):
                 return None
-        self._has_run = True
+        # A busy machine may not have begun the container's first process yet.
+        self._has_run = self._has_run or any(resident for _, resident in stats)
         reaped, _ = _read_stat(supervisor, of_children=True)
         ios = [read_io(pid) for pid in self._tree]
         received, sent = self._read_network()

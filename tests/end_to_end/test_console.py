@@ -205,7 +205,7 @@ def test_a_verdict_shows_and_a_job_is_stopped_without_a_reload(console: Console,
         str_of_js(value) for value in finding["Values"]
     ]
     page.get_by_role("link", name="Profiler", exact=True).click()
-    said = page.locator("main [role=status]", has_text="samples and")
+    said = page.locator("main [role=status]", has_text="trace event")
     expect(said).to_contain_text("The job is running: this goes on.", timeout=PATIENCE_MS)
     before = said.inner_text()
     expect(said).not_to_have_text(before, timeout=PATIENCE_MS)

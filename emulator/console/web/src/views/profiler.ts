@@ -118,8 +118,12 @@ function plotBands(label: string, bands: Bands, divisor: number): PlottedLine {
 function describe(found: Profile, running: boolean): string {
   const more = running ? " The job is running: this goes on." : found.ended ? "" : " No more has come since.";
   if (!found.span) return running ? "Nothing has been measured yet." : "Nothing was measured: the profiler was off, or the job ended before.";
-  const damaged = found.damaged ? ` ${found.damaged} damaged ${found.damaged === 1 ? "line was" : "lines were"} passed over.` : "";
-  return `${found.nodes.join(", ") || "No host"}: ${found.samples} samples and ${found.events} trace events in ${formatDuration(1000 * (found.span[1] - found.span[0]))}.${damaged}${more}`;
+  const damaged = found.damaged ? ` ${countNoun(found.damaged, "damaged line")} passed over.` : "";
+  return `${found.nodes.join(", ") || "No host"}: ${countNoun(found.samples, "sample")} and ${countNoun(found.events, "trace event")} in ${formatDuration(1000 * (found.span[1] - found.span[0]))}.${damaged}${more}`;
+}
+
+function countNoun(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 function showTime(found: Profile): HTMLElement[] {
