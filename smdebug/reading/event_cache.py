@@ -225,7 +225,7 @@ class EventCache:
         return begin, min([begin + size, *following]) - begin
 
     def _plan(self, by_file: Mapping[str, Sequence[tuple[int, int]]], *, announced: bool) -> list[tuple[str, int, int]]:
-        wanted: list[tuple[str, int, int]] = []
+        chosen: list[tuple[str, _FileUse, int, int, bool]] = []
         left, credit = self.limit, self._count_credit()
         for name, ranges in by_file.items():
             use = self._visit(name)
@@ -236,10 +236,17 @@ class EventCache:
                 if length > left or (not announced and length > credit):
                     continue
                 credit -= 0 if announced else length
-                begin, size = self._widen(name, use, start, length, credit) if len(merged) == 1 else (start, length)
-                credit -= size - length
-                left -= size
-                wanted.append((name, begin, size))
+                left -= length
+                chosen.append((name, use, start, length, len(merged) == 1))
+        # What is asked for comes first: only what is left may bring more of the same files.
+        wanted: list[tuple[str, int, int]] = []
+        for name, use, start, length, alone in chosen:
+            begin, size = start, length
+            if alone:
+                begin, size = self._widen(name, use, start, length, min(credit, left))
+            credit -= size - length
+            left -= size - length
+            wanted.append((name, begin, size))
         return wanted
 
     def _count_credit(self) -> int:

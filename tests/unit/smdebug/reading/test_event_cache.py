@@ -126,3 +126,11 @@ def test_what_nobody_has_announced_is_fetched_only_as_far_as_it_may_be_in_vain()
     assert files.bytes_read <= ALLOWANCE_BYTES
     cache.prefetch([(name, 0, 500_000) for name in "abcdef"])
     assert files.bytes_read == 6 * 500_000
+
+
+def test_bringing_more_of_one_file_drives_out_no_other_that_is_wanted() -> None:
+    files, cache = make_cache()
+    wanted = [(name, 0, RECORD) for name in FILES]
+    cache.prefetch(wanted, announced=False)
+    assert len(files.ranges) == len(FILES)
+    assert files.bytes_read <= ALLOWANCE_BYTES
