@@ -2,7 +2,8 @@
 
 Each is started seven times in turn. "S3" is from fork to the first ListBuckets answered with 200, which both can do;
 "SageMaker" to the first ListTrainingJobs, which in moto_server finds an empty table and in the emulator the whole
-service: state folder locked and read, back end chosen, jobs recovered.
+service: state folder locked and read, back end chosen, jobs recovered. "Collecting" is the emulator with a garbage
+collector that it cannot put off until it has started.
 """
 
 from __future__ import annotations
@@ -91,9 +92,11 @@ def time_start(command: list[str], port: int) -> tuple[float, float]:
 
 def measure() -> Iterator[str]:
     start = ["start", "--runtime"]
+    collecting = "import gc; gc.disable = gc.freeze = lambda: None; from emulator.__main__ import main; main()"
     commands = {
         "moto_server": [str(Path(sys.executable).with_name("moto_server"))],
         **{f"emulator ({name})": [sys.executable, "-m", "emulator", *start, name] for name in back_ends()},
+        "emulator, collecting": [sys.executable, "-c", collecting, *start, "process"],
     }
     peers: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(ROUNDS):
