@@ -1,4 +1,4 @@
-"""One job of many wishes, in both back ends: isolated, on Spot instances, fed by a pipe, its paths spelled out."""
+"""One job of many wishes, in both back ends: isolated, on Spot instances, fed by a pipe and from S3's files."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ begun = int(checkpoint.read_text()) if checkpoint.exists() else 0
 print("begins at", begun, "reaches", [name for _, name in socket.if_nameindex() if name[0] in "le"])
 with open("/opt/ml/input/data/train_0", "rb") as pipe:
     print("read", pipe.read().decode(), flush=True)
+fast = pathlib.Path("/opt/ml/input/data/fast/x")
+try:
+    fast.write_text("another row")
+except OSError as error:
+    print("fast", fast.read_text(), fast.stat().st_nlink, error.strerror, flush=True)
 def save(*_):
     checkpoint.write_text("3")
     sys.exit()
@@ -55,7 +60,10 @@ def test_isolated_spot_job(emulator: RunningEmulator) -> None:
             "ContainerEntrypoint": ["python", "-c", RUN],
         },
         HyperParameters={"script": json.dumps(SCRIPT)},
-        InputDataConfig=[{"ChannelName": "train", "DataSource": {"S3DataSource": source}}],
+        InputDataConfig=[
+            {"ChannelName": "train", "DataSource": {"S3DataSource": source}},
+            {"ChannelName": "fast", "InputMode": "FastFile", "DataSource": {"S3DataSource": source}},
+        ],
         OutputDataConfig={"S3OutputPath": f"s3://{BUCKET}/out"},
         CheckpointConfig={"S3Uri": f"s3://{BUCKET}/checkpoints/{name}"},
         ResourceConfig={"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1},
@@ -77,6 +85,7 @@ def test_isolated_spot_job(emulator: RunningEmulator) -> None:
     assert done["TrainingJobStatus"] == "Completed", done
     assert "Interrupted" in [each["Status"] for each in done["SecondaryStatusTransitions"]]
     log = read_log(emulator, name)
-    assert "begins at 0 reaches ['lo']\nread a row\nwaits" in log
-    assert "begins at 3 reaches ['lo']\nread a row" in log
+    fast = "fast a row 2 Read-only file system"
+    assert f"begins at 0 reaches ['lo']\nread a row\n{fast}\nwaits" in log
+    assert f"begins at 3 reaches ['lo']\nread a row\n{fast}" in log
     assert s3.get_object(Bucket=BUCKET, Key=f"checkpoints/{name}/epoch")["Body"].read() == b"3"

@@ -32,7 +32,7 @@ from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES, HostAg
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
 from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.runs.staged_run import StagedRun
-from emulator.jobs.staging.channels import download_channels, find_mode, reads_pipe
+from emulator.jobs.staging.channels import download_channels, reads_pipe
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes
 from emulator.jobs.staging.job_files import RefusedError, describe_refused
@@ -270,10 +270,24 @@ class TrainingRun(StagedRun):
         image = request["AlgorithmSpecification"]["TrainingImage"]
         resolved = self._with.runtime.resolve_image(image, self._write_note)
         require_source_bundle(object_store, request)
-        for note in filter(None, (resolved.note, _note_on_fast_file(self._job), _note_on_collections(self._job))):
+        for note in filter(None, (resolved.note, _note_on_collections(self._job))):
             self._write_note(note)
         for host, opt_ml in self._opt_mls.items():
-            download_channels(request, object_store, opt_ml.input_data, self._check_stop, host, self._hosts)
+            # Where the container sees its folders where they are, it would see these to write to.
+            has_mounts = self._with.runtime.path_in_container(opt_ml.mount, "") == opt_ml.mount.target
+            linked = opt_ml.linked_data if has_mounts else None
+            downloaded = download_channels(
+                request, object_store, opt_ml.input_data, self._check_stop, host, self._hosts, linked
+            )
+            if downloaded:
+                reason = "the state folder's disk has no second names of files" if has_mounts else "there are no mounts"
+                self._write_line(
+                    host,
+                    self._build_note(
+                        f"FastFile channels ({', '.join(downloaded)}) are downloaded before the training starts, as in "
+                        f"File mode: {reason}."
+                    ),
+                )
             self._pipes += open_pipes(request, object_store, opt_ml.input_data, host, self._hosts)
             if request.get("CheckpointConfig"):
                 restore_checkpoints(self._job, opt_ml, object_store, self._check_stop)
@@ -282,7 +296,10 @@ class TrainingRun(StagedRun):
     def _write_note(self, text: str) -> None:
         """Tell each host's log something that the emulator does for all of them."""
         for host in self._opt_mls:
-            self._write_line(host, LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {text}"))
+            self._write_line(host, self._build_note(text))
+
+    def _build_note(self, text: str) -> LogLine:
+        return LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {text}")
 
     def _start_containers(self) -> None:
         """Start the container of each host: ``IMAGE train``, or the entry point and arguments that the request has."""
@@ -304,7 +321,7 @@ class TrainingRun(StagedRun):
                     self._with.endpoint_url,
                     self._with.runtime.path_in_container,
                 ),
-                mounts=(opt_ml.mount,),
+                mounts=opt_ml.list_mounts(),
                 hostname=host.name,
                 network=None if self._cluster.network is None else self._cluster.network.name,
                 isolated=self._isolated,
@@ -578,13 +595,6 @@ class TrainingRun(StagedRun):
 
     def _write_line(self, host: Host, line: LogLine) -> None:
         self._with.log_writer.append(self._job.region, TRAINING_GROUP, self._name_stream(host), line)
-
-
-def _note_on_fast_file(job: TrainingJob) -> str | None:
-    """Say what a job has to know that asks for FastFile; None when it does not."""
-    channels = job.request.get("InputDataConfig") or ()
-    names = ", ".join(each["ChannelName"] for each in channels if find_mode(each, job.request) == "FastFile")
-    return names and f"FastFile channels ({names}) are downloaded before the training starts, as in File mode."
 
 
 def _note_on_collections(job: TrainingJob) -> str | None:

@@ -1,4 +1,8 @@
-"""Input channels: what S3 holds for each is in /opt/ml/input/data/<channel> before the container starts."""
+"""Input channels: what S3 holds for each is in /opt/ml/input/data/<channel> before the container starts.
+
+In FastFile mode what is there are second names of the very files in which S3 keeps the objects: a channel of a terabyte
+is there at once, takes no room, and is read as far as the script reads it.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 _Entry = TypeVar("_Entry")
+_Placed = TypeVar("_Placed")
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -103,8 +108,9 @@ def download_channels(
     check_stop: Callable[[], None],
     host: Host,
     hosts: Sequence[Host],
-) -> None:
-    """Fill ``folder/<channel>`` for every channel that ``host`` gets.
+    linked: Path | None = None,
+) -> list[str]:
+    """Fill ``folder/<channel>`` for every channel that ``host`` gets, ``linked/<channel>`` where that is lazy.
 
     Of a channel that is ShardedByS3Key, it gets every n-th object, where n hosts get the channel.
 
@@ -115,11 +121,16 @@ def download_channels(
         check_stop: called between objects; what it raises ends the download.
         host: whose folder it is.
         hosts: all hosts of the job.
+        linked: for channels in FastFile mode: they get second names of the files that S3 has, and no byte is copied.
+            None where the container cannot be kept from writing to them.
+
+    Returns:
+        The channels in FastFile mode that were downloaded all the same, wholly or in part.
 
     Raises:
         RequestFailure: a bucket, key or prefix that is not there; a key that cannot be a file.
     """
-    name = None
+    name, downloaded = None, []
     try:
         for channel in request.get("InputDataConfig") or ():
             name = channel["ChannelName"]
@@ -128,9 +139,17 @@ def download_channels(
                 continue
             source, share = channel["DataSource"]["S3DataSource"], find_share(channel, host, receivers)
             objects = shuffle(list_objects(source, object_store), channel)[share]
-            _download(objects, object_store, folder / name, check_stop, source["S3Uri"])
+            is_fast = find_mode(channel, request) == "FastFile"
+            if is_fast and linked is not None:
+                (folder / name).mkdir(parents=True, exist_ok=True)
+                is_lazy = all(_fill(objects, object_store.link, linked / name, check_stop, source["S3Uri"]))
+            else:
+                _fill(objects, object_store.download, folder / name, check_stop, source["S3Uri"])
+                is_lazy = False
+            downloaded += [name] if is_fast and not is_lazy else []
     except RequestFailure as error:
         raise RequestFailure(f"Data download of the channel {name!r} failed: {error}") from error
+    return downloaded
 
 
 def find_share(channel: Mapping[str, Any], host: Host, receivers: Sequence[Host]) -> slice:
@@ -157,7 +176,7 @@ def download_source(
     source: Mapping[str, Any], object_store: ObjectStore, folder: Path, check_stop: Callable[[], None], share: slice
 ) -> None:
     """Fill ``folder`` with the ``share`` of what an S3 source holds; see ``download_channels``."""
-    _download(list_objects(source, object_store)[share], object_store, folder, check_stop, source["S3Uri"])
+    _fill(list_objects(source, object_store)[share], object_store.download, folder, check_stop, source["S3Uri"])
 
 
 def list_objects(source: Mapping[str, Any], object_store: ObjectStore) -> Sequence[tuple[str, str, str]]:
@@ -175,24 +194,27 @@ def list_objects(source: Mapping[str, Any], object_store: ObjectStore) -> Sequen
         raise RequestFailure(f"{uri}: {error}") from error
 
 
-def _download(
+def _fill(
     objects: Sequence[tuple[str, str, str]],
-    object_store: ObjectStore,
+    place: Callable[[str, str, Path], _Placed],
     folder: Path,
     check_stop: Callable[[], None],
     uri: str,
-) -> None:
+) -> list[_Placed]:
+    """Let ``place`` put each object where it belongs, and return what it said."""
     folder.mkdir(parents=True, exist_ok=True)
+    placed = []
     try:
         for bucket, key, relative in objects:
             check_stop()
             path = resolve_relative_key(folder, relative)
             path.parent.mkdir(parents=True, exist_ok=True)
-            object_store.download(bucket, key, path)
+            placed.append(place(bucket, key, path))
     except (NoSuchBucket, NoSuchKey) as error:
         raise RequestFailure(f"{uri}: {error}") from error
     except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
         raise RequestFailure(f"{uri} holds one key that is the folder of another ({error.filename}).") from error
+    return placed
 
 
 def _list_prefix(object_store: ObjectStore, location: S3Uri, uri: str) -> Iterator[tuple[str, str, str]]:

@@ -104,8 +104,18 @@ class OptMl:
 
     @property
     def mount(self) -> Mount:
-        """The one mount of the container."""
+        """What the container may write to."""
         return Mount(self.root, TARGET)
+
+    @property
+    def linked_data(self) -> Path:
+        """Folder of the channels whose files are those that S3 has: no container may write there."""
+        return self.root.with_name(f"{self.root.name}-channels")
+
+    def list_mounts(self) -> tuple[Mount, ...]:
+        """List the mounts of the container; the channels were filled before."""
+        channels = sorted(self.linked_data.glob("*"))
+        return (self.mount, *(Mount(each, f"{TARGET}/input/data/{each.name}", read_only=True) for each in channels))
 
     @property
     def input_data(self) -> Path:
@@ -274,7 +284,7 @@ def build_aws_environment(
 def _describe_channel(channel: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, str]:
     source = channel["DataSource"].get("S3DataSource") or {}
     described = {
-        # A FastFile channel is staged like a File one; scripts ask for the mode that was requested.
+        # A FastFile channel looks like a File one; scripts ask for the mode that was requested.
         "TrainingInputMode": find_mode(channel, request),
         "S3DistributionType": source.get("S3DataDistributionType") or "FullyReplicated",
         "RecordWrapperType": channel.get("RecordWrapperType") or "None",

@@ -6,6 +6,7 @@ import functools
 import io
 import logging
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -164,6 +165,27 @@ class ObjectStore:
             return
         with source, path.open("wb") as target:
             target.writelines(source.blocks())
+
+    @_outlasting_faults
+    def link(self, bucket: str, key: str, path: Path) -> bool:
+        """Give the file of an object a second name, ``path``, whose folder exists. It must not be written to.
+
+        Returns:
+            Whether it has: elsewhere its bytes are written there, for not every file system has second names.
+
+        Raises:
+            NoSuchBucket, NoSuchKey, DamagedObjectError, OSError.
+        """
+        path.unlink(missing_ok=True)  # what is written there would be written to another object's file
+        with s3_access():
+            content = self._object(bucket, key)._value_buffer  # noqa: SLF001 - moto has no other way in
+            if isinstance(content, StoredContent):
+                ContentReader(content).close()
+                with suppress(OSError):
+                    path.hardlink_to(content.path)
+                    return True
+        self.download(bucket, key, path)
+        return False
 
     @_outlasting_faults
     def list(self, bucket: str, prefix: str) -> list[ObjectSummary]:
