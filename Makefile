@@ -50,7 +50,7 @@ demo: .venv/.runs ## run the main job: train, capture, judge, stop; STAY=1 leave
 test: .venv/.tests ## lint, types, arrows and the whole test suite
 	@$(MAKE) --no-print-directory lint types arrows console
 	@$(MAKE) --no-print-directory images-if-engine
-	@$(BIN)/python -m pytest --numprocesses 3 $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses 4 $(PYTEST_ARGS)
 
 lint: .venv/.tests
 	@$(BIN)/ruff check .

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 # The suite competes with the jobs that it starts.
 os.environ["SMDEBUG_EMULATOR_JOB_NICENESS"] = "0"
 
-# Whole jobs: the tests of one folder and back end share emulators, and are one worker's.
-FOLDERS_WITH_JOBS = ("tests/clients/", "tests/contract/", "tests/end_to_end/", "tests/interop/")
+# Whole jobs: the tests of one folder and back end share emulators, and are one worker's. What takes longest is first.
+FOLDERS_WITH_JOBS = ("tests/end_to_end/", "tests/clients/", "tests/interop/", "tests/contract/")
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
 # For other examples: pytest --hypothesis-profile default.
@@ -55,7 +55,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
         def _assign_work_unit(self, node: object) -> None:
             whole_jobs = [scope for scope in self.workqueue if not scope.endswith(".py")]
             if whole_jobs:  # they take longest, and no worker may be left with them at the end
-                self.workqueue.move_to_end(min(whole_jobs), last=False)
+                self.workqueue.move_to_end(min(whole_jobs, key=find_turn), last=False)
             super()._assign_work_unit(node)
 
         def _split_scope(self, nodeid: str) -> str:
@@ -64,6 +64,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
                 return path
             back_end = re.search(r"[-\[](docker|process)[-\]]", nodeid)
             return f"{path.split('/')[1]} {back_end and back_end[1]}"
+
+    def find_turn(scope: str) -> int:
+        return FOLDERS_WITH_JOBS.index(f"tests/{scope.split()[0]}/")
 
     config.option.loadscope_reorder = False  # else the scope of the most tests came first
     return FilesAndJobs(config, log)
