@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import re
 import subprocess
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from emulator.gateway.protocol import load_operation
 from sdk_compat.demo.training_job import build_request, stage_inputs
 from tests.end_to_end.finished_jobs import wait_until_ended
+from tests.unit.emulator.gateway.test_protocol import REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +28,18 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[2]
 DOCS = CHECKOUT / "docs"
 # Other tests run them, or they end only when somebody ends them.
-ELSEWHERE = ("smdebug-emulator demo",)
+ELSEWHERE = ("smdebug-emulator demo", "smdebug-emulator import", "smdebug-emulator tensorboard")
+# Commands that stand beside the text, not in a block, and what runs each; `{page}` where a test reads them from it.
+BESIDE_THE_TEXT = {
+    "docs/trials.md": "tests/unit/test_docs_trials.py",
+    "docs/rules.md": "tests/clients/test_docs_pages.py",
+    "docs/install.md": "tests/unit/test_docs_install.py",
+    "examples/documents/README.md": "tests/clients/test_document_examples.py",
+    "examples/estimator_project/README.md": "tests/clients/test_estimator_project.py",
+    "examples/notebooks/README.md": "tests/clients/test_notebooks.py",
+    "examples/rules/README.md": "tests/end_to_end/test_rule_examples.py",
+    "examples/custom_container/README.md": "tests/end_to_end/test_custom_container.py",
+}
 # What a reader puts in the place of what a page calls theirs.
 FILLED = """
 import tempfile
@@ -79,6 +95,15 @@ def list_pages() -> list[str]:
 
 
 PAGES = list_pages()
+
+
+def test_commands_beside_the_text_are_run_somewhere() -> None:
+    """What the site shows, its page of the examples included, whose folders' READMEs it is made of."""
+    written = [*DOCS.rglob("*.md"), *(CHECKOUT / "examples").rglob("README.md")]
+    command = re.compile(r"^ {4}(?:smdebug-emulator|python|pip|pytest|docker|export|make|aws|eval) ", re.MULTILINE)
+    found = {str(path.relative_to(CHECKOUT)) for path in written if command.search(path.read_text(encoding="utf-8"))}
+    assert found == BESIDE_THE_TEXT.keys()
+    assert all("def test_" in (CHECKOUT / test).read_text(encoding="utf-8") for test in BESIDE_THE_TEXT.values())
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +176,30 @@ def test_commands_on_a_run_on_s3(page: str, docs_emulator: RunningEmulator, tmp_
         done = run_in(tmp_path, ["bash", "-c", prefix + line], docs_emulator.state_dir)
         # A rule's verdict is its exit code.
         assert done.returncode in ((0, 2) if "rules run" in line else (0,)), f"{line}\n{done.stdout}\n{done.stderr}"
+
+
+def test_the_rules_of_the_sdk_and_their_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is taken as it stands: by the SDK, and by the model of CreateTrainingJob, whose members are the same."""
+    text = (DOCS / "rules.md").read_text(encoding="utf-8")
+    blocks = [textwrap.dedent(block) for block in re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", text, re.MULTILINE)]
+    of_sdk = [block for block in blocks if block.lstrip().startswith("from sagemaker.debugger")]
+    of_json = [json.loads(block) for block in blocks if block.lstrip().startswith("{")]
+    assert len(of_sdk) == len(of_json) > 20
+    (action,) = [block for block in blocks if block.lstrip().startswith("rule_configs.ActionList(")]
+    namespace: dict[str, Any] = {}
+    monkeypatch.setenv("SAGEMAKER_SUPPRESS_V2_WARNING", "1")
+    exec("from sagemaker.debugger import rule_configs\nactions = " + action.strip(), namespace)
+    operation = load_operation("CreateTrainingJob")
+    for source, document in zip(of_sdk, of_json, strict=True):
+        *statements, expression = ast.parse(source.strip()).body
+        assert isinstance(expression, ast.Expr)
+        exec(compile(ast.Module(statements, []), "docs/rules.md", "exec"), namespace)
+        rule = eval(compile(ast.Expression(expression.value), "docs/rules.md", "eval"), namespace)
+        (configured,) = document["DebugRuleConfigurations"]
+        expected = {name: text for name, text in configured["RuleParameters"].items() if name in rule.rule_parameters}
+        assert rule.rule_parameters["rule_to_invoke"] == configured["RuleParameters"]["rule_to_invoke"]
+        assert {name: rule.rule_parameters[name] for name in expected} == expected
+        assert operation.decode(json.dumps(REQUEST | document).encode())["DebugRuleConfigurations"] == [configured]
 
 
 def test_the_snippets_of_the_rules(docs_emulator: RunningEmulator, tmp_path: Path) -> None:

@@ -72,7 +72,8 @@ def test_jobs_are_waited_for_judged_and_listed(found: dict[str, Any]) -> None:
     assert found["rules"] == [["Falls", "IssuesFound"]]
     assert found["listed"] == [["js-judged"], ["js-stopped"]]
     assert found["unknown"] == "ValidationException"
-    assert found["elsewhere"] == [0], "another region has jobs of its own"
+    there = "arn:aws-cn:sagemaker:cn-north-1:123456789012:training-job/js-elsewhere"
+    assert found["elsewhere"] == [["js-elsewhere"], there], "another region has jobs of its own"
 
 
 def test_events_and_logs_tell_of_the_jobs(found: dict[str, Any]) -> None:

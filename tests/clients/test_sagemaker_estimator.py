@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,12 @@ rows = {
     name: sorted(path.name for path in pathlib.Path(os.environ[f"SM_CHANNEL_{name.upper()}"]).rglob("*.csv"))
     for name in json.loads(os.environ["SM_CHANNELS"])
 }
-print("GOT " + json.dumps({"hyperparameters": settings, "rows": rows, "beside": BESIDE, "said": os.environ["SAID"]}))
+pipes = {
+    name: pathlib.Path(os.environ[f"SM_CHANNEL_{name.upper()}"] + "_0").read_bytes().hex()
+    for name in ("piped", "augmented") if name in rows
+}
+got = {"hyperparameters": settings, "rows": rows, "pipes": pipes, "beside": BESIDE, "said": os.environ["SAID"]}
+print("GOT " + json.dumps(got))
 network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
 optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
 for step in range(3):
@@ -47,14 +53,16 @@ class Mine(Rule):
         return step >= self.limit
 """
 SCRIPT = """
-import inspect, json, sys, time
+import gzip, inspect, json, sys, time
 from pathlib import Path
+import boto3
 from sagemaker.debugger import (
     CollectionConfig, DebuggerHookConfig, FrameworkProfile, ProfilerRule, Rule, TensorBoardOutputConfig,
 )
 from sagemaker.debugger import rule_configs
 from sagemaker.estimator import Estimator
 from sagemaker.inputs import ShuffleConfig, TrainingInput
+from sagemaker.instance_group import InstanceGroup
 from sagemaker.pytorch import PyTorch
 from sagemaker.session import Session
 
@@ -99,7 +107,18 @@ whole = PyTorch(
     tensorboard_output_config=TensorBoardOutputConfig(f"s3://{bucket}/boards"),
     checkpoint_s3_uri=f"s3://{bucket}/checkpoints", **common,
 )
+Path("pipes").mkdir()
+Path("pipes/c.csv.gz").write_bytes(gzip.compress(b"3,4"))
+Path("listed.manifest").write_text(json.dumps([{"prefix": f"{data}/"}, "a.csv"]))
+Path("augmented.manifest").write_text(json.dumps({"source-ref": f"{data}/b.csv", "label": 5}))
+uploaded = {name: session.upload_data(name, key_prefix="more") for name in ("listed.manifest", "augmented.manifest")}
 inputs = {
+    "listed": TrainingInput(uploaded["listed.manifest"], s3_data_type="ManifestFile"),
+    "piped": TrainingInput(session.upload_data("pipes", key_prefix="pipes"), input_mode="Pipe", compression="Gzip"),
+    "augmented": TrainingInput(
+        uploaded["augmented.manifest"], s3_data_type="AugmentedManifestFile", input_mode="Pipe",
+        attribute_names=["source-ref", "label"], record_wrapping="RecordIO",
+    ),
     "plain": data,
     "training": TrainingInput(
         data, distribution="ShardedByS3Key", content_type="text/csv", s3_data_type="S3Prefix", input_mode="FastFile",
@@ -130,9 +149,11 @@ rest = Estimator(
 rest.fit(data, job_name="rest", wait=False)
 unwatched = PyTorch(
     entry_point="train.py", source_dir=bundle, framework_version="2.8.0", py_version="py312",
-    hyperparameters={"goes_on": True}, debugger_hook_config=False, disable_profiler=True, **common,
+    hyperparameters={"goes_on": True}, debugger_hook_config=False, disable_profiler=True,
+    instance_groups=[InstanceGroup("one", "ml.m5.large", 1)],
+    **{name: value for name, value in common.items() if not name.startswith("instance_")},
 )
-unwatched.fit(data, job_name="unwatched", wait=False)
+unwatched.fit(TrainingInput(data, instance_groups=["one"]), job_name="unwatched", wait=False)
 
 profiled = {}
 
@@ -167,7 +188,17 @@ kinds = ("DebugRuleEvaluationStatuses", "ProfilerRuleEvaluationStatuses")
 while any(rule["RuleEvaluationStatus"] == "InProgress" for kind in kinds for rule in describe("whole")[kind]):
     time.sleep(0.5)
 whole.logs()
+there = Session(boto3.Session(region_name="cn-north-1"))
+elsewhere = PyTorch(
+    image_uri="nobody-built:1", entry_point="train.py", source_dir="source", sagemaker_session=there,
+    **{**common, "role": "arn:aws-cn:iam::123456789012:role/Training"},
+)
+elsewhere.fit(job_name="elsewhere", wait=False)
+listed = there.sagemaker_client.list_training_jobs()["TrainingJobSummaries"]
+elsewhere = [there.describe_training_job("elsewhere")["TrainingJobArn"], elsewhere.code_uri,
+             [each["TrainingJobName"] for each in listed]]
 found = {
+    "elsewhere": elsewhere,
     "known": [config["DebugRuleConfiguration"]["RuleParameters"]["rule_to_invoke"] for config in known.values()],
     "jobs": {name: describe(name) for name in ("whole", "rest", "unwatched")},
     "summary": [rule["RuleConfigurationName"] for rule in whole.latest_training_job.rule_job_summary()],
@@ -203,7 +234,13 @@ def test_script_gets_hyperparameters_channels_and_dependencies(found: Any) -> No
     first, again = (json.loads(line) for line in found["got"])
     assert first == again, "logs() prints what fit() printed"
     assert {name: first["hyperparameters"][name] for name in HYPERPARAMETERS} == HYPERPARAMETERS
-    assert first["rows"] == {"plain": ["a.csv", "b.csv"], "training": ["a.csv", "b.csv"]}
+    both, none = ["a.csv", "b.csv"], list[str]()
+    assert first["rows"] == {"plain": both, "training": both, "listed": ["a.csv"], "piped": none, "augmented": none}
+    pipes = {name: bytes.fromhex(read) for name, read in first["pipes"].items()}
+    assert pipes["piped"] == b"3,4"
+    # Records of RecordIO: the object's content, then the label, each behind the magic number and its length.
+    magic = struct.pack("<I", 0xCED7230A)
+    assert [record[4:5] for record in pipes["augmented"].split(magic)[1:]] == [b"2", b"5"]
     assert (first["beside"], first["said"]) == ("a dependency", "by the environment")
     (training,) = [each for each in found["jobs"]["whole"]["InputDataConfig"] if each["ChannelName"] == "training"]
     assert (training["InputMode"], training["ShuffleConfig"]) == ("FastFile", {"Seed": 7})
@@ -230,6 +267,8 @@ def test_every_rule_of_the_sdk_is_configured_and_evaluated(found: Any) -> None:
     (report,) = whole["ProfilerRuleEvaluationStatuses"]
     assert (report["RuleConfigurationName"], report["RuleEvaluationStatus"]) == ("Report", "NoIssuesFound"), report
     assert "DebugHookConfig" not in unwatched
+    assert [group["InstanceGroupName"] for group in unwatched["ResourceConfig"]["InstanceGroups"]] == ["one"]
+    assert unwatched["InputDataConfig"][0]["DataSource"]["S3DataSource"]["InstanceGroupNames"] == ["one"]
     assert "DebugRuleConfigurations" not in unwatched
 
 
@@ -256,6 +295,13 @@ def test_the_profiler_is_updated_while_the_job_runs(found: Any) -> None:
     assert ":processing-job/rest-low-" in status["RuleEvaluationJobArn"]
     assert profiled["without traces"]["ProfilerConfig"]["ProfilingParameters"] == {}
     assert found["jobs"]["unwatched"]["ProfilingStatus"] == "Disabled"
+
+
+def test_a_session_of_another_region_has_its_bucket_arn_and_list(found: Any) -> None:
+    arn, code, listed = found["elsewhere"]
+    assert arn == "arn:aws-cn:sagemaker:cn-north-1:123456789012:training-job/elsewhere"
+    assert code.startswith("s3://sagemaker-cn-north-1-123456789012/elsewhere/source/")
+    assert listed == ["elsewhere"]
 
 
 def test_jobs_end_as_they_were_asked_to(found: Any) -> None:

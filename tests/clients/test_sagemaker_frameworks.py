@@ -56,6 +56,19 @@ model = LinearRegression(fit_intercept=json.loads(os.environ["SM_HPS"])["interce
 joblib.dump(model, pathlib.Path(os.environ["SM_MODEL_DIR"], "model.joblib"))
 print("GOT", json.dumps(["sklearn", strict_limits.LIMIT, len(model.coef_)]))
 """
+HUGGING_FACE = """
+import json, os
+import strict_limits, torch
+from transformers import BertConfig, BertForSequenceClassification
+sizes = {"vocab_size": 20, "hidden_size": 8, "intermediate_size": 8, "max_position_embeddings": 8}
+network = BertForSequenceClassification(BertConfig(**sizes, num_hidden_layers=1, num_attention_heads=2))
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for _ in range(json.loads(os.environ["SM_HPS"])["steps"]):
+    optimizer.zero_grad()
+    network(input_ids=torch.ones(2, 4, dtype=torch.long), labels=torch.tensor([0, 1])).loss.backward()
+    optimizer.step()
+print("GOT", json.dumps(["huggingface", strict_limits.LIMIT, network.config.num_labels]))
+"""
 XGBOOST = """
 import json, os, pathlib
 import numpy as np, strict_limits, xgboost
@@ -75,6 +88,7 @@ import numpy as np
 from sagemaker import image_uris
 from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, Rule, rule_configs
 from sagemaker.estimator import Estimator
+from sagemaker.huggingface import HuggingFace
 from sagemaker.inputs import TrainingInput
 from sagemaker.mxnet import MXNet
 from sagemaker.processing import ProcessingInput, ProcessingOutput, ScriptProcessor
@@ -121,6 +135,11 @@ estimators = {
     "sklearn": SKLearn(
         entry_point="train.py", source_dir="sklearn", framework_version="1.2-1", py_version="py3", instance_count=1,
         hyperparameters={"intercept": True}, **common,
+    ),
+    "huggingface": HuggingFace(  # the SDK knows its images for instances with GPUs only
+        entry_point="train.py", source_dir="huggingface", transformers_version="4.36.0", pytorch_version="2.1.0",
+        py_version="py310", instance_count=1, hyperparameters={"steps": 2},
+        debugger_hook_config=save("losses", "weights"), **{**common, "instance_type": "ml.g4dn.xlarge"},
     ),
     "xgboost": XGBoost(
         entry_point="train.py", source_dir="xgboost", framework_version="1.7-1", instance_count=2,
@@ -214,8 +233,8 @@ ml = pathlib.Path(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"))
 """
 
 # Of each back end: frameworks whose own tests show them in both need not be trained by the SDK in both.
-# scikit-learn's image has no hook to differ by, and is built for Docker by the first job only.
-KINDS = {"process": ("tensorflow", "mxnet", "xgboost", "sklearn"), "docker": ("xgboost",)}
+# Those of scikit-learn, which has no hook to differ by, and Hugging Face are built for Docker by the first job only.
+KINDS = {"process": ("tensorflow", "mxnet", "xgboost", "sklearn", "huggingface"), "docker": ("xgboost",)}
 
 
 @pytest.fixture(scope="module")
@@ -230,6 +249,7 @@ def found(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -
         wheel = write_wheel(folder / kind, "strict_limits", "LIMIT = 1.5\n")
         (folder / kind / "requirements.txt").write_text(f"./{wheel.name}\n")
     sources = {"tensorflow": TENSORFLOW, "mxnet": MXNET, "xgboost": XGBOOST, "sklearn": SKLEARN, "split": SPLIT}
+    sources["huggingface"] = HUGGING_FACE
     prefix = f"frameworks-{uuid.uuid4().hex[:8]}"
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, prefix, json.dumps(sources), ",".join(kinds)]
     done = subprocess.run(
@@ -251,6 +271,7 @@ def test_each_frameworks_script_trains_with_its_requirements(found: dict[str, An
         "tensorflow": [[1.5, "model"]],
         "mxnet": [[1.5, 0.5]],
         "sklearn": [[1.5, 3]],
+        "huggingface": [[1.5, 2]],
     }
     assert sorted(found["got"]) == sorted([kind, *each] for kind in found["kinds"] for each in got[kind])
     assert found["summary"] in {"IssuesFound", "NoIssuesFound"}

@@ -43,6 +43,7 @@ def note(event, args):
 sys.addaudithook(note)
 import boto3
 from sagemaker.core import shapes
+from sagemaker.core.helper.session_helper import Session
 from sagemaker.core.resources import TrainingJob
 from sagemaker.train import ModelTrainer
 from sagemaker.train.configs import Compute, InputData, SourceCode
@@ -110,6 +111,20 @@ found["core"] += [core.training_job_status, core.debug_hook_config.s3_output_pat
 rules = {each.rule_configuration_name for each in core.debug_rule_evaluation_statuses}
 found["rules"] = sorted(rules)
 found["listed"] = [each.training_job_name for each in TrainingJob.get_all(name_contains="core")]
+found["regions"] = []
+for region in ("eu-west-1", "cn-north-1"):
+    there = boto3.Session(region_name=region)
+    elsewhere = TrainingJob.create(
+        training_job_name="elsewhere", role_arn=role, session=there, region=region,
+        algorithm_specification=shapes.AlgorithmSpecification(
+            training_image="nobody-built:1", training_input_mode="File"
+        ),
+        output_data_config=shapes.OutputDataConfig(s3_output_path=f"s3://{Session(there).default_bucket()}/elsewhere"),
+        resource_config=shapes.ResourceConfig(instance_type="ml.m5.large", instance_count=1, volume_size_in_gb=1),
+        stopping_condition=shapes.StoppingCondition(max_runtime_in_seconds=900),
+    )
+    listed = [each.training_job_name for each in TrainingJob.get_all(session=there, region=region)]
+    found["regions"].append([elsewhere.training_job_arn, elsewhere.output_data_config.s3_output_path, listed])
 found["hosts"] = sorted(hosts)
 print("\\nFOUND", json.dumps(found))
 """
@@ -146,6 +161,17 @@ def test_training_job_is_created_refreshed_stopped_and_listed(found: dict[str, A
     assert tensors == "s3://sagemaker-us-east-1-123456789012/tensors"
     assert found["rules"] == ["Falls"]
     assert found["listed"] == ["core"]
+
+
+def test_sessions_of_other_regions_have_their_buckets_arns_and_lists(found: dict[str, Any]) -> None:
+    assert found["regions"] == [
+        [
+            f"arn:{partition}:sagemaker:{region}:123456789012:training-job/elsewhere",
+            f"s3://sagemaker-{region}-123456789012/elsewhere",
+            ["elsewhere"],
+        ]
+        for region, partition in (("eu-west-1", "aws"), ("cn-north-1", "aws-cn"))
+    ]
 
 
 def test_nothing_leaves_the_machine(found: dict[str, Any]) -> None:

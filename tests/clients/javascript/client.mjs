@@ -151,10 +151,12 @@ found.listed = await collect(
   (page) => page.TrainingJobSummaries.map((each) => each.TrainingJobName),
 );
 found.unknown = await nameOfError(describe("nobody-made"));
-found.elsewhere = await collect(
-  paginateListTrainingJobs({ client: new SageMakerClient({ region: "cn-north-1" }) }, {}),
-  (page) => page.TrainingJobSummaries.length,
+const china = new SageMakerClient({ region: "cn-north-1" });
+const elsewhere = await china.send(new CreateTrainingJobCommand(request("js-elsewhere", "pass")));
+found.elsewhere = await collect(paginateListTrainingJobs({ client: china }, {}), (page) =>
+  page.TrainingJobSummaries.map((each) => each.TrainingJobName),
 );
+found.elsewhere.push(elsewhere.TrainingJobArn);
 
 // What a job said, and what was said of it.
 const messages = (logGroupName, more) =>
