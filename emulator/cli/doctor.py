@@ -7,12 +7,14 @@ import os
 import shutil
 import socket
 import sys
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from emulator.cli.running import json_option, read_settings, state_dir_option
+from emulator.gateway.sdk_versions import TRIED_RELEASES, describe_version, read_minor
 from emulator.settings import VERSION
 from emulator.state_folder import find_running_emulator
 
@@ -56,6 +58,11 @@ def _look(settings: Settings) -> Iterator[Finding]:
 def _look_at_versions() -> Iterator[Finding]:
     packages = ", ".join(f"{name} {version(name)}" for name in ("boto3", "moto", "docker"))
     yield "versions", "ok", f"smdebug-emulator {VERSION}, Python {sys.version.split()[0]}, {packages}", ""
+    with suppress(PackageNotFoundError):
+        sdk = version("sagemaker")
+        tried = read_minor(sdk) in map(read_minor, TRIED_RELEASES)
+        remedy = "" if tried else describe_version(f"sagemaker {sdk}")
+        yield "sdk", "ok" if tried else "note", f"sagemaker {sdk}", remedy
     try:
         original = version("smdebug")
     except PackageNotFoundError:

@@ -11,6 +11,7 @@ from botocore import xform_name
 from emulator.exceptions import AwsError, UnknownOperationException
 from emulator.gateway.authentication import ACCOUNT_HEADER, authenticate, load_regions
 from emulator.gateway.protocol import MAX_BODY_BYTES, dump_json, find_operation, load_operation
+from emulator.gateway.sdk_versions import describe_untried
 from emulator.gateway.turns import Turns
 from emulator.operations import find_operations
 from emulator.operations.context import Context
@@ -81,7 +82,8 @@ class SageMaker:
             region, request = _read_request(operation, environ)
             account_id = environ[ACCOUNT_HEADER]
             has_moto_resource = partial(self._has_moto_resource, account_id, region)
-            context = Context(self._find_jobs(account_id), account_id, region, _check, has_moto_resource)
+            client_note = describe_untried(environ.get("HTTP_USER_AGENT", ""))
+            context = Context(self._find_jobs(account_id), account_id, region, _check, has_moto_resource, client_note)
             response = self._operations[name](request, context)
             return None if response is None else operation.encode(response)
 

@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 class TrainingJobs(JobsOfAKind):
     """The training jobs of one account."""
 
-    def create(self, region: str, request: Mapping[str, Any]) -> TrainingJob:
+    def create(self, region: str, request: Mapping[str, Any], client_note: str | None = None) -> TrainingJob:
         """Store a job and start it.
 
         Args:
             region: of the request.
             request: CreateTrainingJob's members, validated against the model.
+            client_note: what the job's log is to say of the client that asked.
 
         Raises:
             ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
@@ -48,7 +49,7 @@ class TrainingJobs(JobsOfAKind):
         job = new_training_job(self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._ledger.now_ms())
         evaluations = self._build_evaluations(job)
         self._threads.start(
-            TrainingRun(job, self._with),
+            TrainingRun(job, self._with, client_note=client_note),
             lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or ()),
         )
         return job

@@ -24,6 +24,7 @@ class Context:
         region: the region the request was signed for.
         check: decodes and validates the request of an operation by the model, as one that came over the wire.
         has_moto_resource: whether moto has the resource with an ARN, in this account and region.
+        client_note: what a job's log is to say of the client that asked, if anything.
     """
 
     jobs: Jobs
@@ -31,3 +32,4 @@ class Context:
     region: str
     check: Callable[[str, Request], Request]
     has_moto_resource: Callable[[str], bool]
+    client_note: str | None = None

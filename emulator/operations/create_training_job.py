@@ -77,7 +77,7 @@ def create_training_job(request: Request, context: Context) -> Response:
         ValidationException, ResourceInUse, ResourceLimitExceeded.
     """
     check_training_job(request)
-    return {"TrainingJobArn": context.jobs.training.create(context.region, request).arn}
+    return {"TrainingJobArn": context.jobs.training.create(context.region, request, context.client_note).arn}
 
 
 def check_training_job(request: Request) -> None:

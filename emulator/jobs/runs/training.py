@@ -84,7 +84,11 @@ class TrainingRun(StagedRun):
     output = "The model and output data are"
 
     def __init__(
-        self, job: TrainingJob, collaborators: Collaborators, container_ids: Mapping[str, str] | None = None
+        self,
+        job: TrainingJob,
+        collaborators: Collaborators,
+        container_ids: Mapping[str, str] | None = None,
+        client_note: str | None = None,
     ) -> None:
         """Prepare a run.
 
@@ -92,10 +96,12 @@ class TrainingRun(StagedRun):
             job: as stored.
             collaborators: what it works with.
             container_ids: of the containers that the job had before a restart, by host.
+            client_note: what the log is to say of the client that sent the job.
         """
         self.arn, self.name = job.arn, job.name
         self._job = job
         self._with = collaborators
+        self._client_note = client_note
         self._folder = find_work_folder(collaborators.settings, job.name, job.id)
         self._object_store: ObjectStore = collaborators.object_store_for(job.region)
         self._hosts = list_hosts(job.request)
@@ -270,7 +276,7 @@ class TrainingRun(StagedRun):
         image = request["AlgorithmSpecification"]["TrainingImage"]
         resolved = self._with.runtime.resolve_image(image, self._write_note)
         require_source_bundle(object_store, request)
-        for note in filter(None, (resolved.note, _note_on_collections(self._job))):
+        for note in filter(None, (self._client_note, resolved.note, _note_on_collections(self._job))):
             self._write_note(note)
         for host, opt_ml in self._opt_mls.items():
             # Where the container sees its folders where they are, it would see these to write to.

@@ -273,7 +273,8 @@ def test_a_detached_emulator_outlives_its_command(tmp_path: Path) -> None:
         looked = json.loads(run("doctor", "--json", "--state-dir", state).stdout)
         found = {finding["subject"]: finding for finding in looked}
         assert found["emulator"]["found"].startswith(f"it answers at {started.stdout.split()[0]}")
-        assert {"versions", "engine", "disk", "clients"} <= found.keys()
+        assert {"versions", "sdk", "engine", "disk", "clients"} <= found.keys()
+        assert (found["sdk"]["state"], found["sdk"]["found"]) == ("ok", "sagemaker 2.257.7")
     finally:
         assert run("stop", "--state-dir", state).returncode == 0
 

@@ -33,7 +33,8 @@ class MemoryTrainingJobs:
         self.stopped: list[str] = []
         self._tags = tags
 
-    def create(self, region: str, request: dict[str, Any]) -> MemoryJob:
+    def create(self, region: str, request: dict[str, Any], client_note: str | None = None) -> MemoryJob:
+        self.client_note = client_note
         name = request["TrainingJobName"]
         if name == "job-that-breaks":
             raise RuntimeError("the store is on fire")

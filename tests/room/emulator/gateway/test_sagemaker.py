@@ -44,6 +44,17 @@ def test_create_and_describe(sagemaker: Any) -> None:
     assert "Internal" not in described
 
 
+def test_the_log_of_a_job_is_told_of_an_sdk_that_was_never_tried(gateway: Gateway, sagemaker: Any) -> None:
+    sagemaker.create_training_job(**REQUEST)
+    assert gateway.jobs.training.client_note is None
+    name = " lib/AWS-SageMaker-Python-SDK#2.1.0"
+    sagemaker.meta.events.register(
+        "request-created.sagemaker", lambda request, **_: request.headers.add_header("User-Agent", name)
+    )
+    sagemaker.create_training_job(**REQUEST | {"TrainingJobName": "job-2"})
+    assert "AWS-SageMaker-Python-SDK 2.1.0 was never tried" in str(gateway.jobs.training.client_note)
+
+
 def test_the_region_is_that_of_the_signature(gateway: Gateway, sagemaker: Any) -> None:
     sagemaker.create_training_job(**REQUEST)
     elsewhere = gateway.client("sagemaker", "eu-central-1")

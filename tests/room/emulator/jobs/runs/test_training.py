@@ -33,7 +33,7 @@ def stages(description: dict[str, Any]) -> list[str]:
 def wait_until_ready(room: Room) -> None:
     """The script has printed that its handlers are in place."""
     room.wait_for_stage("Training")
-    wait_until(lambda: room.log(TRAINING_LOG, "job/") == ["ready"], room.describe)
+    wait_until(lambda: room.log(TRAINING_LOG, "job/")[-1:] == ["ready"], room.describe)
 
 
 def unpack(room: Room, key: str) -> dict[str, bytes]:
@@ -206,8 +206,9 @@ signal.signal(signal.SIGTERM, stop)
 print("ready", flush=True)
 time.sleep(600)
 """
-    room.jobs.training.create(REGION, room.request(script=script))
+    room.jobs.training.create(REGION, room.request(script=script), "of the client")
     wait_until_ready(room)
+    assert room.log(TRAINING_LOG, "job/")[0] == "smdebug-emulator: of the client"
     assert room.jobs.training.stop(REGION, "job").status == "Stopping"
     room.jobs.training.stop(REGION, "job")
     done = room.wait()
