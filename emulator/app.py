@@ -197,7 +197,11 @@ class Emulator:
 
             find_region = partial(read_region, default=settings.region)
             invoker = FunctionInvoker(
-                runtime, endpoint_url, settings.state_dir / "lambda", settings.container_credentials
+                runtime,
+                endpoint_url,
+                settings.state_dir / "lambda",
+                settings.container_credentials,
+                pythons=settings.pythons,
             )
             closers.callback(invoker.close)
             rooms.invoke.set_result(InvokeApplication(invoker, itemgetter(ACCOUNT_HEADER), find_region))

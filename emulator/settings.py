@@ -35,6 +35,11 @@ def parse_age(text: str) -> float:
     return float(int(found[1]) * _AGE_SECONDS[found[2]])
 
 
+def parse_folders(text: str) -> tuple[Path, ...]:
+    """Return the folders of a list such as PATH is one."""
+    return tuple(Path(each).expanduser().absolute() for each in text.split(os.pathsep) if each)
+
+
 RuntimeChoice = Literal["auto", "docker", "process"]
 RUNTIME_CHOICES: tuple[RuntimeChoice, ...] = ("auto", "docker", "process")
 # By the setting that a variable is for: what reads its text, whether the value fits, and what would.
@@ -49,6 +54,11 @@ VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str
     "disk_reserve": (parse_size, lambda _: True, "give a size such as 500M or 2G"),
     "retention": (parse_age, lambda _: True, "give an age such as 12h or 7d"),
     "retention_size": (parse_size, lambda _: True, "give a size such as 500M or 2G"),
+    "pythons": (
+        parse_folders,
+        lambda folders: all(each.is_dir() for each in folders),
+        "give folders that hold interpreters such as python3.12, separated by colons",
+    ),
     "strict_versions": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
     "moto_api": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
 }
@@ -80,6 +90,7 @@ class Settings:
         retention: what ended jobs left is removed when it is so many seconds old; None for never.
         retention_size: so many bytes of it are kept, the newest; None for all.
         moto_api: whether moto's own controls below ``/moto-api/`` answer, its reset and recorder among them.
+        pythons: folders of interpreters that Lambda functions may ask for, looked into before PATH.
         strict_versions: whether a job is refused whose image is of a version that no environment here holds.
     """
 
@@ -97,6 +108,7 @@ class Settings:
     retention: float | None = None
     retention_size: int | None = None
     moto_api: bool = False
+    pythons: tuple[Path, ...] = ()
     strict_versions: bool = False
 
     def __post_init__(self) -> None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from container_runtime.runtime import ContainerRuntimeError, Exit
 from container_runtime.spec import ContainerSpec, Mount
 from emulator.exceptions import UnsupportedRuntimeError, WorkerFailure, WorkerStartError
+from emulator.lambda_functions import node, python
 from emulator.lambda_functions.function_code import extract_zip
 from emulator.lambda_functions.invocation import InvocationResult, build_start_failure
-from emulator.lambda_functions.node import CLIENT, find_node, stage_node_client
 from emulator.lambda_functions.runtime_api import RuntimeApi
 from emulator.lambda_functions.worker_log import WorkerLog
 from emulator.moto_services.cloudwatch.logs import LogGroups
@@ -50,6 +50,7 @@ class WorkerSettings:
         work_dir: a folder of its own, where each worker has a sub-folder while it lives.
         credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the workers.
         labels: how the workers of this emulator, and of no other, are found.
+        pythons: folders of interpreters, looked into before PATH.
     """
 
     container_runtime: ContainerRuntime
@@ -57,6 +58,7 @@ class WorkerSettings:
     work_dir: Path
     credentials: Mapping[str, str]
     labels: Mapping[str, str]
+    pythons: tuple[Path, ...] = ()
 
 
 class Worker:
@@ -71,8 +73,9 @@ class Worker:
         self._folder = settings.work_dir / self._id
         self._worker_log = WorkerLog(LogGroups(function.account, function.region), function.name, function.version)
         self._api: RuntimeApi | None = None
-        # Of another language than that of the image.
+        # Of another language than that of the image, or another version.
         self._entrypoint: tuple[str, ...] | None = None
+        self._packages: str | None = None
         self._container_id: str | None = None
         self._started_at = 0.0
         self._began_at: float | None = None
@@ -199,16 +202,41 @@ class Worker:
         self._folder.chmod(0o755)
         mounts = [Mount(task, "/var/task", read_only=True), scratch]
         if runs_node:
-            client = stage_node_client(self._folder / "runtime")
+            client = node.stage_node_client(self._folder / "runtime")
             mounts.append(client)
-            where = self._settings.container_runtime.path_in_container(client, CLIENT)
-            self._entrypoint = (find_node(self._settings.container_runtime.name), where)
+            where = self._settings.container_runtime.path_in_container(client, node.CLIENT)
+            self._entrypoint = (node.find_node(self._settings.container_runtime.name), where)
+        elif (interpreter := self._find_other_python()) is not None:
+            client = python.stage_python_client(self._folder / "runtime")
+            mounts.append(client)
+            where = self._settings.container_runtime.path_in_container(client, python.CLIENT)
+            self._entrypoint = (interpreter, where)
         if self.function.layers:
             layers = self._folder / "opt"
             for layer in self.function.layers:
                 extract_zip(layer, layers)
             mounts.append(Mount(layers, "/opt", read_only=True))
         return tuple(mounts)
+
+    def _find_other_python(self) -> str | None:
+        """Find the interpreter that the function's runtime names; None for the image's, with a word where it is not."""
+        back_end, version = self._settings.container_runtime.name, self.function.runtime.removeprefix("python")
+        present = python.find_version(back_end)
+        if version == present:
+            return None
+        if back_end == "docker":
+            reason = "in containers there is no other"
+        elif not (packages := python.find_packages()):
+            reason = "the emulator's own environment lacks awslambdaric, which the other needs"
+        elif (interpreter := python.find_python(version, self._settings.pythons)) is None:
+            reason = f"no python{version} that runs is on PATH, or in a folder that SMDEBUG_EMULATOR_PYTHONS names"
+        else:
+            self._packages = packages
+            return interpreter
+        text = f"The function asks for {self.function.runtime} and runs under Python {present}: {reason}."
+        logger.warning("%s: %s", self.function.name, text)
+        self._worker_log.line(f"smdebug-emulator: {text}")
+        return None
 
     def _build_spec(self, api: RuntimeApi, mounts: tuple[Mount, ...]) -> ContainerSpec:
         handler = self.function.handler
@@ -257,6 +285,8 @@ class Worker:
         }
         if function.handler:
             environment["_HANDLER"] = function.handler
+        if self._packages:
+            environment["SMDEBUG_EMULATOR_PACKAGES"] = self._packages
         if function.image_uri is None:
             environment["PYTHONPATH"] = os.pathsep.join(search_path)
         return environment

@@ -28,12 +28,14 @@ def test_every_variable() -> None:
             "SMDEBUG_EMULATOR_MOTO_API": "1",
             "SMDEBUG_EMULATOR_RETENTION": "7d",
             "SMDEBUG_EMULATOR_RETENTION_SIZE": "2G",
+            "SMDEBUG_EMULATOR_PYTHONS": "~:/usr/bin",
         }
     )
     assert (settings.port, settings.runtime, settings.region) == (0, "docker", "eu-west-1")
     assert settings.state_dir == Path.home() / "state"
     assert settings.stop_grace_seconds == 1.5
     assert (settings.retention, settings.retention_size) == (7 * 86_400, 2 * 1024**3)
+    assert settings.pythons == (Path.home(), Path("/usr/bin"))
     assert settings.moto_api
 
 
@@ -52,6 +54,7 @@ def test_every_variable() -> None:
         ("SMDEBUG_EMULATOR_RETENTION", "7"),
         ("SMDEBUG_EMULATOR_RETENTION", "-1d"),
         ("SMDEBUG_EMULATOR_RETENTION_SIZE", "much"),
+        ("SMDEBUG_EMULATOR_PYTHONS", "/usr/bin:/nowhere/at/all"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
