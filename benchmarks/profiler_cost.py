@@ -19,24 +19,45 @@ if TYPE_CHECKING:
 SECONDS = 10.0
 # AWS's shortest interval, its default, and how much of a core each may take at most.
 LIMITS = {0.1: 0.03, 0.5: 0.01}
-WORK = "import os\nheld = bytearray(200 << 20)\nos.fork()\nos.fork()\nwhile True: sum(range(10_000))"
+BUSY = """
+import os
+held = bytearray(200 << 20)
+os.fork()
+os.fork()
+print("begun", flush=True)
+while True: sum(range(10_000))
+"""
+KERAS = """
+import keras, numpy
+model = keras.Sequential([keras.layers.Dense(256, activation="relu"), keras.layers.Dense(10)])
+model.compile(optimizer="sgd", loss="mse")
+x, y = numpy.ones((256, 64)), numpy.ones((256, 10))
+model.fit(x, y, verbose=0)
+print("begun", flush=True)
+while True: model.fit(x, y, epochs=100, verbose=0)
+"""
+WORKS = {"four busy processes": ("-I", "-S", "-c", BUSY), "a Keras training": ("-c", KERAS)}
 
 
 def measure() -> Iterator[str]:
-    """Measure a container of four busy processes that hold 200 MiB, at each interval in turn."""
+    """Measure a container of four busy processes that hold 200 MiB, then one that trains, at each interval in turn."""
     with TemporaryDirectory() as folder:
         tiny = Path(folder, "images", "tiny")
         tiny.mkdir(parents=True)
         (tiny / "image.toml").write_text('name = "tiny"\nentrypoint = []\n')
         runtime = LocalProcesses(Path(folder, "processes"), ImageCatalogue(tiny.parent))
-        spec = ContainerSpec(name="work", image="tiny", command=(), entrypoint=(sys.executable, "-I", "-S", "-c", WORK))
-        container = runtime.start(spec)
-        try:
-            for interval, limit in LIMITS.items():
-                share = measure_share(runtime, container, interval, Path(folder, f"{interval:g}"))
-                yield f"every {1000 * interval:.0f} ms: {share:.2%} of a core (at most {limit:.0%})"
-        finally:
-            runtime.remove(container)
+        for number, (work, arguments) in enumerate(WORKS.items()):
+            entrypoint = (sys.executable, *arguments)
+            spec = ContainerSpec(name=f"work-{number}", image="tiny", command=(), entrypoint=entrypoint)
+            container = runtime.start(spec)
+            try:
+                if not any("begun" in line.text for line in runtime.logs(container)):
+                    raise RuntimeError(f"The container of {work} ended before it began.")
+                for interval, limit in LIMITS.items():
+                    share = measure_share(runtime, container, interval, Path(folder, f"{number}-{interval:g}"))
+                    yield f"{work}, every {1000 * interval:.0f} ms: {share:.2%} of a core (at most {limit:.0%})"
+            finally:
+                runtime.remove(container)
 
 
 def measure_share(runtime: LocalProcesses, container: str, interval: float, folder: Path) -> float:
