@@ -3,7 +3,8 @@
     python -m benchmarks console
 
 The run lies in a folder: a thousand steps are written, and linked for the others, whose values are therefore theirs.
-The process that reads is asked as the emulator asks it, when it has been started as a page's stream starts it.
+The process that reads is asked as the emulator asks it, when it has been started as a page's stream starts it. Then the
+same run is a job's in an emulator's S3, and the emulator is asked as the page asks it, by HTTP.
 `CONSOLE_STEPS` in the environment makes the run smaller.
 """
 
@@ -14,11 +15,17 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
 import numpy as np
 
 from benchmarks._scratch import scratch
 from emulator.api.run_readers import RunReaders, build_reader_environment
+from emulator.moto_services.s3.backend import open_s3, s3_access
+from emulator.moto_services.s3.objects import ObjectStore
+from sdk_compat.boto3_client import EmulatorSession
+from sdk_compat.demo.training_job import BUCKET, TRAINING_IMAGE, build_script_mode, build_training_job, stage_source
+from sdk_compat.emulator_process import EmulatorProcess
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.format.locations import END_OF_JOB_FILE
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 STEPS = int(os.environ.get("CONSOLE_STEPS", "100000"))
 TENSORS, WRITTEN = 500, 1000
 ACCOUNT = "123456789012"
+JOB, SMALL_JOB = "long", "small"
 
 
 def measure() -> Iterator[str]:
@@ -53,6 +61,82 @@ def measure() -> Iterator[str]:
             heat = ask(readers, run, "heat-map", regex="^tensor/1", columns=120)
             yield f"  a heat map of 111 tensors: {heat[0] * 1000:.0f} ms"
             yield f"  memory of the process: {read_resident_mb(readers):.0f} MB"
+        yield f"the same run in an emulator's S3, {STEPS + WRITTEN:,} objects:"
+        state = folder / "state"
+        make_job(state)
+        store_run(state / "s3", folder / "run")
+        with EmulatorProcess(state, runtime="process") as emulator:
+            yield from measure_stored(emulator)
+
+
+def measure_stored(emulator: EmulatorProcess) -> Iterator[str]:
+    """Ask as a page does, once its stream is open and what reads has imported what it needs."""
+    path = f"{emulator.endpoint_url}/_emulator/jobs/us-east-1"
+    with urlopen(f"{emulator.endpoint_url}/_emulator/stream?job=us-east-1/{JOB}", timeout=300):
+        fetch(f"{path}/{SMALL_JOB}/tensors")
+        before = read_memory_mb(emulator.process.pid)
+        for what, asked in {
+            "the tree of tensors, the run not opened before": "",
+            "the first plot after it": "/series?tensor=loss&most=24&points=800",
+            "with 1000 steps": "/series?tensor=loss&most=1000&points=800",
+            "the same again": "/series?tensor=loss&most=1000&points=800",
+            "a heat map of 111 tensors": "/heat-map?regex=%5Etensor/1&columns=120",
+        }.items():
+            yield f"  {what}: {fetch(f'{path}/{JOB}/tensors{asked}') * 1000:.0f} ms"
+        after = read_memory_mb(emulator.process.pid)
+        yield f"  memory of the emulator: {before} MB before the questions, {after} MB after them"
+
+
+def fetch(url: str) -> float:
+    """Seconds until the answer is there."""
+    began = time.perf_counter()
+    with urlopen(url, timeout=300) as answer:
+        answer.read()
+    return time.perf_counter() - began
+
+
+def make_job(state: Path) -> None:
+    """Run two jobs that save nothing: what is put where their tensors would lie is theirs."""
+    with EmulatorProcess(state, runtime="process") as emulator:
+        client = EmulatorSession(emulator.endpoint_url).client
+        client("s3").create_bucket(Bucket=BUCKET)
+        script = state.with_name("nothing.py")
+        script.write_text("")
+        source = stage_source(client("s3"), "nothing", [script])
+        for name in (JOB, SMALL_JOB):
+            request = build_training_job(
+                name,
+                image=TRAINING_IMAGE,
+                hyperparameters=build_script_mode(source, script.name, {}),
+                channels=(),
+                collections={"losses": {"save_interval": "1"}},
+            )
+            client("sagemaker").create_training_job(**request)
+            client("sagemaker").get_waiter("training_job_completed_or_stopped").wait(
+                TrainingJobName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 300}
+            )
+
+
+def store_run(folder: Path, run: Path) -> None:
+    """Put the files that were written into S3 as an emulator keeps it, and copy them for the other steps."""
+    durable, objects = open_s3(folder), ObjectStore(ACCOUNT, "us-east-1")
+    client = objects._backend()  # noqa: SLF001 - a hundred thousand requests would take as many milliseconds
+    try:
+        with s3_access():
+            for name, source in ((SMALL_JOB, run.with_name("small")), (JOB, run)):
+                for path in source.rglob("*"):
+                    place = str(path.relative_to(source))
+                    if path.is_file() and (not place.startswith("index/") or place.startswith(f"index/{0:09d}/")):
+                        objects.put(BUCKET, f"tensors/{name}/debug-output/{place}", path)
+            prefix = f"tensors/{JOB}/debug-output/index/"
+            originals = sorted(key for key in client.get_bucket(BUCKET).keys if key.startswith(f"{prefix}{0:09d}/"))
+            for first in range(WRITTEN, STEPS, WRITTEN):
+                for original in originals[: STEPS - first]:
+                    number, _, worker = original.rpartition("/")[2].partition("_")
+                    key = f"{prefix}{first // WRITTEN:09d}/{first + int(number):012d}_{worker}"
+                    client.copy_object(client.get_object(BUCKET, original), BUCKET, key)
+    finally:
+        durable.close()
 
 
 @contextmanager
@@ -76,9 +160,12 @@ def read_resident_mb(readers: RunReaders) -> float:
     pids = {
         int(pid) for path in Path(f"/proc/{os.getpid()}/task").glob("*/children") for pid in path.read_text().split()
     }
-    sizes = [Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()[0] for pid in pids]
     assert readers is not None
-    return max(map(int, sizes)) / 1024
+    return max(map(read_memory_mb, pids))
+
+
+def read_memory_mb(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()[0]) // 1024
 
 
 def write_small(folder: Path) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import marshal
 import math
+import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
@@ -16,8 +19,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
+from benchmarks._tensorboard import build_tensorboard
 from emulator.console.build import build_console, install_packages
+from emulator.stop_handler.deployment import deploy_stop_handler
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request, stage_inputs
+from sdk_compat.environment import prepare_environment
 from sdk_compat.notebook import TrainingJob
 from smdebug.trials import create_trial
 from tests.chromium import find_chromium
@@ -25,10 +31,10 @@ from tests.end_to_end.finished_jobs import download_run, wait_until_ended
 from tests.end_to_end.profiled_jobs import profile
 from tests.unit.smdebug.profiler.profiled_job import write_profiled_job
 from tests.unit.smdebug.runs import RunMaker
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from playwright.sync_api import Browser
 
@@ -74,8 +80,13 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def running(start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
     build_console()
-    emulator = start_emulator("process")
+    with pytest.MonkeyPatch.context() as patch:
+        # The emulator's own command finds it there.
+        environment = {**os.environ, "PYTHONPATH": str(build_tensorboard())}
+        patch.setattr("sdk_compat.emulator_process._build_environment", lambda: environment)
+        emulator = start_emulator("process")
     s3 = emulator.client("s3")
+    deploy_stop_handler(emulator.client, "console-watcher", job_name_prefix="console-healthy")
     stage_inputs(s3)
     s3.put_object(Bucket=BUCKET, Key=HOSTILE_KEY, Body=HOSTILE_PAGE, ContentType="text/html")
     s3.put_object(Bucket=BUCKET, Key="hostile/picture.svg", Body=HOSTILE_SVG, ContentType="image/svg+xml")
@@ -107,6 +118,7 @@ def healthy(running: RunningEmulator) -> str:
     request = profile(build_request("console-healthy", HEALTHY))
     pattern = "train_loss=([0-9.]+)"
     request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "train:loss", "Regex": pattern}]
+    request["TensorBoardOutputConfig"] = {"S3OutputPath": f"s3://{BUCKET}/boards"}
     running.client("sagemaker").create_training_job(**request)
     return "console-healthy"
 
@@ -150,18 +162,54 @@ def strange(running: RunningEmulator, ended: str, tmp_path_factory: pytest.TempP
     python.parent.mkdir(parents=True)
     hostile = ("<img src=x onerror=document.title='taken'>", 1, "<b>bold</b>")
     python.write_bytes(marshal.dumps({hostile: (1, 1, 0.5, 0.5, {})}))
-    s3 = running.client("s3")
-    for place, files in ((f"tensors/{name}/debug-output", folder), (f"profiles/{name}/profiler-output", watched)):
-        for path in files.rglob("*"):
-            if path.is_file():
-                s3.upload_file(str(path), BUCKET, f"{place}/{path.relative_to(files)}")
-    record = ask_emulator(running, "GET", f"jobs/{REGION}/{ended}/record")
+    upload(running, watched, f"profiles/{name}/profiler-output")
+    lines = [[1, "<script>document.title='taken'</script>"], [2, RIGHT_TO_LEFT]]
+    return take_in(running, ended, name, folder, lines)
+
+
+def upload(emulator: RunningEmulator, folder: Path, place: str) -> None:
+    s3 = emulator.client("s3")
+    for path in folder.rglob("*"):
+        if path.is_file():
+            s3.upload_file(str(path), BUCKET, f"{place}/{path.relative_to(folder)}")
+
+
+def take_in(emulator: RunningEmulator, ended: str, name: str, run: Path, lines: list[list[Any]]) -> str:
+    """Have a job that ran elsewhere, like one that ended here, with a run and a log of its own."""
+    upload(emulator, run, f"tensors/{name}/debug-output")
+    record = ask_emulator(emulator, "GET", f"jobs/{REGION}/{ended}/record")
     record["job"]["name"] = name
     record["job"]["request"]["TrainingJobName"] = name
-    lines = [[1, "<script>document.title='taken'</script>"], [2, RIGHT_TO_LEFT]]
     logs = [{"group": "/aws/sagemaker/TrainingJobs", "stream": f"{name}/algo-1-1", "lines": lines}]
-    ask_emulator(running, "POST", "records", {**record, "evaluations": [], "events": [], "metrics": [], "logs": logs})
+    ask_emulator(emulator, "POST", "records", {**record, "evaluations": [], "events": [], "metrics": [], "logs": logs})
     return name
+
+
+ORIGINAL = "pt_modes"
+LOG_LINES, LOG_BYTES = 100_000, 50_000_000
+
+
+@pytest.fixture(scope="module")
+def damaged(running: RunningEmulator, ended: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A job with a run of which a later version wrote a part and another part is cut, and with a long log."""
+    folder = tmp_path_factory.mktemp("damaged")
+    run = RunMaker(folder)
+    for step in range(1, 9):
+        run.write_step(step, {"loss": np.float32(step), "weight": np.full(4, step, np.float32)})
+    run.end()
+    index = {int(path.name.partition("_")[0]): path for path in folder.glob("index/*/*.json")}
+    later = json.loads(index[2].read_text())
+    later["meta"]["mode"] = "WARMUP"
+    index[2].write_text(json.dumps(later))
+    index[3].write_bytes(index[3].read_bytes()[:-40])
+    event_file = folder / json.loads(index[4].read_text())["meta"]["event_file_name"]
+    event_file.write_bytes(event_file.read_bytes()[:-60])
+    large = json.loads(index[5].read_text())
+    large["tensor_payload"][1]["length"] = 2_150_000_000
+    index[5].write_text(json.dumps(large))
+    filling = "x" * (LOG_BYTES // LOG_LINES)
+    lines = [[number, f"{filling} line {number}"] for number in range(LOG_LINES)]
+    return take_in(running, ended, "console-damaged", folder, lines)
 
 
 def ask_emulator(emulator: RunningEmulator, method: str, path: str, body: Any = None) -> dict[str, Any]:
@@ -187,7 +235,18 @@ def test_a_verdict_shows_and_a_job_is_stopped_without_a_reload(console: Console,
     page = console.go("jobs")
     expect(page.locator(f"tr[data-job='{healthy}']")).to_be_visible(timeout=PATIENCE_MS)
     page.evaluate("window.neverLoadedAnew = true")
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.locator(f"tr[data-job='{healthy}']")).to_be_visible(timeout=PATIENCE_MS)
+    # What happens while a browser is cut off shows when it is back.
+    page.context.set_offline(True)
+    away = page.get_by_text("The emulator does not answer")
+    page.evaluate("window.dispatchEvent(new Event('online'))")  # it tries again, in vain
+    expect(away).to_be_visible(timeout=PATIENCE_MS)
     console.emulator.client("sagemaker").create_training_job(**profile(build_request("console-sick", SICK)))
+    page.context.set_offline(False)
+    expect(away).to_be_hidden(timeout=PATIENCE_MS)
+    console.wrong.clear()
     row = page.locator("tr[data-job='console-sick']")
     fired = row.locator("[data-status='IssuesFound']")
     expect(fired).to_contain_text("VanishingGradient", timeout=PATIENCE_MS)
@@ -201,9 +260,7 @@ def test_a_verdict_shows_and_a_job_is_stopped_without_a_reload(console: Console,
         .get_object(Bucket=BUCKET, Key="output/console-sick/rule-output/VanishingGradient/report.json")["Body"]
         .read()
     )["Series"][0]
-    assert rule.locator("figure details tbody td").all_text_contents() == [
-        str_of_js(value) for value in finding["Values"]
-    ]
+    expect(rule.locator("figure details tbody td")).to_have_text([str_of_js(value) for value in finding["Values"]])
     page.get_by_role("link", name="Profiler", exact=True).click()
     said = page.locator("main [role=status]", has_text="trace event")
     expect(said).to_contain_text("The job is running: this goes on.", timeout=PATIENCE_MS)
@@ -214,6 +271,30 @@ def test_a_verdict_shows_and_a_job_is_stopped_without_a_reload(console: Console,
     page.get_by_role("button", name="Stop the job").click()
     expect(page.locator(".facts [data-status='Stopped']")).to_be_visible(timeout=PATIENCE_MS)
     assert page.evaluate("window.neverLoadedAnew")
+    stopped = other.locator("tr[data-job='console-sick'] [data-status='Stopped']").first
+    expect(stopped).to_be_visible(timeout=PATIENCE_MS)
+
+
+def test_a_tab_that_nobody_sees_leaves_its_connection_to_others(console: Console, ended: str) -> None:
+    page = console.page
+    with page.expect_request("**/_emulator/stream*"):
+        console.go("jobs")
+    expect(page.locator(f"tr[data-job='{ended}']")).to_be_visible(timeout=PATIENCE_MS)
+    with page.expect_event("requestfailed", lambda request: "/stream" in request.url):
+        show_or_hide(page, "hidden")
+    with page.expect_request("**/_emulator/stream*") as again:
+        show_or_hide(page, "visible")
+    # What came meanwhile is told then.
+    assert "lastEventId=" in again.value.url
+
+
+def show_or_hide(page: Page, state: str) -> None:
+    """Have the page believe that somebody looks at it, or nobody."""
+    page.evaluate(
+        "state => { Object.defineProperty(document, 'visibilityState', { get: () => state, configurable: true });"
+        " document.dispatchEvent(new Event('visibilitychange')); }",
+        state,
+    )
 
 
 def str_of_js(number: float) -> str:
@@ -278,7 +359,7 @@ def test_classes_importances_and_strange_tensors_are_shown(console: Console, str
     for tensor, said in (("words", "<b>bold</b>"), ("empty", "0 \u00d7 4"), (STRANGE_NAME, "NaN")):
         page.get_by_label("Search tensors").fill(tensor)
         page.get_by_role("checkbox", name=tensor, exact=True).check()
-        expect(page.locator("h3")).to_have_text(tensor, timeout=PATIENCE_MS)
+        expect(page.locator(".main h2")).to_have_text(tensor, timeout=PATIENCE_MS)
         expect(page.locator(".main")).to_contain_text(said)
     page.get_by_role("button", name="histogram").click()
     expect(page.locator("figcaption", has_text="share of values")).to_contain_text(STRANGE_NAME, timeout=PATIENCE_MS)
@@ -361,6 +442,7 @@ def test_a_rule_is_tried_with_other_parameters(console: Console, ended: str) -> 
     rule.locator("input[name=threshold]").fill("1000")
     rule.get_by_role("button", name="Try", exact=True).click()
     expect(rule.locator("h4 [data-status='IssuesFound']")).to_be_visible(timeout=PATIENCE_MS)
+    expect(rule.locator("details figcaption", has_text="VanishingGradient, tried")).to_be_visible()
     # The job's own verdict stays.
     expect(rule.locator("h3 [data-status='NoIssuesFound']")).to_be_visible()
 
@@ -377,6 +459,10 @@ def test_jobs_are_compared_logs_searched_and_links_followed(console: Console, en
     page.get_by_role("link", name="Compare 2").click()
     expect(page.locator("figure canvas")).to_be_visible(timeout=PATIENCE_MS)
     expect(page.get_by_role("region", name="What differs")).to_contain_text("sigmoid")
+    page.locator("label", has_text=re.compile("^As ")).locator("select").select_option("")
+    expect(page.locator("figure canvas")).to_have_count(2, timeout=PATIENCE_MS)
+    page.locator("label", has_text=re.compile("^Show ")).locator("select").select_option("metric train:loss")
+    expect(page.locator("figcaption")).to_have_text([f"{ended}: train:loss"], timeout=PATIENCE_MS)
 
     console.go(f"jobs/{REGION}/{ended}/logs")
     expect(page.get_by_role("log")).to_contain_text("test_accuracy=", timeout=PATIENCE_MS)
@@ -425,6 +511,15 @@ def test_hostile_objects_are_shown_and_do_nothing(console: Console) -> None:
 def test_everything_is_reached_by_the_keyboard(console: Console, ended: str) -> None:
     page = console.go("jobs")
     expect(page.get_by_role("link", name=ended)).to_be_visible(timeout=PATIENCE_MS)
+    for name in (ended, "console-sick"):
+        press_until(page, f"document.activeElement.ariaLabel === 'Compare {name}'")
+        page.keyboard.press("Space")
+    press_until(page, "document.activeElement.textContent === 'Compare 2'")
+    page.keyboard.press("Enter")
+    expect(page.locator("figure canvas")).to_be_visible(timeout=PATIENCE_MS)
+    press_until(page, "document.activeElement.textContent === 'Jobs'")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name=ended)).to_be_visible(timeout=PATIENCE_MS)
     page.keyboard.press("/")
     page.keyboard.type("healthy")
     expect(page.locator("tbody tr")).to_have_count(1, timeout=PATIENCE_MS)
@@ -466,6 +561,9 @@ def test_every_view_is_accessible_and_fits(console: Console, ended: str, axe: st
         f"{job}/configuration": "pre",
         f"compare?jobs={REGION}/{ended},{REGION}/console-sick": "figure canvas",
         f"s3/{BUCKET}/output/": "tbody tr",
+        f"s3/{BUCKET}/output/{ended}/output/model.tar.gz": "tbody tr",
+        f"s3/{BUCKET}/output/{ended}/rule-output/VanishingGradient/report.json": "pre",
+        f"s3/{BUCKET}/output/{ended}/rule-output/VanishingGradient/plot.svg": "img.preview",
         "events": ".timeline summary",
         f"jobs/{REGION}/nobody": ".problem",
     }
@@ -474,8 +572,137 @@ def test_every_view_is_accessible_and_fits(console: Console, ended: str, axe: st
         expect(page.locator(ready).first).to_be_visible(timeout=PATIENCE_MS)
         assert find_violations(page, axe) == [], address
         assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+    console.go(f"{job}/tensors")
+    for kind, ready in (("histogram", "canvas.grid"), ("heat map", "canvas.grid"), ("values", "dl.pairs")):
+        page.get_by_role("button", name=kind, exact=True).click()
+        expect(page.locator(ready).first).to_be_visible(timeout=PATIENCE_MS)
+        assert find_violations(page, axe) == [], kind
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, kind
     # The browser says that one job was not found.
     console.wrong[:] = [text for text in console.wrong if "404" not in text]
+
+
+def test_a_job_is_copied_as_calls_that_create_it(console: Console, ended: str, tmp_path: Path) -> None:
+    page, sagemaker = console.go(f"jobs/{REGION}/{ended}/configuration"), console.emulator.client("sagemaker")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    environment |= prepare_environment(console.emulator.endpoint_url, environment, folder=tmp_path)
+    # What the SDK's call returns for is the job's end: here its beginning is enough.
+    waits_for_nothing = (
+        "import functools\nfrom sagemaker.estimator import Estimator\n"
+        "Estimator.fit = functools.partialmethod(Estimator.fit, wait=False)\n"
+    )
+    commands = {
+        "boto3": [sys.executable, "-c", "{}"],
+        "AWS CLI": ["sh", "-c", f'PATH="{Path(sys.executable).parent}:$PATH"; {{}}'],
+        "SDK": [sys.executable, "-c", f"{waits_for_nothing}{{}}"],
+    }
+    original = ask_emulator(console.emulator, "GET", f"jobs/{REGION}/{ended}")["request"]
+    known = {job["TrainingJobName"] for job in sagemaker.list_training_jobs(MaxResults=100)["TrainingJobSummaries"]}
+    for what, command in commands.items():
+        page.get_by_role("button", name=f"Copy as {what}").click()
+        expect(page.get_by_text(f"Copied as {what}.")).to_be_visible(timeout=PATIENCE_MS)
+        copied = page.evaluate("navigator.clipboard.readText()").replace(
+            f"{ended}-again", f"{ended}-{what[:3].lower()}"
+        )
+        done = subprocess.run(
+            [part.replace("{}", copied) for part in command],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_MS / 1000,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        names = {job["TrainingJobName"] for job in sagemaker.list_training_jobs(MaxResults=100)["TrainingJobSummaries"]}
+        (name,) = names - known
+        known = names
+        sagemaker.stop_training_job(TrainingJobName=name)
+        made = ask_emulator(console.emulator, "GET", f"jobs/{REGION}/{name}")["request"]
+        members = {"HyperParameters", "StoppingCondition"} if what == "SDK" else set(original)
+        for member in members - {"TrainingJobName"}:
+            assert made[member] == original[member], (what, member)
+        saved, wanted = (
+            {each["CollectionName"]: each["CollectionParameters"] for each in hook["CollectionConfigurations"]}
+            for hook in (made["DebugHookConfig"], original["DebugHookConfig"])
+        )
+        assert saved == wanted
+        for member in ("TrainingImage", "MetricDefinitions"):
+            assert made["AlgorithmSpecification"][member] == original["AlgorithmSpecification"][member]
+        assert [each["RuleParameters"] for each in made["DebugRuleConfigurations"]] == [
+            each["RuleParameters"] for each in original["DebugRuleConfigurations"]
+        ]
+
+
+def test_tensorboard_starts_and_a_function_s_log_is_in_the_timeline(console: Console, ended: str) -> None:
+    page = console.go(f"jobs/{REGION}/{ended}")
+    page.get_by_role("button", name="Start TensorBoard").click()
+    event = page.locator(".timeline details", has_text="1 target").first
+    event.locator("summary").click()
+    expect(event.locator(".delivery")).to_contain_text("console-watcher")
+    expect(event.locator(".delivery")).to_contain_text('"Stopped":')
+    event.get_by_role("button", name="Log of the function").click()
+    expect(event.locator(".delivery pre").last).to_contain_text("START RequestId: ", timeout=PATIENCE_MS)
+    expect(event.locator(".delivery pre").last).to_contain_text("REPORT RequestId: ")
+
+    link = page.locator("a[target=_blank]")
+    expect(link).to_be_visible(timeout=PATIENCE_MS)
+
+    def read_runs() -> dict[str, Any]:
+        with urlopen(f"{link.get_attribute('href')}data/plugin/scalars/tags", timeout=PATIENCE_MS / 1000) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
+
+    assert wait_until(read_runs, "the job's scalars in TensorBoard")
+
+
+def test_what_another_version_wrote_or_is_damaged_is_named_and_a_long_log_read(console: Console, damaged: str) -> None:
+    page = console.go(f"jobs/{REGION}/{damaged}/tensors")
+    named = page.locator("[role=status] .problem")
+    expect(named).to_contain_text("KeyError: 'WARMUP'", timeout=PATIENCE_MS)
+    for step in (2, 3):
+        expect(named).to_contain_text(f"What worker worker_0 saved at step {step} is lost")
+    page.locator("figure summary").click()
+    rows = page.locator("figure details tbody tr")
+    expect(rows).to_have_count(6, timeout=PATIENCE_MS)
+    assert rows.locator("td").all_inner_texts() == ["1", "4", "5", "6", "7", "8"]
+    page.get_by_label("Search tensors").fill("weight")
+    page.get_by_role("checkbox", name="weight", exact=True).check()
+    note = page.locator("[data-note]")
+    expect(note).to_contain_text("weight: 2 values are too large to be read, or damaged", timeout=PATIENCE_MS)
+    page.get_by_role("button", name="values", exact=True).click()
+    for step, said in ((5, "Its value takes 2.1 GB; values of up to 256 MB are shown."), (4, "is damaged")):
+        page.get_by_label("Step", exact=True).fill(str(step))
+        page.get_by_label("Step", exact=True).press("Enter")
+        expect(page.locator(".main .problem")).to_contain_text(said, timeout=PATIENCE_MS)
+    console.wrong[:] = [text for text in console.wrong if "422" not in text and "404" not in text]
+
+    console.go(f"jobs/{REGION}/{damaged}/logs")
+    log = page.get_by_role("log")
+    expect(log).to_contain_text(f"line {LOG_LINES - 1}", timeout=PATIENCE_MS)
+    expect(page.locator(".line")).to_have_count(500)
+    page.get_by_role("button", name="Earlier lines").click()
+    expect(page.locator(".line")).to_have_count(1000, timeout=PATIENCE_MS)
+    page.get_by_label("Search the log").fill("line 17777")
+    expect(page.locator(".line")).to_have_count(1, timeout=PATIENCE_MS)
+
+
+def test_a_run_that_the_original_wrote_is_shown(
+    console: Console, ended: str, recorded_runs: Path, tmp_path: Path
+) -> None:
+    run = recorded_runs / ORIGINAL / "run"
+    take_in(console.emulator, ended, "console-original", run, [[1, "said"]])
+    page = console.go(f"jobs/{REGION}/console-original/tensors")
+    trial = create_trial(str(run))
+    chosen = page.locator("input[type=checkbox]:checked").first
+    expect(chosen).to_be_attached(timeout=PATIENCE_MS)
+    tensor = trial.tensor(str(chosen.get_attribute("value")))
+    page.locator("figure summary").click()
+    rows = page.locator("figure details tbody tr")
+    expect(rows).to_have_count(len(tensor.steps()), timeout=PATIENCE_MS)
+    assert [float(text) for text in rows.locator("td").all_inner_texts()] == [
+        float(np.mean(tensor.value(step), dtype=np.float64)) for step in tensor.steps()
+    ]
 
 
 def run_command(console: Console, *arguments: str) -> str:

@@ -68,6 +68,7 @@ export class ApiError extends Error {
 }
 
 export const PREFIX = "/_emulator/";
+const AGAIN_MS = 300;
 type Query = Record<string, string | number | string[] | undefined>;
 
 interface Recorded { job: string; answers: Record<string, unknown> }
@@ -128,7 +129,9 @@ export async function ask<T>(path: string, query: Query = {}, body?: unknown): P
   const posted = body !== undefined;
   let answer: Response;
   try {
-    answer = await fetch(address(path, query), posted ? { method: "POST", body: JSON.stringify(body) } : {});
+    const send = (): Promise<Response> => fetch(address(path, query), posted ? { method: "POST", body: JSON.stringify(body) } : {});
+    // A network that changes breaks what is under way: a question is asked once more.
+    answer = await (posted ? send() : send().catch(async () => { await new Promise((go) => setTimeout(go, AGAIN_MS)); return send(); }));
   } catch {
     throw new ApiError("The emulator does not answer.", 0);
   }

@@ -24,6 +24,10 @@ function writeEstimator(request: Record<string, unknown>): string {
     `    image_uri=${writePython(String(algorithm["TrainingImage"] ?? ""))},`, `    role=${writePython(request["RoleArn"])},`,
     `    instance_count=${String(resources["InstanceCount"] ?? 1)},`, `    instance_type=${writePython(resources["InstanceType"] ?? "ml.m5.large")},`,
     `    output_path=${writePython(output["S3OutputPath"])},`, `    hyperparameters=${writePython(request["HyperParameters"])},`];
+  const metrics = (algorithm["MetricDefinitions"] ?? []) as unknown[];
+  if (metrics.length) lines.push(`    metric_definitions=${writePython(metrics)},`);
+  const seconds = ((request["StoppingCondition"] ?? {}) as Record<string, unknown>)["MaxRuntimeInSeconds"];
+  if (seconds) lines.push(`    max_run=${writePython(seconds)},`);
   if (hook) {
     lines.push("    debugger_hook_config=DebuggerHookConfig(", `        s3_output_path=${writePython(hook.S3OutputPath)},`, `        hook_parameters=${writePython(hook.HookParameters)},`, "        collection_configs=[");
     for (const each of hook.CollectionConfigurations ?? []) lines.push(`            CollectionConfig(${writePython(each.CollectionName)}, ${writePython(each.CollectionParameters)}),`);

@@ -50,6 +50,9 @@ export function joinLines(lines: PlottedLine[]): { at: number[]; columns: (numbe
   return { at, columns };
 }
 
+// Titles of plots whose tables are open: a plot that is made anew with its surroundings keeps it so.
+const openTables = new Set<string>();
+
 /** A plot with its values as a table, for those who do not see it, and for whoever wants the numbers. */
 export class LinePlot {
   readonly element: HTMLElement;
@@ -64,7 +67,10 @@ export class LinePlot {
   private readonly redraw = (): void => this.draw();
 
   constructor(private readonly options: PlotOptions) {
-    this.details = h("details", { toggle: () => this.fillTable() }, h("summary", {}, "Values as a table"));
+    this.details = h("details", { open: openTables.has(options.title), toggle: () => {
+      if (this.details.open) openTables.add(options.title); else openTables.delete(options.title);
+      this.fillTable();
+    } }, h("summary", {}, "Values as a table"));
     this.details.append(h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Values of ${options.title}` }, this.table));
     this.canvas.setAttribute("role", "img");
     this.element = h("figure", { class: "plot" }, h("figcaption", {}, options.title), this.canvas, this.details);

@@ -1,4 +1,4 @@
-// One stream a page: what changes is told, and what was missed is told after a break.
+// One stream a page that is seen: what changes is told, and what was missed is told after a break.
 
 import { address } from "./api";
 
@@ -13,8 +13,16 @@ export class ChangeStream {
   private watched = "";
   private last = "";
   private timer = 0;
+  private broke = false;
 
-  constructor(private readonly tell: Watcher, private readonly show: (connected: boolean) => void) {}
+  constructor(private readonly tell: Watcher, private readonly show: (connected: boolean) => void) {
+    // A browser opens six connections to one address for all its tabs: those that nobody sees leave theirs to the others.
+    document.addEventListener("visibilitychange", () => {
+      if (document.visibilityState === "visible") this.open();
+      else this.close();
+    });
+    window.addEventListener("online", () => this.open());
+  }
 
   /** Watch a job beside all changes: "REGION/NAME", or none. */
   watch(job: string): void {
@@ -23,9 +31,15 @@ export class ChangeStream {
     this.open();
   }
 
-  private open(): void {
+  private close(): void {
     clearTimeout(this.timer);
     this.source?.close();
+    this.source = null;
+  }
+
+  private open(): void {
+    this.close();
+    if (document.visibilityState !== "visible") return;
     const source = new EventSource(address("stream", { job: this.watched, lastEventId: this.last }));
     this.source = source;
     const note = (event: MessageEvent<string>): void => {
@@ -44,9 +58,15 @@ export class ChangeStream {
       note(event);
       this.tell.progress?.();
     });
-    source.addEventListener("open", () => this.show(true));
+    source.addEventListener("open", () => {
+      this.show(true);
+      // What was told just before the break may have been asked for in vain.
+      if (this.broke) this.tell.change([]);
+      this.broke = false;
+    });
     source.addEventListener("error", () => {
       this.show(false);
+      this.broke = true;
       // A browser gives up where the answer is no stream, as while the emulator starts or too many pages are open.
       if (source.readyState === EventSource.CLOSED) this.timer = window.setTimeout(() => this.open(), 1000);
     });

@@ -15,9 +15,8 @@ const IMPORTANCE = /^feature_importance\/([^/]+)\//;
 const OF_THE_RUN: Kind[] = ["heat map", "confusion", "importance"];
 const REDUCTIONS = ["", "mean", "abs_mean", "min", "max", "std", "l2", "abs_max", "variance", "sum", "l1"];
 const MOST_LINES = 8;
-// What comes first may be few of many steps, no more than a first look at a run knows; then as many as fit a wide screen are read.
-const FIRST_STEPS = 24;
-const ALL_STEPS = 1000;
+// What comes first may be few of many steps, no more than a first look at a run knows; then more, at last as many as fit a wide screen.
+const STEPS = [24, 150, 1000];
 
 export function showTensors(root: Element, path: string): Part {
   let kind: Kind = "lines";
@@ -117,7 +116,7 @@ export function showTensors(root: Element, path: string): Part {
     });
   }
   async function drawLines(mine: number): Promise<void> {
-    for (const most of [FIRST_STEPS, ALL_STEPS]) {
+    for (const most of STEPS) {
       const found = await ask<{ series: Line[] }>(`${path}/tensors/series`, { tensor: chosen, reduction, mode, most, points: 800 });
       if (mine !== generation) return;
       if (!plot || !plot.element.isConnected) {
@@ -165,7 +164,7 @@ export function showTensors(root: Element, path: string): Part {
     const facts = [["step", found.step], ["type", found.dtype ?? "–"], ["shape", found.shape ? (found.shape.join(" × ") || "one number") : "–"],
       ...(["min", "max", "mean", "std"] as const).map((each): [string, string] => [each, formatNumber(found[each])]), ["not finite", found.notFinite ?? "–"],
       ...Object.entries(found.reductions).map(([key, value]): [string, string] => [`saved ${key}`, formatNumber(value)])];
-    const parts: HTMLElement[] = [h("h3", {}, name(found.tensor)), h("dl", { class: "pairs" }, facts.flatMap(([key, value]) => [h("dt", {}, key ?? ""), h("dd", {}, value ?? "")]))];
+    const parts: HTMLElement[] = [h("h2", {}, name(found.tensor)), h("dl", { class: "pairs" }, facts.flatMap(([key, value]) => [h("dt", {}, key ?? ""), h("dd", {}, value ?? "")]))];
     if (found.tooLarge) parts.push(h("p", { class: "problem" }, found.tooLarge));
     if (found.texts) parts.push(h("ul", {}, found.texts.map((text) => h("li", {}, name(text)))));
     const plane = found.plane?.map((row) => row.map((value) => (typeof value === "boolean" ? Number(value) : value))) ?? [];
