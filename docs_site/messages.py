@@ -17,7 +17,8 @@ CHECKOUT = Path(__file__).parents[1]
 REMEDIES: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("remedies.toml").read_text(encoding="utf-8")
 )
-"""What to do where a message does not say it: ``messages`` by first words, ``refusals`` by what they are given to."""
+"""What to do where a message does not say it: ``messages`` by first words, ``refusals`` by what they are given to,
+``clients`` by what AWS's clients say themselves."""
 
 _ROOMS = ("emulator", "container_runtime", "sdk_compat")
 # Names of what a message is given to; those of faults in our own code, and what is shown in tests, are left out.
@@ -98,6 +99,8 @@ def build_messages_page() -> str:
         "page is written from the source: search it for the words that you see. `smdebug-emulator doctor` looks at the",
         "machine, `smdebug-emulator describe JOB` at a job.",
     ]
+    lines += ["", "## A client says it", "", "| message | what to do |", "|---|---|"]
+    lines += [f"| {_escape(text)} | {remedy} |" for text, remedy in REMEDIES["clients"].items()]
     for title in (*SECTIONS, _REST):
         lines += ["", f"## {title}", "", "| message | what to do |", "|---|---|"]
         lines += [f"| {_escape(message.text)} | {message.remedy} |" for message in messages if message.section == title]

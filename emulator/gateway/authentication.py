@@ -64,8 +64,8 @@ def authenticate(environ: WSGIEnvironment, regions: Collection[str]) -> str:
         )
     if region not in regions:
         text = (
-            f"Credential should be scoped to a valid region, not {region!r}: set AWS_REGION, or the client's region, "
-            "to one of AWS's, such as us-east-1."
+            f"Credential should be scoped to a valid region, not {region!r}: set AWS_DEFAULT_REGION, or the client's "
+            "region, to one of AWS's, such as us-east-1."
         )
         raise AwsError(text, code="InvalidSignatureException")
     return region

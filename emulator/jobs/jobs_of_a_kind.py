@@ -61,8 +61,8 @@ class JobsOfAKind:
         if not regions:
             return NOT_FOUND
         return (
-            f"{NOT_FOUND} {name} is in {' and '.join(regions)}: ask there, with AWS_REGION={regions[0]} or a client of "
-            "that region."
+            f"{NOT_FOUND} {name} is in {' and '.join(regions)}: ask there, with AWS_DEFAULT_REGION={regions[0]} or a "
+            "client of that region."
         )
 
     def _ask_stop(self, arn: str) -> bool:

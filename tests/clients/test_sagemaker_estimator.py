@@ -195,7 +195,9 @@ elsewhere = PyTorch(
 )
 elsewhere.fit(job_name="elsewhere", wait=False)
 listed = there.sagemaker_client.list_training_jobs()["TrainingJobSummaries"]
-elsewhere = [there.describe_training_job("elsewhere")["TrainingJobArn"], elsewhere.code_uri,
+sent = there.describe_training_job("elsewhere")
+elsewhere = [sent["TrainingJobArn"], sent["OutputDataConfig"]["S3OutputPath"],
+             json.loads(sent["HyperParameters"]["sagemaker_submit_directory"]),
              [each["TrainingJobName"] for each in listed]]
 found = {
     "elsewhere": elsewhere,
@@ -298,9 +300,11 @@ def test_the_profiler_is_updated_while_the_job_runs(found: Any) -> None:
 
 
 def test_a_session_of_another_region_has_its_bucket_arn_and_list(found: Any) -> None:
-    arn, code, listed = found["elsewhere"]
+    arn, output, code, listed = found["elsewhere"]
     assert arn == "arn:aws-cn:sagemaker:cn-north-1:123456789012:training-job/elsewhere"
-    assert code.startswith("s3://sagemaker-cn-north-1-123456789012/elsewhere/source/")
+    bucket = "s3://sagemaker-cn-north-1-123456789012/"
+    assert output.startswith(bucket)
+    assert code.startswith(f"{bucket}elsewhere/source/")
     assert listed == ["elsewhere"]
 
 

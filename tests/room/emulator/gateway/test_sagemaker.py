@@ -353,7 +353,7 @@ def test_a_region_nobody_has(gateway: Gateway) -> None:
     answer = gateway.send_operation("ListTrainingJobs", b"{}", region="moon-dark-1")
     said = json.loads(answer.body)
     assert said["__type"] == "InvalidSignatureException"
-    assert "not 'moon-dark-1': set AWS_REGION, or the client's region, to one of AWS's" in said["message"]
+    assert "not 'moon-dark-1': set AWS_DEFAULT_REGION, or the client's region, to one of AWS's" in said["message"]
 
 
 @pytest.mark.parametrize(
