@@ -108,13 +108,11 @@ class LoopbackNetworks:
     def remove(self, name: str) -> None:
         """See ``ContainerRuntime.remove_network``; whether containers are on it is for the caller to know."""
         try:
-            holder = self.find_holder(name)
-        except (FileNotFoundError, ContainerRuntimeError):
-            holder = None
+            holder = json.loads(self._path(name).read_text(encoding="utf-8")).get("holder")
+        except FileNotFoundError:
+            return
         if holder is not None:
-            os.kill(holder, signal.SIGKILL)
-            with suppress(ChildProcessError):  # of an emulator that ran before this one
-                os.waitpid(holder, 0)
+            _end_holder(holder)
         self._path(name).unlink(missing_ok=True)
 
     def _path(self, name: str) -> Path:
@@ -142,13 +140,29 @@ def start_holder() -> dict[str, int]:
     return {"pid": holder.pid, "start_time": read_start_time(holder.pid) or 0}
 
 
-def read_start_time(pid: int) -> int | None:
-    """Read when a process started, in ticks since the machine did; None where there is no such process, or a zombie."""
+def _end_holder(holder: Mapping[str, int]) -> None:
+    """Leave nothing of a process that held a namespace, not even what is left of one that was killed."""
+    pid = holder["pid"]
+    if read_start_time(pid) == holder["start_time"]:
+        os.kill(pid, signal.SIGKILL)
+    elif read_start_time(pid, also_ended=True) != holder["start_time"]:
+        return
+    with suppress(ChildProcessError):  # of an emulator that ran before this one
+        os.waitpid(pid, 0)
+
+
+def read_start_time(pid: int, *, also_ended: bool = False) -> int | None:
+    """Read when a process started, in ticks since the machine did; None where there is no such process.
+
+    Args:
+        pid: its number.
+        also_ended: read it of a process that has ended, too, and is not waited for yet.
+    """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if state == "Z" else int(fields[18])
+    return None if state == "Z" and not also_ended else int(fields[18])
 
 
 def _draw_range(taken: set[str]) -> str:
