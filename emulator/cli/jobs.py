@@ -89,8 +89,8 @@ class Job:
         """Where its profile is; ends the command if it was never profiled."""
         config = self.description.get("ProfilerConfig", {})
         place = config.get("S3OutputPath") or self.description["OutputDataConfig"]["S3OutputPath"]
-        if "ProfilerConfig" not in self.description or (config.get("DisableProfiler") and "S3OutputPath" not in config):
-            fail(f"{self.name} is not profiled: it was created without a ProfilerConfig, or with DisableProfiler.")
+        if "ProfilerConfig" not in self.description:
+            fail(f"{self.name} is not profiled: it was created without a ProfilerConfig.")
         return f"{place.rstrip('/')}/{self.name}/profiler-output"
 
 

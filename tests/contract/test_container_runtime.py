@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 
 from container_runtime.process import loopback_network
@@ -34,6 +35,7 @@ from container_runtime.runtime import (
     NetworkExhaustedError,
 )
 from container_runtime.spec import ContainerSpec, Mount
+from emulator.jobs.runs.measuring.machine import describe_load, read_machine
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -236,6 +238,65 @@ time.sleep(600)
     runtime.remove(container)
     with pytest.raises(ContainerNotFoundError):
         runtime.open_meter(container)
+
+
+def test_a_known_load_is_measured_as_psutil_does(runtime: ContainerRuntime, shared: Mount) -> None:
+    """One core busy, 500 MB held, 20 MB written for each second of work: in rates between two readings."""
+    token = f"load-{uuid.uuid4().hex}"
+    source = f"""
+import os, pathlib, sys, time
+name = {token!r}
+held = bytearray(b"x") * 500_000_000
+pathlib.Path({in_container(runtime, shared, "ready")}).touch()
+while not pathlib.Path({in_container(runtime, shared, "go")}).exists():
+    time.sleep(0.01)
+with open({in_container(runtime, shared, "written")}, "wb") as file:
+    for turn in range(1, 21):
+        while time.process_time() < turn / 10:
+            pass
+        file.write(held[:2_000_000])
+        file.flush()
+        os.fsync(file.fileno())
+pathlib.Path({in_container(runtime, shared, "worked")}).touch()
+time.sleep(600)
+"""
+    container = runtime.start(python(source, mounts=(shared,)))
+    meter = runtime.open_meter(container)
+    assert meter is not None
+    wait_until((shared.source / "ready").exists)
+
+    def find_process() -> psutil.Process | None:
+        for each in psutil.process_iter(["cmdline", "memory_info"]):
+            if token in " ".join(each.info["cmdline"] or ()) and each.info["memory_info"].rss > 500_000_000:
+                return each
+        return None
+
+    process = wait_until(find_process)
+    assert process is not None
+
+    def read() -> tuple[Load, Any, float, int, float]:
+        load, machine, now = meter.read(), read_machine(), time.monotonic()
+        assert load is not None
+        times = process.cpu_times()
+        return load, machine, times.user + times.system, process.io_counters().write_bytes, now
+
+    first = read()
+    (shared.source / "go").touch()
+    wait_until((shared.source / "worked").exists)
+    last = read()
+    seconds = last[4] - first[4]
+    figures = list(describe_load((first[0], first[1]), (last[0], last[1]), seconds, 1_000_000_000))
+    busy = sum(each.value for each in figures if each.dimension == "CPUUtilization")
+    by_name = {each.name: each.value for each in figures}
+    # The counters of both are in hundredths of a second; two readings lie some milliseconds apart.
+    assert busy * seconds / 100 == pytest.approx(last[2] - first[2], rel=0.03, abs=0.05)
+    assert last[2] - first[2] >= 1.5
+    assert by_name["MemoryUsedPercent"] == pytest.approx(process.memory_full_info().pss / 10_000_000, rel=0.1)
+    assert by_name["MemoryUsedPercent"] >= 50
+    written = by_name["WriteThroughputInBytesPerSecond"] * seconds
+    assert written == pytest.approx(last[3] - first[3], rel=0.05)
+    assert written == pytest.approx(40_000_000, rel=0.1)
+    runtime.remove(container)
 
 
 # Logs

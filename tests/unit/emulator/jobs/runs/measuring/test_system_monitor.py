@@ -1,0 +1,87 @@
+"""The agent over a container that dies between two samples, or whose counters or disk fail meanwhile."""
+
+from __future__ import annotations
+
+import json
+import logging
+from threading import Event
+from typing import TYPE_CHECKING, cast
+
+from container_runtime.meter import Load
+from container_runtime.runtime import ContainerRuntimeError
+from emulator.jobs.runs.measuring.measures import MinuteFiles
+from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pytest
+
+    from container_runtime.runtime import ContainerRuntime
+
+LOAD = Load(1.0, 1 << 20, 0, 0, 0, None, None)
+
+
+class Script:
+    """A runtime whose only container has such loads, one after the other, and then waits for the job's end.
+
+    Attributes:
+        read_out: set when all of them were read.
+    """
+
+    def __init__(self, loads: Sequence[Load | ContainerRuntimeError | None]) -> None:
+        self._loads = list(loads)
+        self.read_out = Event()
+
+    def open_meter(self, _: str) -> Script:
+        return self
+
+    def read(self) -> Load | None:
+        load = self._loads.pop(0) if self._loads else None
+        if not self._loads:
+            self.read_out.set()
+        if isinstance(load, ContainerRuntimeError):
+            raise load
+        return load
+
+
+def monitor(folder: Path, *loads: Load | ContainerRuntimeError | None) -> list[dict[str, object]]:
+    """The rows of memory that are left of a container with these loads; every file is whole."""
+    script = Script(loads)
+    watched = SystemMonitor("job", "algo-1", 1 << 30, folder)
+    watched.set_interval(0.001)
+    watched.start(cast("ContainerRuntime", script), "container")
+    assert script.read_out.wait(60)
+    watched.finish()
+    assert not list(folder.rglob("*.tmp"))
+    rows = [json.loads(line) for path in sorted(folder.rglob("*.json")) for line in path.read_text().splitlines()]
+    return [row for row in rows if row["Type"] == "memory"]
+
+
+def test_a_container_that_dies_between_two_samples(tmp_path: Path) -> None:
+    assert len(monitor(tmp_path, LOAD, LOAD, None)) == 2
+    assert monitor(tmp_path / "at-once", None) == []
+
+
+def test_counters_that_cannot_be_read_any_more(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert len(monitor(tmp_path, LOAD, ContainerRuntimeError("the engine is gone"))) == 1
+    assert "job/algo-1 is not profiled: the engine is gone" in caplog.text
+
+
+def test_a_disk_that_is_full_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was measured then is lost, and said once; the rest is there."""
+    caplog.set_level(logging.WARNING)
+    append, calls = MinuteFiles.append, []
+
+    def fail_twice(self: MinuteFiles, figures: list[object], timestamp: float) -> None:
+        calls.append(timestamp)
+        if len(calls) in (2, 3):
+            raise OSError(28, "No space left on device")
+        append(self, figures, timestamp)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MinuteFiles, "append", fail_twice)
+    assert len(monitor(tmp_path, LOAD, LOAD, LOAD, LOAD, None)) == 2
+    assert caplog.text.count("Measures of job/algo-1 are lost: [Errno 28] No space left on device") == 1
