@@ -28,6 +28,7 @@ _WAIT_SECONDS = 600.0
 _POLL_SECONDS = 0.1
 # A rule's files come to S3 after its verdict.
 _PLOT_SECONDS = 20.0
+_NO_FILES: dict[str, Any] = {"plot": None, "series": []}
 _LOG_LINES, _LINE_WIDTH = 15, 300
 _UNFINISHED = ("InProgress", "Stopping")
 _LOG_GROUPS = {"training job": "/aws/sagemaker/TrainingJobs", "rule": "/aws/sagemaker/ProcessingJobs"}
@@ -261,16 +262,16 @@ class SageMakerEmulator:
                             "name": rule["RuleConfigurationName"],
                             "status": rule["RuleEvaluationStatus"],
                             "details": rule.get("StatusDetails", ""),
-                            "plot": self._read_plot(region, described, rule) if with_plots else None,
+                            **(self._read_files(region, described, rule) if with_plots else _NO_FILES),
                         }
                         for rule in _list_rules(described)
                     ],
                 }
 
-    def _read_plot(self, region: str, described: dict[str, Any], rule: dict[str, Any]) -> str | None:
-        """Return the plot that a rule drew, an SVG; a rule that measured nothing drew none."""
+    def _read_files(self, region: str, described: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
+        """Return a rule's ``plot``, an SVG, and ``series``, its numbers; a rule that measured nothing has neither."""
         if rule["RuleEvaluationStatus"] not in ("IssuesFound", "NoIssuesFound"):
-            return None
+            return _NO_FILES
         name = rule["RuleConfigurationName"]
         configured = next(
             each for each in described["DebugRuleConfigurations"] if each["RuleConfigurationName"] == name
@@ -284,12 +285,15 @@ class SageMakerEmulator:
             keys = {
                 found["Key"] for found in s3.list_objects_v2(Bucket=bucket, Prefix=f"{folder}/").get("Contents", ())
             }
-            if f"{folder}/plot.svg" in keys:
-                return str(s3.get_object(Bucket=bucket, Key=f"{folder}/plot.svg")["Body"].read().decode())
             if f"{folder}/report.json" in keys:
-                return None
+                found = {
+                    name: s3.get_object(Bucket=bucket, Key=f"{folder}/{name}")["Body"].read().decode()
+                    for name in ("plot.svg", "report.json")
+                    if f"{folder}/{name}" in keys
+                }
+                return {"plot": found.get("plot.svg"), "series": json.loads(found["report.json"]).get("Series", [])}
             time.sleep(_POLL_SECONDS)
-        return None
+        return _NO_FILES
 
 
 def read_job_name(job: Any) -> str:

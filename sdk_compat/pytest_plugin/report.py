@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ _STYLE = (
 )
 _COLUMNS = ("Training job", "Status", "Rule", "Verdict")
 _MIN_NAME_WIDTH = 12
+_BLOCKS, _DRAWN_VALUES = "▁▂▃▄▅▆▇█", 60
 
 
 def format_table(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
@@ -39,7 +41,11 @@ def shorten(text: str, width: int) -> str:
 
 
 def write_report(path: Path, jobs: Sequence[dict[str, Any]]) -> None:
-    """Write the report: HTML where the file's name says so, else Markdown, whose plots are files beside it."""
+    """Write the report: HTML where the file's name says so, else Markdown.
+
+    HTML has its plots in it. Those of Markdown are files beside it, which a build's summary does not show: there the
+    same numbers are drawn in letters.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix in (".html", ".htm"):
         path.write_text(_build_html(jobs), encoding="utf-8")
@@ -62,8 +68,39 @@ def write_report(path: Path, jobs: Sequence[dict[str, Any]]) -> None:
             plots.mkdir(exist_ok=True)
             plot = plots / re.sub(r"[^\w.-]", "_", f"{job['region']}-{job['name']}-{rule['name']}.svg")
             plot.write_text(rule["plot"], encoding="utf-8")
-            lines += ["", f"![{_escape_markdown(rule['name'])}]({plots.name}/{plot.name})"]
+            lines += ["", f"[{_escape_markdown(rule['name'])}]({plots.name}/{plot.name})", ""]
+            lines += [
+                f"- `{draw(series['Values'])}` {_describe_series(series)}"
+                for series in rule["series"]
+                if series["Steps"]
+            ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def draw(values: Sequence[Any]) -> str:
+    """Draw numbers as blocks of eight heights, from their least to their largest; what is no number is a blank.
+
+    >>> draw([0, 1, 2, 7])
+    '▁▂▃█'
+    """
+    step = max(1, math.ceil(len(values) / _DRAWN_VALUES))
+    chosen = [value if isinstance(value, (int, float)) and math.isfinite(value) else None for value in values[::step]]
+    numbers = [value for value in chosen if value is not None]
+    least, extent = min(numbers, default=0), (max(numbers, default=0) - min(numbers, default=0)) or 1
+    return "".join(
+        " " if value is None else _BLOCKS[round((value - least) / extent * (len(_BLOCKS) - 1))] for value in chosen
+    )
+
+
+def _describe_series(series: dict[str, Any]) -> str:
+    first, last = (f"{_format_number(series['Values'][end])} at step {series['Steps'][end]}" for end in (0, -1))
+    limit = series.get("Threshold")
+    fires = "" if limit is None else f"; fires {series['FiresWhen']} {_format_number(limit)}"
+    return _escape_markdown(f"{series['Quantity']}: {first}, {last}{fires}")
+
+
+def _format_number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
 
 
 def _list_rows(jobs: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -47,6 +48,8 @@ def test_the_commands_of_github_actions(tmp_path: Path) -> None:
     assert "| LossNotDecreasing | NoIssuesFound |" in summary
     assert "| ConfidentTooEarly | IssuesFound |" in summary
     assert "has no tumours.csv" in summary
+    drawn = re.search(r"^- `▁[▁-█]+` .* at step 0, .*; fires above 20", summary, re.MULTILINE)
+    assert drawn, "what rules measured is drawn in letters"
 
 
 def test_gitlab_runs_the_same_commands() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sdk_compat.pytest_plugin.emulator import read_job_name
-from sdk_compat.pytest_plugin.report import format_table, shorten, write_report
+from sdk_compat.pytest_plugin.report import draw, format_table, shorten, write_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,8 +17,22 @@ JOB: dict[str, Any] = {
     "status": "Failed",
     "reason": "AlgorithmError: it | broke",
     "rules": [
-        {"name": "Overfit", "status": "IssuesFound", "details": "at <step> 3", "plot": "<svg/>"},
-        {"name": "AllZero", "status": "NoIssuesFound", "details": "", "plot": None},
+        {
+            "name": "Overfit",
+            "status": "IssuesFound",
+            "details": "at <step> 3",
+            "plot": "<svg/>",
+            "series": [
+                {
+                    "Quantity": "loss_0",
+                    "Steps": [0, 1, 3],
+                    "Values": [0.5, "NaN", 2],
+                    "Threshold": 1,
+                    "FiresWhen": "above",
+                },
+            ],
+        },
+        {"name": "AllZero", "status": "NoIssuesFound", "details": "", "plot": None, "series": []},
     ],
 }
 BARE: dict[str, Any] = {"name": "b", "region": "us-east-1", "status": "Completed", "reason": "", "rules": []}
@@ -47,8 +61,16 @@ def test_markdown_has_the_plots_beside_it(tmp_path: Path) -> None:
     )
     assert "- AlgorithmError: it \\| broke\n- Overfit: at \\<step\\> 3\n" in text
     plot = "report-plots/eu-west-1-digits-2026-11-22-02-20-37-001-Overfit.svg"
-    assert text.endswith(f"![Overfit]({plot})\n")
+    assert text.endswith(f"[Overfit]({plot})\n\n- `▁ █` loss\\_0: 0.5 at step 0, 2 at step 3; fires above 1\n")
     assert (tmp_path / "new" / plot).read_text() == "<svg/>"
+
+
+@pytest.mark.parametrize(
+    ("values", "drawn"),
+    [([], ""), ([3, 3], "▁▁"), ([0, float("inf"), None, 7], "▁  █"), (list(range(600)), 60)],
+)
+def test_numbers_are_drawn_in_letters(values: list[Any], drawn: str | int) -> None:
+    assert draw(values) == drawn if isinstance(drawn, str) else len(draw(values)) == drawn
 
 
 def test_html_is_one_file(tmp_path: Path) -> None:
