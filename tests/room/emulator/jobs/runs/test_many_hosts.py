@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
+import os
+import signal
 import tarfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from container_runtime.process.namespace_grant import probe_namespaces
 from container_runtime.runtime import NetworkExhaustedError
 from emulator.jobs.runs.containers import host_containers
 from tests.room.emulator.jobs.job_room import ACCOUNT, REGION
@@ -16,8 +21,6 @@ from tests.room.emulator.jobs.runs.test_recovery import WAIT_FOR_GO, let_go, rec
 from tests.waiting import ENDED, wait_until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.room.emulator.jobs.job_room import Room
 
 TWO = {"ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 2, "VolumeSizeInGB": 1}}
@@ -113,6 +116,43 @@ save(f"index/000000000/000000000000_worker_{rank}.json", "index")
     with tarfile.open(fileobj=io.BytesIO(room.s3.get(room.bucket, "out/job/output/output.tar.gz"))) as tar:
         assert tar.getnames() == ["data-0", "data-1"]
     assert_nothing_left(room)
+
+
+def read_holder(tmp_path: Path) -> int:
+    """The process that holds the network of a job's isolated hosts."""
+    (path,) = (tmp_path / "processes-networks").glob("*.json")
+    return int(json.loads(path.read_text())["holder"]["pid"])
+
+
+@pytest.mark.skipif(not probe_namespaces().network, reason="the kernel grants no namespaces")
+def test_isolated_hosts_outlast_what_holds_their_network(room: Room, tmp_path: Path) -> None:
+    script = MEET + "(ml / 'ready').touch()" + WAIT_FOR_GO + "print(rank, [name for _, name in socket.if_nameindex()])"
+    room.jobs.training.create(REGION, request_two(room, script, EnableNetworkIsolation=True))
+    wait_until(lambda: len(list((room.settings.state_dir / "jobs").glob("*/*/ready"))) == 2, room.describe)
+    holder = read_holder(tmp_path)
+    os.kill(holder, signal.SIGKILL)
+    let_go(room)
+    assert room.wait()["TrainingJobStatus"] == "Completed", room.describe()
+    lines = [line for lines in read_streams().values() for line in lines]
+    assert sorted(line[0] for line in lines) == ["0", "1"]
+    assert all("'lo'" in line and "'e" not in line for line in lines), lines
+    assert_nothing_left(room)
+    assert not Path(f"/proc/{holder}").exists(), "not even a zombie"
+
+
+@pytest.mark.skipif(not probe_namespaces().network, reason="the kernel grants no namespaces")
+def test_isolated_hosts_of_a_killed_emulator_are_taken_up_without_what_held_their_network(tmp_path: Path) -> None:
+    script = RANK + MEET + "(ml / 'ready').touch()" + WAIT_FOR_GO + "print('last', rank, flush=True)\n"
+    members = TWO | {"EnableNetworkIsolation": True}
+    bucket = run_and_kill(tmp_path, script, condition=is_training(2), members=members)
+    holder = read_holder(tmp_path)
+    os.kill(holder, signal.SIGKILL)
+    with recover(tmp_path, bucket) as room:
+        room.jobs.recover()
+        let_go(room)
+        assert room.wait()["TrainingJobStatus"] == "Completed", room.describe()
+        assert read_streams() == {"algo-1": ["last 0"], "algo-2": ["last 1"]}
+        assert_nothing_left(room)
 
 
 def test_uncompressed_model_is_of_all_hosts(room: Room) -> None:
