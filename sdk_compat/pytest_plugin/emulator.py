@@ -201,7 +201,8 @@ class SageMakerEmulator:
             try:
                 described: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
             except sagemaker.exceptions.ClientError as error:
-                pytest.fail(f"The training job {name!r} cannot be described: {error}")
+                # The client's own traceback would hide the sentence.
+                raise pytest.fail.Exception(f"The training job {name!r} cannot be described: {error}") from None
             if is_over(described):
                 return described
             if time.monotonic() > deadline:

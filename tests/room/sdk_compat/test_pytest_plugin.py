@@ -70,6 +70,10 @@ def test_wrong_rule(job, assert_rule):
     assert_rule(job, "Overfit", "NoIssuesFound")
 
 
+def test_no_job(wait_for_training_job):
+    wait_for_training_job("nobody")
+
+
 def test_subprocesses_see_it(sagemaker_emulator):
     source = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
     told = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True).stdout
@@ -128,7 +132,8 @@ def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
     (project.path / "tests" / "test_others.py").write_text(OTHERS)
     options = ["-n", "2", "--dist", "loadfile", "--sagemaker-runtime", "process", "--sagemaker-keep"]
     result = project.runpytest_subprocess("-W", "error", *options, "--sagemaker-report", "out/report.html", timeout=500)
-    result.assert_outcomes(passed=5, failed=2)
+    result.assert_outcomes(passed=5, failed=3)
+    result.stdout.no_fnmatch_line("*During handling of the above exception*")
     assert len({path.read_text() for path in seen.iterdir()}) == 2, "each worker has an emulator of its own"
     result.stdout.fnmatch_lines_random(
         [
@@ -137,6 +142,7 @@ def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
             "*RuleEvaluationConditionMet: *",
             "*the last words of the script*",
             "*Rule VanishingGradient waits for the tensors of *",
+            "*The training job 'nobody' cannot be described: *Requested resource not found.*",
             "*has no rule 'Overfit'; its rules are: VanishingGradient, ExplodingTensor.*",
         ]
     )
