@@ -90,7 +90,11 @@ def _simulate(response: Any, documents: Sequence[str]) -> dict[str, Any]:
 
 
 def _list_given(response: Any) -> list[str]:
+    from moto.iam.policy_validation import IAMPolicyDocumentValidator
+
     given: list[str] = response._get_param("PolicyInputList", [])  # noqa: SLF001
+    for document in given:
+        IAMPolicyDocumentValidator(document).validate()
     return given
 
 
@@ -101,7 +105,8 @@ def _find_principal(backend: Any, kind: str, arn: str) -> Any:
 
 def _list_documents(backend: Any, kind: str, owner: Any) -> Iterable[str]:
     yield from (str(document) for document in owner.policies.values())
-    yield from (policy.document for policy in owner.managed_policies.values())
+    for policy in owner.managed_policies.values():
+        yield next(each.document for each in policy.versions if each.version_id == policy.default_version_id)
     if kind == "user":
         for group in backend.get_groups_for_user(owner.name):
             yield from _list_documents(backend, "group", group)
