@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -205,7 +206,19 @@ def test_log_group_archive_and_topic(emulator: Emulator) -> None:
     stream = logs.describe_log_streams(logGroupName="/aws/events/all")["logStreams"][0]["logStreamName"]
     written = logs.get_log_events(logGroupName="/aws/events/all", logStreamName=stream)["events"]
     assert [json.loads(line["message"]) for line in written] == [event]
-    assert events.describe_archive(ArchiveName="kept")["EventCount"] == 1
+    archive = events.describe_archive(ArchiveName="kept")
+    assert archive["EventCount"] == 1
+    # All that was kept is sent once more.
+    events.start_replay(
+        ReplayName="again",
+        EventSourceArn=archive["ArchiveArn"],
+        EventStartTime=datetime(2000, 1, 1, tzinfo=UTC),
+        EventEndTime=datetime(2100, 1, 1, tzinfo=UTC),
+        Destination={"Arn": archive["EventSourceArn"]},
+    )
+    replayed = json.loads(receive(emulator)[0]["Message"])
+    assert replayed["detail"] == event["detail"]
+    assert replayed["replay-name"] == "again"
 
 
 def test_event_goes_on_through_another_bus_and_not_in_circles(
