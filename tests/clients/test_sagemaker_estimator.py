@@ -193,9 +193,9 @@ elsewhere = PyTorch(
     image_uri="nobody-built:1", entry_point="train.py", source_dir="source", sagemaker_session=there,
     **{**common, "role": "arn:aws-cn:iam::123456789012:role/Training"},
 )
-elsewhere.fit(job_name="elsewhere", wait=False)
-listed = there.sagemaker_client.list_training_jobs()["TrainingJobSummaries"]
-sent = there.describe_training_job("elsewhere")
+elsewhere.fit(job_name="fitted-elsewhere", wait=False)
+listed = there.sagemaker_client.list_training_jobs(NameContains="fitted-elsewhere")["TrainingJobSummaries"]
+sent = there.describe_training_job("fitted-elsewhere")
 elsewhere = [sent["TrainingJobArn"], sent["OutputDataConfig"]["S3OutputPath"],
              json.loads(sent["HyperParameters"]["sagemaker_submit_directory"]),
              [each["TrainingJobName"] for each in listed]]
@@ -301,11 +301,11 @@ def test_the_profiler_is_updated_while_the_job_runs(found: Any) -> None:
 
 def test_a_session_of_another_region_has_its_bucket_arn_and_list(found: Any) -> None:
     arn, output, code, listed = found["elsewhere"]
-    assert arn == "arn:aws-cn:sagemaker:cn-north-1:123456789012:training-job/elsewhere"
+    assert arn == "arn:aws-cn:sagemaker:cn-north-1:123456789012:training-job/fitted-elsewhere"
     bucket = "s3://sagemaker-cn-north-1-123456789012/"
     assert output.startswith(bucket)
-    assert code.startswith(f"{bucket}elsewhere/source/")
-    assert listed == ["elsewhere"]
+    assert code.startswith(f"{bucket}fitted-elsewhere/source/")
+    assert listed == ["fitted-elsewhere"]
 
 
 def test_jobs_end_as_they_were_asked_to(found: Any) -> None:

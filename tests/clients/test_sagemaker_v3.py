@@ -115,7 +115,7 @@ found["regions"] = []
 for region in ("eu-west-1", "cn-north-1"):
     there = boto3.Session(region_name=region)
     elsewhere = TrainingJob.create(
-        training_job_name="elsewhere", role_arn=role, session=there, region=region,
+        training_job_name="trained-elsewhere", role_arn=role, session=there, region=region,
         algorithm_specification=shapes.AlgorithmSpecification(
             training_image="nobody-built:1", training_input_mode="File"
         ),
@@ -123,7 +123,9 @@ for region in ("eu-west-1", "cn-north-1"):
         resource_config=shapes.ResourceConfig(instance_type="ml.m5.large", instance_count=1, volume_size_in_gb=1),
         stopping_condition=shapes.StoppingCondition(max_runtime_in_seconds=900),
     )
-    listed = [each.training_job_name for each in TrainingJob.get_all(session=there, region=region)]
+    listed = [each.training_job_name for each in TrainingJob.get_all(
+        name_contains="trained-elsewhere", session=there, region=region
+    )]
     found["regions"].append([elsewhere.training_job_arn, elsewhere.output_data_config.s3_output_path, listed])
 found["hosts"] = sorted(hosts)
 print("\\nFOUND", json.dumps(found))
@@ -166,9 +168,9 @@ def test_training_job_is_created_refreshed_stopped_and_listed(found: dict[str, A
 def test_sessions_of_other_regions_have_their_buckets_arns_and_lists(found: dict[str, Any]) -> None:
     assert found["regions"] == [
         [
-            f"arn:{partition}:sagemaker:{region}:123456789012:training-job/elsewhere",
+            f"arn:{partition}:sagemaker:{region}:123456789012:training-job/trained-elsewhere",
             f"s3://sagemaker-{region}-123456789012/elsewhere",
-            ["elsewhere"],
+            ["trained-elsewhere"],
         ]
         for region, partition in (("eu-west-1", "aws"), ("cn-north-1", "aws-cn"))
     ]
