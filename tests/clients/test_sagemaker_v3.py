@@ -112,7 +112,7 @@ rules = {each.rule_configuration_name for each in core.debug_rule_evaluation_sta
 found["rules"] = sorted(rules)
 found["listed"] = [each.training_job_name for each in TrainingJob.get_all(name_contains="core")]
 found["regions"] = []
-for region in ("eu-west-1", "cn-north-1"):
+for region in ("ap-south-1", "cn-north-1"):
     there = boto3.Session(region_name=region)
     elsewhere = TrainingJob.create(
         training_job_name="trained-elsewhere", role_arn=role, session=there, region=region,
@@ -172,7 +172,7 @@ def test_sessions_of_other_regions_have_their_buckets_arns_and_lists(found: dict
             f"s3://sagemaker-{region}-123456789012/elsewhere",
             ["trained-elsewhere"],
         ]
-        for region, partition in (("eu-west-1", "aws"), ("cn-north-1", "aws-cn"))
+        for region, partition in (("ap-south-1", "aws"), ("cn-north-1", "aws-cn"))
     ]
 
 
