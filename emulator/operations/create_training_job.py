@@ -47,6 +47,7 @@ ACTS_ON = frozenset(
         "ResourceConfig.InstanceType",
         "ResourceConfig.InstanceCount",
         "ResourceConfig.VolumeSizeInGB",
+        "ResourceConfig.KeepAlivePeriodInSeconds",
         "ResourceConfig.InstanceGroups",
         "StoppingCondition.MaxRuntimeInSeconds",
         "StoppingCondition.MaxWaitTimeInSeconds",
@@ -67,6 +68,7 @@ REFUSES = {
     "AlgorithmSpecification.AlgorithmName": "no algorithm is known by name",
     "InputDataConfig.DataSource.FileSystemDataSource": "file systems are not emulated",
     "InputDataConfig.DataSource.DatasetSource": "a channel has an S3DataSource",
+    "SessionChainingConfig": "where it is enabled: sessions of roles have no tags here",
 }
 
 
@@ -92,6 +94,8 @@ def check_training_job(request: Request) -> None:
     check_rules(request)
     _require_unique("Channel names", [channel["ChannelName"] for channel in request.get("InputDataConfig", [])])
     check_channels(request)
+    if (request.get("SessionChainingConfig") or {}).get("EnableSessionTagChaining"):
+        raise ValidationException("EnableSessionTagChaining cannot be true: sessions of roles have no tags here.")
     if taken := find_taken_path(request):
         raise ValidationException(taken)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from emulator.jobs.records.database.listing import cut_page
+
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
 
-# For docs/coverage.md, see emulator/coverage.py: all tags are on one page.
-ACTS_ON = frozenset({"ResourceArn"})
+_MAX_TAGS = 50
 
 
 def list_tags(request: Request, context: Context) -> Response | None:
@@ -17,7 +18,11 @@ def list_tags(request: Request, context: Context) -> Response | None:
 
     Raises:
         ResourceNotFound.
+        ValidationException: a NextToken, for none is given.
     """
     if context.has_moto_resource(request["ResourceArn"]):
         return None
-    return {"Tags": context.jobs.tags.list_all(request["ResourceArn"])}
+    tags, next_token = cut_page(
+        context.jobs.tags.list_all(request["ResourceArn"]), {"MaxResults": _MAX_TAGS, **request}
+    )
+    return {"Tags": tags, "NextToken": next_token}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from emulator.exceptions import ValidationException
+
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
@@ -12,16 +14,19 @@ if TYPE_CHECKING:
 ACTS_ON = frozenset(
     {"Resource", "SearchExpression", "SortBy", "SortOrder", "NextToken", "MaxResults", "VisibilityConditions"}
 )
+REFUSES = {"CrossAccountFilterOption": "where it is CrossAccount: accounts share nothing here"}
 
 
 def search(request: Request, context: Context) -> Response | None:
     """One page of training jobs; None for any other resource, which is moto's.
 
     Raises:
-        ValidationException: a property that there is not, or an operator or value that is not for it.
+        ValidationException: a property that there is not, an operator or value that is not for it, another account.
     """
     if request["Resource"] != "TrainingJob":
         return None
+    if request.get("CrossAccountFilterOption") == "CrossAccount":
+        raise ValidationException("CrossAccountFilterOption cannot be CrossAccount: accounts share nothing here.")
     jobs, next_token, total = context.jobs.training.search(context.region, request)
     return {
         "Results": [{"TrainingJob": job} for job in jobs],

@@ -19,10 +19,13 @@ ACTS_ON = frozenset(
         "PipelineParameters",
         "ClientRequestToken",
         "ParallelismConfiguration",
+        "RoleArn",
     }
 )
 _NOT_HERE = "a pipeline has one version here, and its executions all its steps"
-REFUSES = dict.fromkeys(("SelectiveExecutionConfig", "PipelineVersionId", "PipelineVersionAlias"), _NOT_HERE)
+REFUSES = dict.fromkeys(("SelectiveExecutionConfig", "PipelineVersionId", "PipelineVersionAlias"), _NOT_HERE) | {
+    "MlflowExperimentName": "there is no MLflow here"
+}
 
 
 def start_pipeline_execution(request: Request, context: Context) -> Response:
@@ -33,7 +36,7 @@ def start_pipeline_execution(request: Request, context: Context) -> Response:
         ValidationException: a step that is not run here, or a parameter that does not fit.
     """
     if refused := sorted(REFUSES.keys() & request.keys()):
-        raise ValidationException(f"{', '.join(refused)} cannot be given: {_NOT_HERE}.")
+        raise ValidationException(f"{', '.join(refused)} cannot be given: {REFUSES[refused[0]]}.")
     name = request["PipelineName"].rpartition("/")[2]
     definition = find_pipeline_definition(context.account_id, context.region, name)
     if definition is None:

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
-# For docs/coverage.md, see emulator/coverage.py.
-ACTS_ON = frozenset({"PipelineExecutionArn"})
-
 
 def stop_pipeline_execution(request: Request, context: Context) -> Response:
-    """Ask an execution and the jobs of its steps to stop.
+    """Ask an execution and the jobs of its steps to stop: asking twice, by whatever token, is asking once.
 
     Raises:
         ResourceNotFound: there is no such execution.

@@ -147,7 +147,8 @@ class PipelineRun:
 
     def _start_job(self, step: Mapping[str, Any]) -> dict[str, Any]:
         kind, name = _KINDS[step["Type"]], self._name_job(step)
-        arguments = self._resolve(step["Arguments"])
+        role = self._execution.request.get("RoleArn")
+        arguments = ({"RoleArn": role} if role else {}) | self._resolve(step["Arguments"])
         try:
             made = getattr(self._client, f"create_{kind.operation}")(**arguments, **{f"{kind.job}Name": name})
         except self._client.exceptions.ResourceInUse:

@@ -62,6 +62,7 @@ BASES: dict[str, dict[str, Any]] = {
 }
 # Where a generated value breaks what an operation checks beside the model: by the end of the member's path.
 VALUES: dict[str, Any] = {
+    "EnableSessionTagChaining": True,
     "InstanceCount": 1,
     "S3Uri": "s3://echo/data",
     "S3OutputPath": "s3://echo/out",
@@ -160,6 +161,34 @@ def test_members_fare_as_the_page_says(operation: str, echo: JobGateway) -> None
         if status != 200 or asked is MISSING or shown != expected:
             wrong.append((member, status, created, asked, shown))
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_", "said"),
+    [
+        ("ListTags", {"NextToken": "abc"}, "Invalid NextToken"),
+        ("Search", {"Resource": "TrainingJob", "CrossAccountFilterOption": "CrossAccount"}, "accounts share nothing"),
+        ("StartPipelineExecution", {"PipelineName": "p", "MlflowExperimentName": "e"}, "there is no MLflow here"),
+        (
+            "ListPipelineExecutions",
+            {"PipelineName": "p", "PipelineVersionAlias": "latest"},
+            "a pipeline has one version here",
+        ),
+    ],
+)
+def test_what_nothing_could_be_done_with_is_refused(
+    echo: JobGateway, operation: str, request_: dict[str, Any], said: str
+) -> None:
+    if operation == "ListTags":
+        _, described = echo.ask("DescribeHyperParameterTuningJob", {"HyperParameterTuningJobName": "parent"})
+        request_ = request_ | {"ResourceArn": described["HyperParameterTuningJobArn"]}
+        status, listed = echo.ask(operation, {"ResourceArn": request_["ResourceArn"], "MaxResults": 50})
+        assert (status, listed["Tags"]) == (200, [])
+    if operation == "StartPipelineExecution":
+        request_ = request_ | {"ClientRequestToken": "t" * 32}
+    status, refused = echo.ask(operation, request_)
+    assert status == 400
+    assert said in refused["message"]
 
 
 def build_with_member(operation: str, shape: StructureShape, path: str) -> dict[str, Any]:
