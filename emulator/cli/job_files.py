@@ -202,12 +202,12 @@ def import_job(state_dir: Path | None, folder: Path) -> None:
     emulator = connect(state_dir)
     try:
         record = json.loads((folder / _MANIFEST).read_text())
-        written = record["format"]
+        # Looked at first: another version may have written the rest in another way.
+        if (written := record["format"]) != _FORMAT:
+            fail(f"{folder} was written by another version (format {written}, not {_FORMAT}): export it anew.")
         region, name = record["job"]["region"], record["job"]["name"]
     except (OSError, ValueError, KeyError, TypeError):
         fail(f"{folder} is no exported job: it has no {_MANIFEST} that can be read. smdebug-emulator export makes one.")
-    if written != _FORMAT:
-        fail(f"{folder} was written by another version (format {written}, not {_FORMAT}): export it anew.")
     ask(emulator, "records", method="POST", body=record)
     s3 = emulator.client("s3", region)
     root = folder / "objects"
