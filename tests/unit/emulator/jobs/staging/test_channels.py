@@ -185,3 +185,16 @@ def test_stop_ends_the_download_between_objects(s3: ObjectStore, bucket: str, tm
     with pytest.raises(StopAsked):
         download_channels(request, s3, tmp_path, stop, hosts[0], hosts)
     assert len(list((tmp_path / "train").iterdir())) == 1
+
+
+def test_an_object_that_goes_between_list_and_download_is_named(s3: ObjectStore, bucket: str, tmp_path: Path) -> None:
+    for number in range(3):
+        s3.put(bucket, f"d/{number}", b"")
+
+    def delete_one() -> None:
+        s3.delete(bucket, "d/1")
+
+    request = build(f"s3://{bucket}/d/")
+    hosts = list_hosts(request)
+    with pytest.raises(RequestFailure, match=rf"channel 'train' failed: s3://{bucket}/d/: .*d/1"):
+        download_channels(request, s3, tmp_path, delete_one, hosts[0], hosts)
