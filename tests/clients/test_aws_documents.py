@@ -28,7 +28,10 @@ SCRIPTS = CHECKOUT / "examples" / "documents" / "source"
 HOOK, OVERVIEW, ANALYSIS = "002_*.txt", "003_*.txt", "004_*.txt"
 IMAGE = "sagemaker-debugger-rule-evaluator:latest"
 
-pytestmark = pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="AWS's documents do not lie beside the checkout")
+pytestmark = [
+    pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="AWS's documents do not lie beside the checkout"),
+    pytest.mark.timeout(1200),  # the first job builds TensorFlow's environment
+]
 
 
 def read_document(pattern: str) -> str:
@@ -289,7 +292,7 @@ def started(
 
 @pytest.mark.parametrize("name", SCRIPTS_OF_DOCUMENTS)
 def test_the_cells_of_a_document_run(name: str, started: dict[str, subprocess.Popen[str]]) -> None:
-    printed, _ = started[name].communicate(timeout=560)
+    printed, _ = started[name].communicate(timeout=1100)
     assert started[name].returncode == 0, printed
     position = 0
     for pattern in SCRIPTS_OF_DOCUMENTS[name][1]:
