@@ -1,6 +1,7 @@
 """A long run of which only some steps are known: enough for a first look, and no entry for each of its steps."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from smdebug.reading.run_files import RunFiles
@@ -44,8 +45,10 @@ class FewSteps:
 
     def _list_starts(self, blocks: Sequence[str]) -> tuple[int, list[str]]:
         """Find the first step of some folders, and the run's last: a thousand names take long to come from S3."""
-        inner, last = (self._files.list_index_block(blocks[at]) for at in (len(blocks) // 2, -1))
-        starts = self._files.list_first_index_files(thin_out(blocks[:-1], _MOST_BLOCKS))
+        with ThreadPoolExecutor(2) as pool:  # one page is taken apart here while S3 makes the other
+            asked = pool.map(self._files.list_index_block, (blocks[len(blocks) // 2], blocks[-1]))
+            starts = self._files.list_first_index_files(thin_out(blocks[:-1], _MOST_BLOCKS))
+            inner, last = asked
         return len(inner) * (len(blocks) - 1) + len(last), [*starts, *last[-1:]]
 
     def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
