@@ -135,9 +135,9 @@ function showTime(found: Profile): HTMLElement[] {
       cut.style.flexGrow = String(each[part] ?? 0);
       return cut;
     }));
-    return h("tr", { "data-process": each.process }, h("th", { scope: "row" }, name(each.process), bar), h("td", {}, each.steps),
-      h("td", {}, each.median_step === null ? "–" : `${formatNumber(Number((1000 * each.median_step).toPrecision(4)))} ms`), h("td", {}, formatDuration(1000 * each.seconds)),
-      PARTS.map(([part]) => h("td", { "data-part": part }, share(each[part], each.seconds))));
+    return h("tr", { "data-process": each.process }, h("th", { scope: "row" }, name(each.process), bar), h("td", { "data-label": "Steps" }, each.steps),
+      h("td", { "data-label": "Median step" }, each.median_step === null ? "–" : `${formatNumber(Number((1000 * each.median_step).toPrecision(4)))} ms`), h("td", { "data-label": "Time" }, formatDuration(1000 * each.seconds)),
+      PARTS.map(([part, text]) => h("td", { "data-part": part, "data-label": text }, share(each[part], each.seconds))));
   };
   const table = h("table", { class: "where" }, h("thead", {}, h("tr", {}, ["Process", "Steps", "Median step", "Time"].map((text) => h("th", { scope: "col" }, text)),
     PARTS.map(([part, text]) => h("th", { scope: "col" }, h("span", { class: `swatch ${part}`, "aria-hidden": "true" }), text)))),
