@@ -97,7 +97,7 @@ class MotoApplication:
 
                 def create(service: Any) -> Any:
                     if service == "iam":
-                        from emulator.moto_services import attached_policies, missing_roles, policy_simulation
+                        from emulator.moto_services.iam import attached_policies, missing_roles, policy_simulation
 
                         attached_policies.install()
                         missing_roles.install()
