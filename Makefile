@@ -20,7 +20,7 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 .PHONY: help setup demo test check images engine bench screenshots docs audit licences lint types arrows clean
 
 help: ## say what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 .venv/.runs: pyproject.toml constraints.txt
 	@echo "Setting up .venv with what the emulator and its training scripts need (the first time: a minute or two) ..."
@@ -72,6 +72,13 @@ images-if-engine: .venv/.runs
 
 engine: .venv/.runs ## start a Docker engine on this machine (root, Debian)
 	@$(BIN)/smdebug-emulator engine start
+
+swarm: .venv/.tests ## start two engines of their own on this machine, joined as a Docker Swarm (root)
+	@$(BIN)/python -m tests.swarm_nodes up
+
+.PHONY: swarm swarm-down
+swarm-down: .venv/.tests ## take the Swarm of `make swarm` down
+	@$(BIN)/python -m tests.swarm_nodes down
 
 screenshots: .venv/.tests ## make the pictures of the docs, in a headless browser
 	@$(BIN)/python -m tests.screenshots

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from container_runtime.docker.daemon import describe_engine
 from tests.interop.recorded_runs import unpack_recorded_runs
 from tests.running_emulator import BACK_ENDS, RunningEmulator
+from tests.swarm_nodes import SwarmNodes, find_refusal
 
 with suppress(ImportError):
     # It comes with torch's builds for CUDA, and ends the process if it is loaded after TensorFlow.
@@ -21,7 +24,6 @@ with suppress(ImportError):
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 # The suite competes with the jobs that it starts.
 os.environ["SMDEBUG_EMULATOR_JOB_NICENESS"] = "0"
@@ -62,7 +64,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
             path = nodeid.partition("::")[0]
             if not path.startswith(FOLDERS_WITH_JOBS):
                 return path
-            back_end = re.search(r"[-\[](docker|process)[-\]]", nodeid)
+            back_end = re.search(r"[-\[](docker|process|swarm)[-\]]", nodeid)
             return f"{path.split('/')[1]} {back_end and back_end[1]}"
 
     def find_turn(scope: str) -> int:
@@ -101,6 +103,25 @@ def start_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callabl
     for emulator in started:
         if emulator.process.poll() is None:
             emulator.stop()
+
+
+@pytest.fixture(scope="session")
+def granted_namespaces() -> None:
+    """Skip where there can be no engines in networks of their own, but never where CI is set."""
+    if (refusal := find_refusal()) is not None:
+        if os.environ.get("CI"):
+            pytest.fail(f"In CI the tests of a Swarm must run: {refusal}.")
+        pytest.skip(refusal)
+
+
+@pytest.fixture(scope="session")
+def swarm_nodes(granted_namespaces: None) -> Iterator[SwarmNodes]:
+    """Two engines of their own, joined as a Swarm, for the tests that do not stop one."""
+    with tempfile.TemporaryDirectory(prefix="smd-") as folder:  # sockets have short paths
+        nodes = SwarmNodes(Path(folder) / "swarm")
+        nodes.start()
+        yield nodes
+        nodes.stop()
 
 
 @pytest.fixture(scope="session", params=BACK_ENDS)

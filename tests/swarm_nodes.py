@@ -1,0 +1,328 @@
+"""Docker engines of one machine, joined as a Swarm: each in a network of its own, with files and a socket of its own.
+
+``python -m tests.swarm_nodes up`` and ``… down`` are ``make swarm`` and ``make swarm-down``. It takes root, and network
+namespaces. The engine of the machine is asked for images only; it is neither touched nor joined.
+
+A switch, in a namespace of its own, joins the engines with each other and with this machine, whose firewall so sees
+nothing of what they say to each other. An engine sees a /run of its own, so that its socket is where containers expect
+it, and a /sys of its network, without which overlay networks fail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import docker
+
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOLDER = Path(__file__).parents[1] / ".cache" / "swarm"
+START_SECONDS = 60.0
+_START = """
+set -e
+mkdir -p "$1/cgroup"
+mount --rbind /sys/fs/cgroup "$1/cgroup"
+mount -t sysfs sysfs /sys
+mount --rbind "$1/cgroup" /sys/fs/cgroup
+mount -t tmpfs tmpfs /run
+exec dockerd --data-root "$1/data" --exec-root /run/docker --pidfile /run/docker.pid --cgroup-parent "/$3" \\
+    -H unix:///run/docker.sock -H "unix://$2" >"$1/engine.log" 2>&1
+"""
+
+
+def find_refusal() -> str | None:
+    """Say why there can be no such engines here; None where there can."""
+    if os.geteuid() != 0:
+        return "engines in network namespaces take root"
+    if missing := [name for name in ("dockerd", "ip", "nsenter", "unshare") if shutil.which(name) is None]:
+        return f"there is no {', '.join(missing)} on this machine"
+    done = subprocess.run(["unshare", "--net", "--mount", "true"], check=False, capture_output=True, text=True)
+    return f"the kernel grants no namespaces: {done.stderr.strip()}" if done.returncode else None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One engine.
+
+    Attributes:
+        number: from 1, which is the manager.
+        address: at which the others, and this machine, reach it.
+        namespace: its network's name, for ``ip netns``.
+        folder: of its files.
+        socket: of its API.
+    """
+
+    number: int
+    address: str
+    namespace: str
+    folder: Path
+    socket: Path
+
+    def connect(self) -> docker.APIClient:
+        """Return a client of the engine.
+
+        Raises:
+            OSError: it does not answer. The client itself would leave its socket open then.
+        """
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(self.socket))
+        return docker.APIClient(f"unix://{self.socket}", timeout=60)
+
+
+class SwarmNodes:
+    """The engines of one folder: what is left of an earlier process is taken over."""
+
+    def __init__(self, folder: Path, count: int = 2) -> None:
+        """Name them; nothing runs before ``start``.
+
+        Args:
+            folder: of the engines' files. Its path is short: sockets are in it.
+            count: how many, the manager included.
+        """
+        self.folder = folder
+        digest = hashlib.sha256(str(folder.resolve()).encode()).digest()
+        self._id = digest[:3].hex()
+        network = f"198.{18 + digest[3] % 2}.{digest[4]}"
+        self.address = f"{network}.1"
+        """This machine's, at which the nodes reach it."""
+        self.nodes = [
+            Node(
+                number,
+                f"{network}.{number + 1}",
+                f"smd-{self._id}-{number}",
+                folder / str(number),
+                folder / f"{number}.sock",
+            )
+            for number in range(1, count + 1)
+        ]
+        self.switch = f"smd-{self._id}-switch"
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    @property
+    def manager(self) -> Node:
+        """The node that commands the others."""
+        return self.nodes[0]
+
+    def start(self) -> None:
+        """Start the engines, and join them; where anything fails, nothing is left."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._connect_networks()
+            for node in self.nodes:
+                self.start_engine(node)
+            for node in self.nodes:
+                self._await_engine(node)
+            self._join()
+        except BaseException:
+            self.stop()
+            raise
+
+    def start_engine(self, node: Node) -> None:
+        """Start the engine of a node, which may have run before."""
+        node.folder.mkdir(exist_ok=True)
+        command = ["nsenter", f"--net=/run/netns/{node.namespace}", "unshare", "--mount", "--propagation", "private"]
+        command += [
+            "sh",
+            "-c",
+            _START,
+            "engine",
+            str(node.folder.resolve()),
+            str(node.socket.resolve()),
+            node.namespace,
+        ]
+        process = subprocess.Popen(command, start_new_session=True)
+        self._processes[node.number] = process
+        (self.folder / f"{node.number}.pid").write_text(str(process.pid))
+
+    def load(self, *images: str) -> None:
+        """Copy images of the machine's own engine to every node."""
+        with ThreadPoolExecutor(len(self.nodes)) as pool:
+            list(pool.map(lambda node: self._load(node, images), self.nodes))
+
+    def cut(self, node: Node) -> None:
+        """Take a node's link away; ``mend`` gives it back."""
+        _ip("-n", self.switch, "link", "set", f"port{node.number}", "down")
+
+    def mend(self, node: Node) -> None:
+        """Give a node its link back."""
+        _ip("-n", self.switch, "link", "set", f"port{node.number}", "up")
+
+    def kill(self, node: Node) -> None:
+        """End a node as a loss of power does: its engine, and every process that it has started."""
+        pids = _list_processes(node)
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+        if (process := self._processes.pop(node.number, None)) is not None:
+            process.wait()
+
+    def stop(self) -> None:
+        """End the engines with all that runs on them; remove networks and files. Idempotent."""
+        with ThreadPoolExecutor(len(self.nodes)) as pool:
+            list(pool.map(self._stop_engine, self.nodes))
+        for namespace in [self.switch, *(node.namespace for node in self.nodes)]:
+            if Path(f"/run/netns/{namespace}").exists():
+                _ip("netns", "delete", namespace)
+        if Path(f"/sys/class/net/smd{self._id}").exists():
+            _ip("link", "delete", f"smd{self._id}")
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+
+    def _connect_networks(self) -> None:
+        _ip("netns", "add", self.switch)
+        _ip("-n", self.switch, "link", "add", "switch", "type", "bridge")
+        _ip("-n", self.switch, "link", "set", "switch", "up")
+        self._plug("port0", f"smd{self._id}", None)
+        _ip("address", "add", f"{self.address}/24", "dev", f"smd{self._id}")
+        _ip("link", "set", f"smd{self._id}", "up")
+        for node in self.nodes:
+            _ip("netns", "add", node.namespace)
+            self._plug(f"port{node.number}", "eth0", node.namespace)
+            _ip("-n", node.namespace, "address", "add", f"{node.address}/24", "dev", "eth0")
+            for device in ("lo", "eth0"):
+                _ip("-n", node.namespace, "link", "set", device, "up")
+            # An engine chooses ranges for its networks where it has a way out only.
+            _ip("-n", node.namespace, "route", "add", "default", "via", self.address)
+
+    def _plug(self, port: str, device: str, namespace: str | None) -> None:
+        """Make a cable from a port of the switch to a device here, or in a namespace."""
+        end = ["netns", namespace] if namespace else ["netns", str(os.getpid())]
+        _ip("-n", self.switch, "link", "add", port, "type", "veth", "peer", "name", device, *end)
+        _ip("-n", self.switch, "link", "set", port, "master", "switch")
+        _ip("-n", self.switch, "link", "set", port, "up")
+
+    def _await_engine(self, node: Node) -> None:
+        def answers() -> bool:
+            if self._processes[node.number].poll() is not None:
+                log = (node.folder / "engine.log").read_text(errors="replace").splitlines()
+                raise RuntimeError(f"The engine {node.number} ended: " + "\n".join(log[-5:]))
+            with contextlib.suppress(docker.errors.DockerException, OSError), closing(node.connect()) as api:
+                return bool(api.ping())
+            return False
+
+        wait_until(answers)
+
+    def _join(self) -> None:
+        with closing(self.manager.connect()) as api:
+            api.init_swarm(advertise_addr=self.manager.address, listen_addr=f"{self.manager.address}:2377")
+            token = api.inspect_swarm()["JoinTokens"]["Worker"]
+            with ThreadPoolExecutor(len(self.nodes)) as pool:
+                list(pool.map(lambda node: self._join_one(node, token), self.nodes[1:]))
+            wait_until(lambda: [each["Status"]["State"] for each in api.nodes()] == ["ready"] * len(self.nodes))
+
+    def _join_one(self, node: Node, token: str) -> None:
+        with closing(node.connect()) as api:
+            api.join_swarm(
+                [f"{self.manager.address}:2377"], token, listen_addr=f"{node.address}:2377", advertise_addr=node.address
+            )
+
+    def _load(self, node: Node, images: Sequence[str]) -> None:
+        with subprocess.Popen(["docker", "save", *images], stdout=subprocess.PIPE) as save:
+            assert save.stdout is not None
+            subprocess.run(
+                ["docker", "-H", f"unix://{node.socket}", "load", "--quiet"],
+                stdin=save.stdout,
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
+        assert save.returncode == 0
+
+    def _stop_engine(self, node: Node) -> None:
+        with contextlib.suppress(docker.errors.DockerException, OSError), closing(node.connect()) as api:
+            # Its containers end with it then; those of a worker would wait for their manager else.
+            api.leave_swarm(force=True)
+        record = self.folder / f"{node.number}.pid"
+        if record.exists() and record.with_name(f"{node.number}.sock").exists():
+            engine = int(record.read_text())
+            if engine in _list_processes(node):
+                os.kill(engine, signal.SIGTERM)
+        deadline = time.monotonic() + START_SECONDS
+        while _list_processes(node) and time.monotonic() < deadline:
+            if (process := self._processes.get(node.number)) is not None:
+                process.poll()  # it would stay there as a zombie else
+            time.sleep(0.05)
+        self.kill(node)
+        # One hierarchy, or one for each kind of resource, by the version of the kernel's control groups.
+        for group in [
+            *Path("/sys/fs/cgroup").glob(node.namespace),
+            *Path("/sys/fs/cgroup").glob(f"*/{node.namespace}"),
+        ]:
+            for folder, _, _ in os.walk(group, topdown=False):
+                Path(folder).rmdir()
+
+
+def _list_processes(node: Node) -> list[int]:
+    """List the processes that see the network or the mounts of a node's engine."""
+    namespace = Path(f"/run/netns/{node.namespace}")
+    if not namespace.exists():
+        return []
+    network = namespace.stat().st_ino
+    everyone = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                everyone.append((int(entry.name), *((entry / "ns" / kind).stat().st_ino for kind in ("net", "mnt"))))
+    here = Path("/proc/self/ns/mnt").stat().st_ino
+    mounts = {mount for _, net, mount in everyone if net == network} - {here}
+    found = [pid for pid, net, mount in everyone if net == network or mount in mounts]
+    # A container has a network and mounts of its own, but its parent, the shim, has not.
+    return found + _list_children(found)
+
+
+def _list_children(parents: Sequence[int]) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry.name))
+    known, unseen = set(parents), list(parents)
+    while unseen:
+        for child in children.get(unseen.pop(), ()):
+            if child not in known:
+                known.add(child)
+                unseen.append(child)
+    return sorted(known - set(parents))
+
+
+def _ip(*arguments: str) -> None:
+    done = subprocess.run(["ip", *arguments], check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"`ip {' '.join(arguments)}` failed: {done.stderr.strip()}")
+
+
+def main() -> None:
+    """Put the Swarm up and say how to use it, or take it down."""
+    nodes = SwarmNodes(FOLDER)
+    if sys.argv[1:] == ["down"]:
+        nodes.stop()
+        click.echo("The Swarm is taken down.")
+        return
+    if (refusal := find_refusal()) is not None:
+        raise SystemExit(f"No Swarm on this machine: {refusal}.")
+    began = time.monotonic()
+    nodes.start()
+    click.echo(f"Two engines are one Swarm after {time.monotonic() - began:.1f} s.")
+    click.echo(f"export DOCKER_HOST=unix://{nodes.manager.socket}  # the manager; make swarm-down takes it down")
+
+
+if __name__ == "__main__":
+    main()
