@@ -32,7 +32,11 @@ class ChosenRuntime:
 
 
 def select_runtime(
-    choice: Literal["auto", "docker", "process"], state_dir: Path, *, strict_versions: bool = False
+    choice: Literal["auto", "docker", "process"],
+    state_dir: Path,
+    user: tuple[int, int] | None = None,
+    *,
+    strict_versions: bool = False,
 ) -> ChosenRuntime:
     """Make the back end that was asked for; ``auto`` takes Docker when an engine answers and has our images.
 
@@ -40,6 +44,7 @@ def select_runtime(
         choice: which one.
         state_dir: the emulator's state folder. The process back end keeps its containers in it; Docker's are labelled
             with a name made of it, so that an emulator on the same folder finds them again.
+        user: uid and gid of Docker containers; see ``DockerEngine``.
         strict_versions: whether images of versions that none here holds are refused.
 
     Raises:
@@ -66,7 +71,7 @@ def select_runtime(
         reason = f"A Docker engine answers, but images are missing ({_BUILD}): containers run as local processes."
         return _choose_local(state_dir, catalogue, reason)
     why = "as asked for" if choice == "docker" else "an engine answers and has the images"
-    return ChosenRuntime(DockerEngine(name_instance(state_dir), catalogue), f"Containers run on Docker: {why}.")
+    return ChosenRuntime(DockerEngine(name_instance(state_dir), catalogue, user), f"Containers run on Docker: {why}.")
 
 
 def name_instance(state_dir: Path) -> str:

@@ -56,7 +56,9 @@ class ContainerSpec:
         network: name of a network that ``ContainerRuntime.create_network`` made, with ``hostname`` among its hosts; the
             back end's own when None.
         isolated: it reaches nothing over a network, and nothing reaches it, but for the other hosts of ``network``.
-        read_only_root: it can write to its mounts only; the process back end cannot enforce this.
+        read_only_root: it can write to its mounts and to ``scratch`` only; the process back end cannot enforce this.
+        scratch: a folder of the host that is the container's alone: its /tmp, its home and what pip installs for it are
+            there. None for a place of the back end's choice; a local process that has no mounts has that, too.
         labels: how the container is found again after a restart; ``find`` matches on them.
         memory_bytes: hard limit, or None for no limit.
         cpus: processors that it may use at once, or None for all of them; the process back end cannot enforce this.
@@ -66,7 +68,8 @@ class ContainerSpec:
             among its containers by itself.
 
     Raises:
-        ValueError: a name that no engine takes, a limit that is not positive, a network without a hostname.
+        ValueError: a name that no engine takes, a limit that is not positive, a network without a hostname, a scratch
+            folder whose path is not absolute.
     """
 
     name: str
@@ -79,6 +82,7 @@ class ContainerSpec:
     network: str | None = None
     isolated: bool = False
     read_only_root: bool = False
+    scratch: Path | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     memory_bytes: int | None = None
     cpus: int | None = None
@@ -91,6 +95,8 @@ class ContainerSpec:
             raise ValueError(f"Container name {self.name!r}: use 2 to 128 of a-z, A-Z, 0-9, '_', '.', '-'.")
         if self.network is not None and not self.hostname:
             raise ValueError(f"Container {self.name}: on the network {self.network} it needs a hostname.")
+        if self.scratch is not None and not self.scratch.is_absolute():
+            raise ValueError(f"Container {self.name}: scratch is {self.scratch}; give an absolute path.")
         for field_name, limit in (
             ("memory_bytes", self.memory_bytes),
             ("cpus", self.cpus),

@@ -11,7 +11,6 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from emulator.disk import DiskBudget
 from emulator.exceptions import InternalFailure, ResourceInUse, StartupError
 from emulator.faults import FAULTS, parse_fault
 from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
@@ -65,7 +64,7 @@ class Emulator:
             folder = StateFolder(settings.state_dir)
             closers.callback(folder.close)
             apply_staged(settings.state_dir)
-            disk = DiskBudget(settings.state_dir, settings.disk_reserve)
+            disk = settings.disk
             listeners = [Listener(LOOPBACK, settings.port, disk)]
             closers.callback(listeners[0].close)
             settings = self.settings = replace(settings, port=listeners[0].port)
@@ -398,7 +397,9 @@ def choose_runtime(settings: Settings) -> ChosenRuntime:
     from container_runtime.selection import select_runtime
 
     try:
-        return select_runtime(settings.runtime, settings.state_dir, strict_versions=settings.strict_versions)
+        return select_runtime(
+            settings.runtime, settings.state_dir, settings.container_user, strict_versions=settings.strict_versions
+        )
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error
 

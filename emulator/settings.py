@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from emulator.disk import parse_size
+from emulator.disk import DiskBudget, parse_size
 from emulator.exceptions import StartupError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ DEFAULT_ACCOUNT_ID = "123456789012"
 VERSION = "0.1.0"
 """The distribution's, as in pyproject.toml: to read it from the installed metadata takes longer than most commands."""
 
+_USER = re.compile(r"root|(\d{1,9})(?::(\d{1,9}))?")
 _AGE = re.compile(r"(\d{1,9})([smhd])")
 _AGE_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -38,6 +39,24 @@ def parse_age(text: str) -> float:
 def parse_folders(text: str) -> tuple[Path, ...]:
     """Return the folders of a list such as PATH is one."""
     return tuple(Path(each).expanduser().absolute() for each in text.split(os.pathsep) if each)
+
+
+def parse_user(text: str) -> tuple[int, int]:
+    """Return uid and gid of ``root``, ``UID`` or ``UID:GID``.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    found = _USER.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no user: give root, UID or UID:GID, such as 1000:1000")
+    uid = int(found[1] or 0)
+    return uid, int(found[2] or uid)
+
+
+def may_choose_user(user: tuple[int, int]) -> bool:
+    """Tell whether containers may run as ``user``: what another one's wrote only root can read."""
+    return os.getuid() in (0, user[0])
 
 
 RuntimeChoice = Literal["auto", "docker", "process"]
@@ -60,6 +79,8 @@ VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str
         "give folders that hold interpreters such as python3.12, separated by colons",
     ),
     "strict_versions": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
+    "container_user": (parse_user, may_choose_user, "give root, UID or UID:GID, and start the emulator as root"),
+    "writable_root": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
     "moto_api": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
 }
 
@@ -92,6 +113,8 @@ class Settings:
         moto_api: whether moto's own controls below ``/moto-api/`` answer, its reset and recorder among them.
         pythons: folders of interpreters that Lambda functions may ask for, looked into before PATH.
         strict_versions: whether a job is refused whose image is of a version that no environment here holds.
+        container_user: uid and gid of Docker containers; the back end's choice when None.
+        writable_root: whether the Docker containers of jobs may write to all of their file system.
     """
 
     port: int = 4580
@@ -110,10 +133,17 @@ class Settings:
     moto_api: bool = False
     pythons: tuple[Path, ...] = ()
     strict_versions: bool = False
+    container_user: tuple[int, int] | None = None
+    writable_root: bool = False
 
     def __post_init__(self) -> None:
         """Folders are mounted into containers and named to other processes, so the state folder is absolute."""
         object.__setattr__(self, "state_dir", Path(self.state_dir).expanduser().absolute())
+
+    @property
+    def disk(self) -> DiskBudget:
+        """The disk of the state folder."""
+        return DiskBudget(self.state_dir, self.disk_reserve)
 
     @property
     def endpoint_url(self) -> str:

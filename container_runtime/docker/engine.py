@@ -30,6 +30,12 @@ from container_runtime.docker.network import (
     find_place,
     remove_network,
 )
+from container_runtime.docker.scratch import (
+    build_scratch_variables,
+    fill_own_packages,
+    give,
+    list_scratch_mounts,
+)
 from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
 from container_runtime.runtime import (
     Container,
@@ -50,6 +56,9 @@ if TYPE_CHECKING:
 INSTANCE_LABEL = "smdebug-emulator.instance"
 """On every container and network of one emulator; its value is the instance id."""
 
+DEFAULT_USER = (1000, 1000)
+"""Whom containers run as where whoever starts them is root: nobody that may do more than others."""
+
 _OWN_LABELS = {INSTANCE_LABEL, IMAGE_LABEL, KEY_LABEL}
 _KILL_SECONDS = 30.0
 # An engine that may not raise limits refuses more than it has itself: here, mostly, as much as this process.
@@ -66,8 +75,9 @@ class DockerEngine:
         instance_id: tells the containers and the network of one emulator from those of another on the same engine;
             the same after a restart, so that they are found again.
         catalogue: which of our images answers to which name; those of ``rules_images/`` when not given.
-        user: uid and gid that containers run as; this process's own when not given, so that both sides can read and
-            delete what the other wrote to a mount.
+        user: uid and gid that containers run as. When not given this process's own, so that both sides can read and
+            delete what the other wrote to a mount; and where this one is root's, ``DEFAULT_USER``, whose files root can
+            read, too: it gives each container the folders that it writes to.
 
     Raises:
         EngineUnavailableError: no engine answers, or it cannot make the network.
@@ -79,7 +89,7 @@ class DockerEngine:
         self, instance_id: str, catalogue: ImageCatalogue | None = None, user: tuple[int, int] | None = None
     ) -> None:
         self._instance_id = instance_id
-        self._uid, self._gid = user or (os.getuid(), os.getgid())
+        self._user = user or ((os.getuid(), os.getgid()) if os.getuid() else DEFAULT_USER)
         self._api = connect()
         self._machine_cpus: int = self._api.info()["NCPU"]
         self._images = LocalImages(self._api, catalogue or ImageCatalogue())
@@ -112,6 +122,7 @@ class DockerEngine:
                 container_id = self._create(spec, image)
             try:
                 self._images.check_program(container_id, spec, image)
+                self._fill(spec, image, container_id)
                 self._api.start(container_id)
             except BaseException:
                 self._api.remove_container(container_id, force=True, v=True)
@@ -240,22 +251,39 @@ class DockerEngine:
         for entry in self._api.containers(all=True, filters=filters):
             self._api.remove_container(entry["Id"], force=True, v=True)
 
+    def _fill(self, spec: ContainerSpec, image: LocalImage, container_id: str) -> None:
+        """Fill the scratch folder, and give what the container writes to to its user."""
+        written = [mount.source for mount in spec.mounts if not mount.read_only]
+        if spec.scratch is not None:
+            written.append(spec.scratch)
+        settings = self._images.read_environment_settings(container_id, image) if image.is_ours else None
+        try:
+            if spec.scratch is not None and settings is not None:
+                fill_own_packages(spec.scratch, settings)
+            if os.getuid() == 0:
+                for folder in written:
+                    give(folder, self._user)
+        except OSError as exc:
+            raise ContainerStartError(f"Container {spec.name}: its folders cannot be filled: {exc}") from exc
+
     def _create(self, spec: ContainerSpec, image: LocalImage) -> str:
         for mount in spec.mounts:
             if not mount.source.is_dir():
                 raise ContainerStartError(f"Container {spec.name}: the folder to mount, {mount.source}, is not there.")
-        environment = dict(spec.environment)
-        if self._uid != 0:
+        environment, mounts = dict(spec.environment), list(spec.mounts)
+        if self._user[0] != 0:
             # The image's password file does not know this user, and its home would be `/`.
-            environment = {"HOME": "/tmp", "USER": str(self._uid), **environment}  # noqa: S108 - inside the container
+            environment = {"HOME": "/tmp", "USER": str(self._user[0]), **environment}  # noqa: S108 - inside the container
+        if spec.scratch is not None:
+            mounts += list_scratch_mounts(spec.scratch, has_environment=image.is_ours)
+            environment |= build_scratch_variables(image.path, spec.environment, has_environment=image.is_ours)
         place = find_place(self._api, spec.network, spec.hostname) if spec.network and spec.hostname else None
         # Without a network no container finds its own name.
         alone = {spec.hostname: "127.0.0.1"} if spec.isolated and spec.hostname else None
         host_config = self._api.create_host_config(
             extra_hosts=place.neighbours if place else alone,
             mounts=[
-                EngineMount(mount.target, str(mount.source), type="bind", read_only=mount.read_only)
-                for mount in spec.mounts
+                EngineMount(mount.target, str(mount.source), type="bind", read_only=mount.read_only) for mount in mounts
             ],
             network_mode=spec.network or ("none" if spec.isolated else self._network),
             cap_drop=["ALL"],
@@ -281,7 +309,7 @@ class DockerEngine:
             labels={**spec.labels, INSTANCE_LABEL: self._instance_id},
             name=spec.name,
             hostname=spec.hostname,
-            user=f"{self._uid}:{self._gid}",
+            user="{}:{}".format(*self._user),
             host_config=host_config,
             networking_config=place and {"EndpointsConfig": {spec.network: place.endpoint}},
         )

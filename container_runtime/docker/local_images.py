@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import stat
+import tarfile
 import threading
 from contextlib import closing
 from pathlib import PurePosixPath
@@ -15,7 +17,7 @@ import docker.errors
 import docker.utils
 
 from container_runtime.docker.border import REQUEST_SECONDS, build_url, connect, raise_for_status, translated
-from container_runtime.images.catalogue import ImageCatalogue, local_name
+from container_runtime.images.catalogue import IMAGE_LABEL, ImageCatalogue, local_name
 from container_runtime.runtime import ContainerStartError, ImageNotFoundError, ResolvedImage, WheelhouseError
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class LocalImage:
         config = inspected.get("Config") or {}
         environment = dict(entry.partition("=")[::2] for entry in config.get("Env") or ())
         self.resolved = resolved
+        self.is_ours = IMAGE_LABEL in (config.get("Labels") or {})
+        self.environment_settings: str | None = None
         self.path: str = environment.get("PATH", _DEFAULT_PATH)
         self.entrypoint = tuple(config.get("Entrypoint") or ())
         self.command = tuple(config.get("Cmd") or ())
@@ -109,6 +113,16 @@ class LocalImages:
             raise ContainerStartError(f"Container {spec.name} ({spec.image}): {argv[0]!r} {where}.")
         if "/" not in argv[0]:  # anything with a slash may lie in a mount, which differs from container to container
             image.programs.add((argv[0], path))
+
+    def read_environment_settings(self, container_id: str, image: LocalImage) -> str:
+        """Read the ``pyvenv.cfg`` of an image of ours, which tells where its interpreter is."""
+        if image.environment_settings is None:
+            chunks, _ = self._api.get_archive(container_id, "/opt/venv/pyvenv.cfg")
+            with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as tar:
+                file = tar.extractfile("pyvenv.cfg")
+                assert file is not None
+                image.environment_settings = file.read().decode()
+        return image.environment_settings
 
     def _look_up(self, image: str, say: Callable[[str], None]) -> LocalImage:
         ours = self._catalogue.resolve(image)

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import ROOT
-from container_runtime.process.environments import build_environment
+from container_runtime.process.environments import build_environment, lay_own_packages
 from container_runtime.process.namespaces import enter
-from container_runtime.process.own_packages import make_own_packages
 from container_runtime.runtime import ContainerRuntimeError
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def main() -> None:
     definition = next(found for found in ImageCatalogue(Path(folder)) if found.name == image)
     try:
         environment = build_environment(definition, Path(cache), _say)
-        make_own_packages(Path(scratch), environment)
+        lay_own_packages(Path(scratch), environment)
     except ContainerRuntimeError as exc:
         _say(f"the environment of {image} cannot be built: {exc}")
         sys.exit(1)

@@ -11,21 +11,23 @@ import importlib.metadata
 import platform
 import re
 import shutil
+import site
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.installation import ROOT, collect_smdebug, locate_cache
 from container_runtime.images.wheelhouse import fetch_wheels, key_of_requirements
+from container_runtime.own_packages import FOLDER, make_own_packages
 from container_runtime.runtime import EnvironmentBuildError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from container_runtime.images.catalogue import ImageDefinition
 
@@ -131,6 +133,17 @@ def build_environment(
     except OSError as exc:
         raise EnvironmentBuildError(f"{environment.folder} cannot be made: {exc}") from exc
     return environment
+
+
+def lay_own_packages(scratch: Path, shared: OwnEnvironment | None) -> None:
+    """Make a container's own packages in its folder, over an environment that is complete, or this interpreter's."""
+    if shared is None:
+        python, below = Path(sys.executable), [*site.getsitepackages(), site.getusersitepackages()]
+        library = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    else:
+        python, below = shared.python, [str(shared.site_packages)]
+        library = shared.site_packages.parent.name
+    make_own_packages(scratch / FOLDER, str(python), str(python.resolve().parent), library, below)
 
 
 def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path, say: Callable[[str], None]) -> None:

@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import ROOT, locate_cache
+from container_runtime.own_packages import FOLDER, build_variables
 from container_runtime.process.environment_start import find_program, wrap_start
-from container_runtime.process.environments import locate_environment, needs_environment
+from container_runtime.process.environments import lay_own_packages, locate_environment, needs_environment
 from container_runtime.process.loopback_network import LoopbackNetworks
 from container_runtime.process.namespace_grant import probe_namespaces
-from container_runtime.process.own_packages import build_variables, make_own_packages
 from container_runtime.process.process_tree import ProcessTreeMeter
 from container_runtime.process.supervised import (
     SupervisorWatch,
@@ -145,8 +145,10 @@ class LocalProcesses:
                 "the isolation."
             )
         folder = Path(tempfile.mkdtemp(prefix=_STARTING, dir=self._folder))
-        scratch = _name_scratch(folder)
-        scratch.mkdir(mode=0o700)
+        # Without mounts its path is what the process sees, and sockets have room for a hundred characters of it.
+        given = spec.scratch if self.grant.mounts else None
+        scratch = given or _name_scratch(folder)
+        scratch.mkdir(mode=0o700, parents=True, exist_ok=given is not None)
         try:
             process = {
                 **self._build_process(spec, definition, scratch),
@@ -317,7 +319,7 @@ class LocalProcesses:
                 self._catalogue.folder, definition.name, argv, environment, self._cache, namespaces, scratch
             )
             return {"argv": argv, "environment": environment, "namespaces": None}
-        make_own_packages(scratch, own)
+        lay_own_packages(scratch, own)
         program = find_program(argv[0], str(python), environment["PATH"])
         if program is None:
             raise ContainerStartError(
@@ -337,11 +339,11 @@ class LocalProcesses:
         environment = {
             "PATH": f"{programs}:{_SYSTEM_PATH}",
             "HOME": str(scratch / "home"),
-            "TMPDIR": str(scratch / "tmp"),
+            "TMPDIR": str(_TMP if spec.scratch and self.grant.mounts else scratch / "tmp"),
             "LANG": "C.UTF-8",
             **definition.environment,
             **spec.environment,
-            **build_variables(scratch, spec.environment),
+            **build_variables(str(scratch / FOLDER), spec.environment),
         }
         for mount in spec.mounts:
             if mount.target.rstrip("/") == _OPT_ML and not self.grant.mounts:

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from container_runtime.own_packages import FOLDER
 from container_runtime.runtime import ContainerNotFoundError, Exit, LogLine
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -161,7 +162,7 @@ def read_exit(folder: Path) -> Exit:
 def kill_leftovers(folder: Path) -> None:
     """Kill what still runs of a container whose supervisor was killed together with the process that guards it.
 
-    It is known by the home or temporary folder in its environment, which are this container's alone.
+    It is known by the folders in its environment that are this container's alone.
     """
     if is_running(folder) or not has_started(folder) or (folder / "exit.json").exists():
         return
@@ -169,7 +170,8 @@ def kill_leftovers(folder: Path) -> None:
         scratch = read_json(folder / "container.json")["scratch"]
     except FileNotFoundError:
         return  # removed meanwhile, and for that ended
-    marks = {f"{name}={scratch}/{folder_name}".encode() for name, folder_name in (("HOME", "home"), ("TMPDIR", "tmp"))}
+    places = {"HOME": "home", "TMPDIR": "tmp", "PIP_PYTHON": f"{FOLDER}/bin/python"}
+    marks = {f"{name}={scratch}/{place}".encode() for name, place in places.items()}
     killed: set[str] = set()
     while found := {entry.name for entry in Path("/proc").glob("[0-9]*") if _kill_marked(entry, marks)} - killed:
         killed |= found  # one may have been forked while the others were looked through

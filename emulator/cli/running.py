@@ -14,7 +14,7 @@ import click
 
 from emulator.disk import parse_size
 from emulator.exceptions import StartupError
-from emulator.settings import VERSION, Settings, parse_age, settings_from_environment
+from emulator.settings import VERSION, Settings, may_choose_user, parse_age, parse_user, settings_from_environment
 from emulator.state_folder import RunningEmulator, find_running_emulator
 
 if TYPE_CHECKING:
@@ -45,6 +45,17 @@ def parse_age_option(text: str) -> float:
         return parse_age(text)
     except ValueError as error:
         raise click.BadParameter(f"{error}.") from None
+
+
+def parse_user_option(text: str) -> tuple[int, int]:
+    """Return uid and gid of whom containers run as; click names the option that is none, or that needs root."""
+    try:
+        user = parse_user(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
+    if not may_choose_user(user):
+        raise click.BadParameter("containers run as the emulator's own user: start it as root to choose another.")
+    return user
 
 
 state_dir_option = click.option(

@@ -26,6 +26,7 @@ from emulator.cli.running import (
     parse_account,
     parse_age_option,
     parse_size_option,
+    parse_user_option,
     read_settings,
     state_dir_option,
 )
@@ -88,6 +89,17 @@ def check_faults(_context: click.Context, _option: click.Parameter, faults: tupl
     help="So much of the disk stays free, such as 2G: what would take it is refused  [default: 256M].",
 )
 @click.option(
+    "--container-user",
+    metavar="USER",
+    type=parse_user_option,
+    help="Whom Docker containers run as where the emulator is root: UID, UID:GID, or root, as on AWS  [default: 1000].",
+)
+@click.option(
+    "--writable-root",
+    is_flag=True,
+    help="Let the Docker containers of jobs write to all of their file system, and not to /opt/ml, /tmp and home only.",
+)
+@click.option(
     "--retention",
     metavar="AGE",
     type=parse_age_option,
@@ -134,9 +146,11 @@ def start(
     faults: tuple[str, ...],
     max_jobs: int | None,
     disk_reserve: int | None,
+    container_user: tuple[int, int] | None,
     retention: float | None,
     retention_size: int | None,
     *,
+    writable_root: bool,
     moto_api: bool,
     strict_versions: bool,
     detach: bool,
@@ -160,6 +174,8 @@ def start(
         "max_jobs": max_jobs,
         "faults": faults or None,
         "disk_reserve": disk_reserve,
+        "container_user": container_user,
+        "writable_root": writable_root or None,
         "retention": retention,
         "retention_size": retention_size,
         "moto_api": moto_api or None,
@@ -189,6 +205,8 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
     command += ["--disk-reserve", str(settings.disk_reserve)]
     for fault in settings.faults:
         command += ["--fault", fault]
+    command += ["--container-user", "{}:{}".format(*settings.container_user)] if settings.container_user else []
+    command += ["--writable-root"] if settings.writable_root else []
     command += [] if settings.max_jobs is None else ["--max-jobs", str(settings.max_jobs)]
     command += [] if settings.retention is None else ["--retention", f"{settings.retention:.0f}s"]
     command += [] if settings.retention_size is None else ["--retention-size", str(settings.retention_size)]

@@ -36,6 +36,7 @@ from container_runtime.runtime import (
 )
 from container_runtime.spec import ContainerSpec, Mount
 from emulator.jobs.runs.measuring.machine import describe_load, read_machine
+from tests.small_wheel import write_wheel
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -1139,7 +1140,73 @@ except OSError as exc:
         for container in runtime.find({}):
             runtime.remove(container.id)
         runtime.close()
-    assert lines == [f"{0:016x} {0:016x} 1 {os.getuid()} {os.getgid()}", "False", "Read-only file system"]
+    user = f"{os.getuid()} {os.getgid()}" if os.getuid() else "1000 1000"
+    assert lines == [f"{0:016x} {0:016x} 1 {user}", "False", "Read-only file system"]
+
+
+# What a container writes to
+
+
+def test_a_container_has_folders_and_packages_of_its_own(
+    runtime: ContainerRuntime, back_end: str, shared: Mount, tmp_path: Path
+) -> None:
+    """Its /tmp, home and what pip installs are in its scratch folder, and whoever started it can read them."""
+    write_wheel(shared.source, "of_the_job_alone", "LIMIT = 1.5\n")
+    write_wheel(shared.source, "jmespath", "__version__ = 'mine'\n")
+    source = f"""
+import os, pathlib, subprocess, sys, tempfile
+wheels = [str(path) for path in pathlib.Path({in_container(runtime, shared, "")}).glob("*.whl")]
+command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "boto3", *wheels]
+done = subprocess.run(command, capture_output=True, text=True)
+if done.returncode:
+    print(done.stdout + done.stderr)
+found = "import jmespath, of_the_job_alone as own; print(jmespath.__version__, own.LIMIT)"
+subprocess.run([sys.executable, "-c", found])
+for folder in (tempfile.gettempdir(), os.path.expanduser("~")):
+    path = pathlib.Path(folder, "private")
+    path.touch(mode=0o600)
+    path.write_text("mine")
+print(os.access("/usr", os.W_OK), os.statvfs("/").f_flag & os.ST_RDONLY)
+"""
+    scratch = tmp_path / "scratch"
+    ended, lines = run(runtime, python(source, mounts=(shared,), scratch=scratch, read_only_root=True))
+    assert ended == Exit(0)
+    assert lines[0] == "mine 1.5"
+    if back_end == "docker":
+        assert lines[1:] == ["False 1"]
+    if runtime.path_in_container(shared, "") == "/opt/ml":
+        assert {(scratch / name / "private").read_text() for name in ("tmp", "home")} == {"mine"}
+        assert list(scratch.glob("own-packages/lib/*/site-packages/of_the_job_alone*"))
+
+
+@pytest.mark.docker
+def test_docker_gives_no_file_away_that_has_another_name(tmp_path: Path, shared: Mount) -> None:
+    """It may be the emulator's own; and no link is followed."""
+    runtime = make_docker_runtime(tmp_path, f"test-{uuid.uuid4().hex[:12]}")
+    ours = tmp_path / "ours"
+    ours.write_text("whole")
+    (shared.source / "second-name").hardlink_to(ours)
+    (shared.source / "link").symlink_to(ours)
+    (shared.source / "folder").mkdir()
+    (shared.source / "folder" / "theirs").write_text("")
+    source = """
+for name in ("second-name", "link", "folder/theirs"):
+    try:
+        open("/opt/ml/" + name, "w").write("changed")
+        print(name)
+    except OSError:
+        pass
+"""
+    try:
+        _, lines = run(runtime, python(source, mounts=(shared,)))
+    finally:
+        for container in runtime.find({}):
+            runtime.remove(container.id)
+        runtime.close()
+    owner = ours.stat()
+    assert (owner.st_uid, owner.st_gid) == (os.getuid(), os.getgid())
+    if os.getuid() == 0:
+        assert (ours.read_text(), lines) == ("whole", ["folder/theirs"])
 
 
 @pytest.mark.docker

@@ -43,12 +43,14 @@ class ContainerFailure:
         exit: how it ended.
         failure_text: its /opt/ml/output/failure.
         last_lines: the end of its log, oldest first.
+        cause: why the emulator ended it; empty where it ended by itself.
     """
 
     host: str
     exit: Exit
     failure_text: str
     last_lines: Sequence[str]
+    cause: str = ""
 
 
 def describe_algorithm_error(failures: Sequence[ContainerFailure], host_count: int = 1) -> str:
@@ -73,6 +75,8 @@ def _describe_failure(failure: ContainerFailure, room: int, *, name_host: bool) 
     prefix = f"{failure.host}: " if name_host else ""
     suffix = f", exit code: {exit_status.code}"
     room -= len(prefix) + len(suffix)
+    if failure.cause:
+        return f"{prefix}{failure.cause[:room]}{suffix}"
     if failure_text.strip():
         memory = _describe_lack_of_memory(exit_status, failure_text)
         text = f"{memory} {failure_text}" if memory else _fill_error_message(failure_text, failure.last_lines)

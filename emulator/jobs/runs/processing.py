@@ -17,12 +17,20 @@ from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.runs.containers.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
 from emulator.jobs.runs.containers.host_containers import HostContainers
 from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, build_stream_name
+from emulator.jobs.runs.containers.refused_writes import find_hint
 from emulator.jobs.runs.measuring.host_agent import HostAgent, MeasuredHost
+from emulator.jobs.runs.measuring.volume import Volume, VolumeWatch, find_limit
 from emulator.jobs.runs.staged_run import StagedRun
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes
 from emulator.jobs.staging.job_files import JobFolder, describe_refused
-from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment, find_work_folder, remove_work_folder
+from emulator.jobs.staging.opt_ml import (
+    TARGET,
+    build_aws_environment,
+    find_work_folder,
+    locate_scratch,
+    remove_work_folder,
+)
 from emulator.jobs.staging.processing import (
     MESSAGE,
     ProcessingPaths,
@@ -36,6 +44,7 @@ from emulator.jobs.uploads.folder import FolderSync, FolderUpload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from emulator.jobs.records.requested_job import JobStatus
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
@@ -57,6 +66,7 @@ class ContainersRun(StagedRun):
 
     kind = "Processing job"
     output = "Output is"
+    volume_member = "ProcessingResources.ClusterConfig.VolumeSizeInGB"
 
     def __init__(
         self,
@@ -92,6 +102,9 @@ class ContainersRun(StagedRun):
         # What the job writes on each host, and how large the volume for it is.
         self._files: dict[Host, JobFolder] = {}
         self._volume_gb: int | None = None
+        self._volumes: dict[Host, VolumeWatch] = {}
+        # What else a container of it writes to.
+        self._folders: tuple[Path, ...] = ()
 
     def live(self) -> None:
         """Drive the job from where it is to its end."""
@@ -132,6 +145,8 @@ class ContainersRun(StagedRun):
             memory_bytes=find_memory_bytes(host.instance_type),
             cpus=find_cpus(host.instance_type),
             niceness=self._with.settings.job_niceness,
+            read_only_root=not self._with.settings.writable_root,
+            scratch=locate_scratch(self._files[host].root),
             **members,
         )
         self._containers.start(host, spec)
@@ -154,15 +169,18 @@ class ContainersRun(StagedRun):
         """Read their logs, measure them and wait for their ends."""
         self._begin()
         with self._lock:
-            self._containers.follow(self._hosts, self._write_line, lambda host: (self._build_agent(host),))
+            self._containers.follow(self._hosts, self._write_line, self._build_agents)
             self._following = True
             if self._stop_grace is not None:
                 self._containers.ask_stop(self._stop_grace)
 
-    def _build_agent(self, host: Host) -> HostAgent:
-        name = f"{self.name}/{host.name}"
-        measured = MeasuredHost(name, self._files[host], host.instance_type, self._volume_gb)
-        return HostAgent(measured, self._with.metrics_for(self._region), PROCESSING_GROUP)
+    def _build_agents(self, host: Host) -> tuple[VolumeWatch, HostAgent]:
+        name, files = f"{self.name}/{host.name}", self._files[host]
+        folders = (files.root, locate_scratch(files.root), *self._folders)
+        volume = Volume(folders, self.volume_member, find_limit(self._volume_gb))
+        watch = self._volumes[host] = VolumeWatch(name, volume, self._with.settings.disk)
+        measured = MeasuredHost(name, files, host.instance_type, watch)
+        return watch, HostAgent(measured, self._with.metrics_for(self._region), PROCESSING_GROUP)
 
     def _clean_up(self) -> None:
         """Leave no container, no thread and no file that is not needed."""
@@ -332,7 +350,10 @@ class ProcessingRun(ContainersRun):
 
     def _read_failure(self, ended: HostExit) -> ContainerFailure:
         last_lines = self._containers.read_to_end(ended.host)
-        return ContainerFailure(ended.host.name, ended.exit, self._read_message(ended.host), last_lines)
+        cause = self._volumes[ended.host].reason or ""
+        if not cause and (hint := find_hint(self._with.runtime, last_lines)):
+            self._write_line(ended.host, LogLine(self._with.ledger.now_ms(), hint))
+        return ContainerFailure(ended.host.name, ended.exit, self._read_message(ended.host), last_lines, cause)
 
     def _end_unstarted(self) -> None:
         self._change(lambda job, now_ms: job.transition("Stopped", now_ms))

@@ -61,6 +61,7 @@ class RuleRun(ContainersRun):
     """The run of one rule evaluation; others may also limit its time."""
 
     kind = "Rule evaluation"
+    volume_member = "VolumeSizeInGB"
 
     def __init__(
         self,
@@ -86,6 +87,7 @@ class RuleRun(ContainersRun):
         self._output = locate_output(self._mount, self._folder / "rule-output", evaluation)
         self._own_files = JobFolder(self._mount.source)
         self._files = {host: self._own_files}
+        self._folders = () if is_below(self._mount, self._output) else (self._output.source,)
         self._volume_gb = evaluation.configuration.get("VolumeSizeInGB")
 
     def _prepare(self) -> None:
@@ -154,7 +156,8 @@ class RuleRun(ContainersRun):
     def _judge_exit(self, exit_status: Exit, last_lines: list[str]) -> Verdict:
         if self._stop_grace is not None:
             return Verdict("Stopped", self._stop_details)
-        return Verdict("Error", describe_exit_without_verdict(exit_status, last_lines))
+        cause = self._volumes[self._host].reason
+        return Verdict("Error", cause or describe_exit_without_verdict(exit_status, last_lines))
 
     def _record(self, verdict: Verdict) -> None:
         """Store the evaluation's final status, unless it has one."""

@@ -28,8 +28,10 @@ from emulator.jobs.runs.containers.container import HOST_LABEL, JOB_LABEL, STORE
 from emulator.jobs.runs.containers.host_containers import HostContainers
 from emulator.jobs.runs.containers.logs import TRAINING_GROUP, build_stream_name
 from emulator.jobs.runs.containers.metrics import MetricReader
+from emulator.jobs.runs.containers.refused_writes import find_hint
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES, HostAgent, MeasuredHost
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
+from emulator.jobs.runs.measuring.volume import Volume, VolumeWatch, find_limit
 from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.runs.staged_run import StagedRun
 from emulator.jobs.staging.channels import download_channels, reads_pipe
@@ -43,6 +45,7 @@ from emulator.jobs.staging.opt_ml import (
     find_measures,
     find_work_folder,
     locate_opt_ml,
+    locate_scratch,
     remove_work_folder,
     stage_opt_ml,
     tell_profiler_configuration,
@@ -120,6 +123,7 @@ class TrainingRun(StagedRun):
         self._stop_grace = collaborators.settings.stop_grace_seconds if job.status == "Stopping" else None
         self._opt_mls: dict[Host, OptMl] = {}
         self._monitors: dict[Host, SystemMonitor] = {}
+        self._volumes: dict[Host, VolumeWatch] = {}
         self._metrics = MetricReader(())
         self._pipes: list[ChannelPipe] = []
         self._uploads: LiveUploads | None = None
@@ -331,6 +335,8 @@ class TrainingRun(StagedRun):
                 hostname=host.name,
                 network=None if self._cluster.network is None else self._cluster.network.name,
                 isolated=self._isolated,
+                read_only_root=not self._with.settings.writable_root,
+                scratch=locate_scratch(opt_ml.root),
                 labels=self._build_labels() | {HOST_LABEL: host.name},
                 memory_bytes=find_memory_bytes(host.instance_type),
                 cpus=find_cpus(host.instance_type),
@@ -365,14 +371,17 @@ class TrainingRun(StagedRun):
         for pipe in self._pipes:
             pipe.start(partial(self._containers.ask_stop, self._with.settings.stop_grace_seconds))
 
-    def _build_agents(self, host: Host) -> tuple[HostAgent, SystemMonitor]:
-        volume_gb = self._job.request["ResourceConfig"].get("VolumeSizeInGB")
-        measured = MeasuredHost(f"{self.name}/{host.name}", self._opt_mls[host].files, host.instance_type, volume_gb)
+    def _build_agents(self, host: Host) -> tuple[VolumeWatch, HostAgent, SystemMonitor]:
+        name, opt_ml, settings = f"{self.name}/{host.name}", self._opt_mls[host], self._with.settings
+        limit = find_limit(self._job.request["ResourceConfig"].get("VolumeSizeInGB"))
+        volume = Volume((opt_ml.root, locate_scratch(opt_ml.root)), "ResourceConfig.VolumeSizeInGB", limit)
+        watch = self._volumes[host] = VolumeWatch(name, volume, settings.disk)
+        measured = MeasuredHost(name, opt_ml.files, host.instance_type, watch)
         metrics = self._with.metrics_for(self._job.region)
         memory_bytes = find_memory_bytes(host.instance_type) or MACHINE_MEMORY_BYTES
         monitor = SystemMonitor(self.name, host.name, memory_bytes, find_measures(self._folder))
         self._monitors[host] = monitor
-        return HostAgent(measured, metrics, TRAINING_GROUP, self._publish_metric, METRICS), monitor
+        return watch, HostAgent(measured, metrics, TRAINING_GROUP, self._publish_metric, METRICS), monitor
 
     def _publish_metric(self, metric: FinalMetric) -> None:
         datum = Datum(metric.name, metric.value, metric.timestamp_ms, {"TrainingJobName": self.name})
@@ -475,8 +484,10 @@ class TrainingRun(StagedRun):
         failed, stopping = any(each.failed for each in exits), self._job.status == "Stopping"
         # A job that would be Completed must not be without its results; any other ends as it did, and its log tells.
         tolerated = (RefusedError,) if failed or stopping else ()
-        with suppress(*tolerated):
-            upload_output_data(self._job, opt_mls, self._object_store, self._folder)
+        # An archive of what has filled the volume would take as much of the disk once more.
+        if not (failed and any(watch.reason for watch in self._volumes.values())):
+            with suppress(*tolerated):
+                upload_output_data(self._job, opt_mls, self._object_store, self._folder)
         if stopping or not failed:
             with suppress(*tolerated):
                 self._model_uri = upload_model(self._job, opt_mls, self._object_store, self._folder)
@@ -499,7 +510,10 @@ class TrainingRun(StagedRun):
 
     def _read_failure(self, ended: HostExit) -> ContainerFailure:
         last_lines = self._containers.read_to_end(ended.host)
-        return ContainerFailure(ended.host.name, ended.exit, read_failure(self._opt_mls[ended.host]), last_lines)
+        cause = self._volumes[ended.host].reason or ""
+        if not cause and (hint := find_hint(self._with.runtime, last_lines)):
+            self._write_line(ended.host, LogLine(self._with.ledger.now_ms(), hint))
+        return ContainerFailure(ended.host.name, ended.exit, read_failure(self._opt_mls[ended.host]), last_lines, cause)
 
     def _end_unstarted(self) -> None:
         self._change(TrainingJob.end_stop)

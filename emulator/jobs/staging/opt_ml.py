@@ -85,6 +85,11 @@ def remove_work_folder(folder: Path) -> None:
         logger.warning("The folder %s could not be removed: %s", folder, error)
 
 
+def locate_scratch(opt_ml: Path) -> Path:
+    """Where a container has what it writes elsewhere than to its /opt/ml: beside the folder that it sees there."""
+    return opt_ml.with_name(f"{opt_ml.name}-scratch")
+
+
 @dataclass(frozen=True, slots=True)
 class OptMl:
     """Paths of one container's /opt/ml on this machine.

@@ -106,9 +106,6 @@ def describe_limits(configuration: Mapping[str, Any]) -> Iterator[str]:
     instance_type = configuration.get("InstanceType")
     if instance_type and find_memory_bytes(instance_type) is None:
         yield f"How much memory {instance_type} has is not known here: the container's is not limited."
-    volume = configuration.get("VolumeSizeInGB")
-    if volume:
-        yield f"VolumeSizeInGB {volume} is not enforced: the container writes to this machine's disk."
 
 
 def find_other_jobs(store: JobStore, evaluation: RuleEvaluation) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerRuntimeError
 from emulator.jobs.records.training_job import FinalMetric
-from emulator.jobs.staging.instance_types import GIB, find_memory_bytes
+from emulator.jobs.staging.instance_types import find_memory_bytes
 from emulator.jobs.staging.job_files import RefusedError
 from emulator.moto_services.cloudwatch.metrics import Datum
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from container_runtime.runtime import ContainerRuntime, Usage
+    from emulator.jobs.runs.measuring.volume import VolumeWatch
     from emulator.jobs.staging.job_files import JobFolder
     from emulator.moto_services.cloudwatch.metrics import Metrics
 
@@ -38,7 +39,6 @@ _MAX_VALUE = 2.0**360
 _MAX_TIME = 1e11
 
 MACHINE_MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-_DEFAULT_VOLUME_GB = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class MeasuredHost:
         name: the dimension Host: ``<job>/algo-1``.
         files: what the job writes on it.
         instance_type: says how much memory it has; as much as this machine where it says nothing.
-        volume_gb: size of its storage volume; AWS's default where None.
+        volume: its storage volume, watched.
     """
 
     name: str
     files: JobFolder
     instance_type: str | None
-    volume_gb: int | None
+    volume: VolumeWatch
 
 
 class HostAgent:
@@ -128,11 +128,10 @@ class HostAgent:
         """Name the utilizations as AWS does: the processors' from 0 to 100 for each of them, the others to 100."""
         host, now_ms = self._host, time.time_ns() // 1_000_000
         memory_bytes = find_memory_bytes(host.instance_type) or MACHINE_MEMORY_BYTES
-        volume_bytes = (host.volume_gb or _DEFAULT_VOLUME_GB) * GIB
         percents = {
             "CPUUtilization": 100 * cpu_share,
             "MemoryUtilization": 100 * usage.memory_bytes / memory_bytes,
-            "DiskUtilization": 100 * _measure_folder(host.files) / volume_bytes,
+            "DiskUtilization": 100 * host.volume.taken / host.volume.volume.limit,
         }
         return [Datum(name, value, now_ms, {"Host": host.name}, "Percent") for name, value in percents.items()]
 
@@ -170,12 +169,3 @@ def parse_metric(line: bytes) -> FinalMetric | None:
             ):
                 return FinalMetric(name, float(value), round(seconds * 1000))
     return None
-
-
-def _measure_folder(files: JobFolder) -> int:
-    """Bytes that a folder takes of its disk."""
-    try:
-        return sum(state.st_blocks * 512 for _, state in files.walk())
-    except OSError as error:
-        logger.debug("%s could not be measured: %s", files, error)
-        return 0

@@ -1,0 +1,74 @@
+"""The folders of the host that a container writes to: what they hold at its start, and whose they are."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from container_runtime.own_packages import FOLDER, build_variables, make_own_packages
+from container_runtime.spec import Mount
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+HOME = "/home/job"
+_OWN_PACKAGES = f"/opt/{FOLDER}"
+_ENVIRONMENT = "/opt/venv"
+_LIBRARY = "python3.11"
+
+
+def list_scratch_mounts(scratch: Path, *, has_environment: bool) -> list[Mount]:
+    """Make the folders of ``scratch`` and return where the container sees each.
+
+    Args:
+        scratch: see ``ContainerSpec``.
+        has_environment: whether the container's image is one of ours, with the environment that pip installs over.
+    """
+    targets = {"tmp": "/tmp", "home": HOME} | ({FOLDER: _OWN_PACKAGES} if has_environment else {})  # noqa: S108
+    for name in targets:
+        (scratch / name).mkdir(parents=True, exist_ok=True)
+    # As that of any machine: programs refuse to work in one that others could not.
+    (scratch / "tmp").chmod(0o1777)
+    return [Mount(scratch / name, target) for name, target in targets.items()]
+
+
+def build_scratch_variables(path: str, environment: Mapping[str, str], *, has_environment: bool) -> dict[str, str]:
+    """Variables by which programs find their home, pip its place, and shells what pip installed.
+
+    Args:
+        path: the image's PATH.
+        environment: what the container gets beside.
+        has_environment: see ``list_scratch_mounts``.
+    """
+    home = {"HOME": environment.get("HOME", HOME)}
+    if not has_environment:
+        return home
+    search_path = f"{environment.get('PATH', path)}:{_OWN_PACKAGES}/bin"
+    return {**home, "PATH": search_path, **build_variables(_OWN_PACKAGES, environment)}
+
+
+def fill_own_packages(scratch: Path, environment_settings: str) -> None:
+    """Make the environment that pip installs into, over that of an image of ours.
+
+    Args:
+        scratch: see ``ContainerSpec``.
+        environment_settings: content of the image's ``/opt/venv/pyvenv.cfg``.
+    """
+    lines = (line.partition("=") for line in environment_settings.splitlines())
+    settings = {name.strip(): value.strip() for name, _, value in lines}
+    below = [f"{_ENVIRONMENT}/lib/{_LIBRARY}/site-packages"]
+    make_own_packages(scratch / FOLDER, f"{_ENVIRONMENT}/bin/python", settings["home"], _LIBRARY, below)
+
+
+def give(folder: Path, user: tuple[int, int]) -> None:
+    """Give a folder and all that is in it to another user; no link is followed, and no file with a second name given.
+
+    Such a file may be the emulator's own: the container could then write to it.
+    """
+    for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+        for name in (*folders, *files):
+            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if (found.st_uid, found.st_gid) != user and (found.st_nlink == 1 or name in folders):
+                os.chown(name, *user, dir_fd=descriptor, follow_symlinks=False)
+    os.chown(folder, *user, follow_symlinks=False)

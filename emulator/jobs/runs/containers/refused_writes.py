@@ -1,0 +1,29 @@
+"""What to tell a job that failed where its container may not write, or is not the user that its image expects."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from container_runtime.runtime import ContainerRuntime
+
+_REFUSAL = re.compile(
+    r"read-only file ?system|permission denied|operation not permitted|\bE(ROFS|ACCES|PERM)\b", re.IGNORECASE
+)
+_HINT = (
+    "smdebug-emulator: Something was refused to the container. It may write to /opt/ml, /tmp and its home only, and "
+    "is not root, as it would be on AWS. If the image needs more, start the emulator with --writable-root, or as root "
+    "with --container-user root."
+)
+
+
+def find_hint(runtime: ContainerRuntime, last_lines: Sequence[str]) -> str | None:
+    """Return a line for the log of a container that failed; None where nothing in its last lines speaks of a refusal.
+
+    Local processes are refused nothing that the emulator's user may do.
+    """
+    refused = runtime.name == "docker" and any(map(_REFUSAL.search, last_lines))
+    return _HINT if refused else None

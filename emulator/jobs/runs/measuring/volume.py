@@ -1,0 +1,153 @@
+"""The volume of a job's host: how much of it is taken, and the end of a container that takes more.
+
+Nothing is mounted, so the bound is kept by looking: at the disk, which costs next to nothing, several times a second;
+at the job's folders when they may have reached it by what the disk has lost since.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import ContainerNotFoundError, ContainerRuntimeError
+from emulator.jobs.staging.instance_types import GIB
+from emulator.jobs.staging.job_files import JobFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from container_runtime.runtime import ContainerRuntime
+    from emulator.disk import DiskBudget
+
+logger = logging.getLogger(__name__)
+
+# AWS's, where a request says nothing.
+_DEFAULT_GB = 30
+_TICK_SECONDS = 0.25
+# Of a core, for looking at the folders: where nothing hurries, and where the bound may have been reached.
+_SHARE, _HURRIED_SHARE = 0.005, 0.1
+_FIRST_SECONDS, _LAST_SECONDS = 0.5, 5.0
+# What a job may write while the disk is full before it is held to be what fills it.
+_GROWTH_BYTES = 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A host's storage volume.
+
+    Attributes:
+        folders: that its container writes to.
+        member: of the request that says how large it is.
+        limit: how many bytes it holds.
+    """
+
+    folders: Sequence[Path]
+    member: str
+    limit: int
+
+    def measure(self) -> int:
+        """Count the bytes of the disk that its folders take, those of a file with several names once."""
+        taken, seen = 0, set()
+        for folder in self.folders:
+            for _, state in JobFolder(folder).walk():
+                if state.st_nlink == 1 or (state.st_dev, state.st_ino) not in seen:
+                    taken += state.st_blocks * 512
+                if state.st_nlink > 1:
+                    seen.add((state.st_dev, state.st_ino))
+        return taken
+
+
+def find_limit(size_gb: int | None) -> int:
+    """Return the bytes of a volume of so many GiB; AWS's default where a request says nothing, or 0."""
+    return (size_gb or _DEFAULT_GB) * GIB
+
+
+class VolumeWatch:
+    """A thread that measures a container's volume, and ends the container when that is full.
+
+    Attributes:
+        taken: bytes, when it was last measured.
+        reason: why the container was ended, for its job's FailureReason; None while it was not.
+    """
+
+    def __init__(self, name: str, volume: Volume, disk: DiskBudget) -> None:
+        """Prepare; ``name`` is the host's, ``disk`` the one that the folders are on."""
+        self.volume = volume
+        self.taken = 0
+        self.reason: str | None = None
+        self._name = name
+        self._disk = disk
+        self._ended = Event()
+        self._thread: Thread | None = None
+
+    def start(self, runtime: ContainerRuntime, container_id: str) -> None:
+        """Begin to measure."""
+        self._thread = Thread(target=self._run, args=(runtime, container_id), name=f"volume-{self._name}")
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Return when the thread has ended. After the container's end."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self, runtime: ContainerRuntime, container_id: str) -> None:
+        try:
+            self.reason = self._watch()
+            if self.reason is not None:
+                logger.warning("%s is ended: %s", self._name, self.reason)
+                runtime.stop(container_id, 0.0)
+        except ContainerNotFoundError:
+            return
+        except (OSError, ContainerRuntimeError) as error:
+            logger.warning("The volume of %s is watched no longer: %s", self._name, error)
+
+    def _watch(self) -> str | None:
+        """Measure until the container has ended, None, or is to be ended, and why."""
+        free = self._disk.read_free()
+        self._measure(free, free)
+        pause = _FIRST_SECONDS
+        begun = measured_at = time.monotonic()
+        while (full := self._describe_excess()) is None:
+            cost = measured_at - begun
+            pause = min(2 * pause, _LAST_SECONDS)
+            while True:
+                if self._ended.wait(_TICK_SECONDS):
+                    return None
+                waited, left = time.monotonic() - measured_at, self.volume.limit - self.taken
+                now_free = self._disk.read_free()
+                hurried = free - now_free >= left // 2 or now_free < self._disk.reserve
+                if waited >= (cost / _HURRIED_SHARE if hurried else max(pause, cost / _SHARE)):
+                    break
+            before, begun = self.taken, time.monotonic()
+            self._measure(free, now_free)
+            free, measured_at = now_free, time.monotonic()
+            if free < self._disk.reserve and self.taken > before + _GROWTH_BYTES:
+                return (
+                    f"No space left on device: {free / 1024**2:,.0f} MiB are free on the disk of the emulator's state "
+                    f"folder, where {self._disk.reserve / 1024**2:,.0f} MiB are to stay free (--disk-reserve), and the "
+                    f"job went on writing. It holds {self.taken / GIB:.2f} GiB."
+                )
+        return full
+
+    def _measure(self, free_before: int, free: int) -> None:
+        try:
+            self.taken = self.volume.measure()
+        except OSError as error:
+            # The job has closed a folder to the emulator: whatever the disk has lost may be in there.
+            logger.debug("%s cannot be measured: %s", self._name, error)
+            self.taken += max(0, free_before - free)
+
+    def _describe_excess(self) -> str | None:
+        if self.taken <= self.volume.limit:
+            return None
+        return (
+            f"No space left on device: the job wrote {self.taken / GIB:.2f} GiB to its volume, and "
+            f"{self.volume.member} is {self.volume.limit / GIB:g}. What is in /opt/ml, /tmp and the home folder "
+            "counts, input included. Write less, or ask for a larger volume."
+        )
