@@ -25,12 +25,13 @@ def list_scratch_mounts(scratch: Path, *, has_environment: bool) -> list[Mount]:
         scratch: see ``ContainerSpec``.
         has_environment: whether the container's image is one of ours, with the environment that pip installs over.
     """
-    targets = {"tmp": "/tmp", "home": HOME} | ({FOLDER: _OWN_PACKAGES} if has_environment else {})  # noqa: S108
-    for name in targets:
+    targets = {"/tmp": "tmp", "/var/tmp": "tmp", HOME: "home"}  # noqa: S108 - inside the container
+    targets |= {_OWN_PACKAGES: FOLDER} if has_environment else {}
+    for name in targets.values():
         (scratch / name).mkdir(parents=True, exist_ok=True)
     # As that of any machine: programs refuse to work in one that others could not.
     (scratch / "tmp").chmod(0o1777)
-    return [Mount(scratch / name, target) for name, target in targets.items()]
+    return [Mount(scratch / name, target) for target, name in targets.items()]
 
 
 def build_scratch_variables(path: str, environment: Mapping[str, str], *, has_environment: bool) -> dict[str, str]:

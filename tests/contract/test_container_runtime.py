@@ -1168,14 +1168,14 @@ for folder in (tempfile.gettempdir(), os.path.expanduser("~")):
     path = pathlib.Path(folder, "private")
     path.touch(mode=0o600)
     path.write_text("mine")
-print(os.access("/usr", os.W_OK), os.statvfs("/").f_flag & os.ST_RDONLY)
+print(os.access("/usr", os.W_OK), os.statvfs("/").f_flag & os.ST_RDONLY, os.path.exists("/var/tmp/private"))
 """
     scratch = tmp_path / "scratch"
     ended, lines = run(runtime, python(source, mounts=(shared,), scratch=scratch, read_only_root=True))
     assert ended == Exit(0)
     assert lines[0] == "mine 1.5"
     if back_end == "docker":
-        assert lines[1:] == ["False 1"]
+        assert lines[1:] == ["False 1 True"]
     if runtime.path_in_container(shared, "") == "/opt/ml":
         assert {(scratch / name / "private").read_text() for name in ("tmp", "home")} == {"mine"}
         assert list(scratch.glob("own-packages/lib/*/site-packages/of_the_job_alone*"))

@@ -63,6 +63,19 @@ def custom_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.docker
+def test_an_image_that_writes_elsewhere_is_told_what_to_do(docker_emulator: RunningEmulator) -> None:
+    """It is root on AWS, and may write everywhere."""
+    stage_scripts(docker_emulator.client("s3"), "pytorch")
+    name = f"custom-{uuid.uuid4().hex[:8]}"
+    request = build_request("pytorch", name, "")
+    request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["sh", "-c", "id -u > /tmp/x && echo x > /usr/x"]
+    docker_emulator.client("sagemaker").create_training_job(**request)
+    assert "/usr/x" in wait_until_ended(docker_emulator, name)["FailureReason"]
+    (hint,) = (line for line in read_log(docker_emulator, name).splitlines() if "refused to the container" in line)
+    assert "--writable-root, or as root with --container-user root" in hint
+
+
+@pytest.mark.docker
 def test_an_image_of_ones_own_is_captured(docker_emulator: RunningEmulator, custom_image: str, tmp_path: Path) -> None:
     stage_scripts(docker_emulator.client("s3"), "pytorch")
     name = f"custom-{uuid.uuid4().hex[:8]}"

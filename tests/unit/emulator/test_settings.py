@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from emulator.exceptions import StartupError
-from emulator.settings import default_state_dir, settings_from_environment
+from emulator.settings import default_state_dir, may_choose_user, parse_user, settings_from_environment
 
 
 def test_defaults() -> None:
@@ -29,6 +30,8 @@ def test_every_variable() -> None:
             "SMDEBUG_EMULATOR_RETENTION": "7d",
             "SMDEBUG_EMULATOR_RETENTION_SIZE": "2G",
             "SMDEBUG_EMULATOR_PYTHONS": "~:/usr/bin",
+            "SMDEBUG_EMULATOR_CONTAINER_USER": f"{os.getuid()}:7",
+            "SMDEBUG_EMULATOR_WRITABLE_ROOT": "1",
         }
     )
     assert (settings.port, settings.runtime, settings.region) == (0, "docker", "eu-west-1")
@@ -37,6 +40,17 @@ def test_every_variable() -> None:
     assert (settings.retention, settings.retention_size) == (7 * 86_400, 2 * 1024**3)
     assert settings.pythons == (Path.home(), Path("/usr/bin"))
     assert settings.moto_api
+    assert settings.container_user == (os.getuid(), 7)
+    assert settings.writable_root
+
+
+def test_only_root_chooses_whom_containers_run_as(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another user wrote could not be read, uploaded or deleted."""
+    assert [parse_user(text) for text in ("root", "12", "12:13")] == [(0, 0), (12, 12), (12, 13)]
+    monkeypatch.setattr(os, "getuid", lambda: 4711)
+    assert [may_choose_user((uid, 0)) for uid in (0, 1000, 4711)] == [False, False, True]
+    with pytest.raises(StartupError, match="start the emulator as root"):
+        settings_from_environment({"SMDEBUG_EMULATOR_CONTAINER_USER": "root"})
 
 
 @pytest.mark.parametrize(
@@ -50,6 +64,10 @@ def test_every_variable() -> None:
         ("SMDEBUG_EMULATOR_STOP_GRACE_SECONDS", "soon"),
         ("SMDEBUG_EMULATOR_REGION", "moon"),
         ("SMDEBUG_EMULATOR_MOTO_API", "perhaps"),
+        ("SMDEBUG_EMULATOR_WRITABLE_ROOT", "perhaps"),
+        ("SMDEBUG_EMULATOR_CONTAINER_USER", "nobody"),
+        ("SMDEBUG_EMULATOR_CONTAINER_USER", "1000:"),
+        ("SMDEBUG_EMULATOR_CONTAINER_USER", "-1"),
         ("SMDEBUG_EMULATOR_ACCOUNT_ID", "12345"),
         ("SMDEBUG_EMULATOR_RETENTION", "7"),
         ("SMDEBUG_EMULATOR_RETENTION", "-1d"),
