@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from container_runtime.own_packages import FOLDER, build_variables, make_own_packages
+from container_runtime.images.own_packages import FOLDER, build_variables, make_own_packages
 from container_runtime.spec import Mount
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.installation import ROOT, collect_smdebug, locate_cache
+from container_runtime.images.own_packages import FOLDER, make_own_packages
 from container_runtime.images.wheelhouse import fetch_wheels, key_of_requirements
-from container_runtime.own_packages import FOLDER, make_own_packages
 from container_runtime.runtime import EnvironmentBuildError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import ROOT, locate_cache
-from container_runtime.own_packages import FOLDER, build_variables
+from container_runtime.images.own_packages import FOLDER, build_variables
 from container_runtime.process.environment_start import find_program, wrap_start
 from container_runtime.process.environments import lay_own_packages, locate_environment, needs_environment
 from container_runtime.process.loopback_network import LoopbackNetworks

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from container_runtime.own_packages import FOLDER
+from container_runtime.images.own_packages import FOLDER
 from container_runtime.runtime import ContainerNotFoundError, Exit, LogLine
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
