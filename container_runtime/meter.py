@@ -40,13 +40,18 @@ class Meter(Protocol):
         """
 
 
-def read_network(devices: Path | str) -> tuple[int, int]:
-    """Read the bytes that all but the loopback interface of ``/proc/<pid>/net/dev`` have received and sent."""
+def read_network(devices: Path | str, *, loopback: bool = False) -> tuple[int, int]:
+    """Read the bytes that all but the loopback interface of ``/proc/<pid>/net/dev`` have received and sent.
+
+    Args:
+        devices: the file.
+        loopback: whether that interface counts as well, as where the emulator is reached by it.
+    """
     received = sent = 0
     with open(devices, "rb") as file:  # noqa: PTH123 - ten times a second
         for line in file.readlines()[2:]:
             name, _, counters = line.partition(b":")
-            if name.strip() != b"lo":
+            if loopback or name.strip() != b"lo":
                 fields = counters.split()
                 received, sent = received + int(fields[0]), sent + int(fields[8])
     return received, sent

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from socket import socket
 
     from container_runtime.meter import Meter
     from container_runtime.spec import ContainerSpec, Mount
@@ -159,6 +160,10 @@ MAX_LINE_BYTES = 1024 * 1024
 """A longer line is cut into pieces, so that no back end holds an endless line in memory."""
 
 
+NETWORK_CLOSED = "smdebug-emulator: The network of this container is closed"
+"""How a line begins that a back end adds to the log of a container that misses the internet."""
+
+
 class ContainerRuntime(Protocol):
     """Starts containers, follows their logs, waits for them, stops and removes them. Thread safe."""
 
@@ -168,7 +173,19 @@ class ContainerRuntime(Protocol):
 
     @property
     def host_address(self) -> str:
-        """IP address at which a container reaches a server of this host (also one to listen on)."""
+        """IP address at which a container reaches a server of this host that was offered (also one to listen on)."""
+
+    def offer(self, port: int, take: Callable[[socket], None]) -> None:
+        """Let all containers from now on, and those that are found, reach a TCP port at ``host_address``.
+
+        Args:
+            port: of a server that listens on ``host_address``.
+            take: is given a listening socket of each container that has a network to itself, to accept connections from
+                it until it is shut down. Never called where containers reach the server's own socket.
+
+        Raises:
+            EngineUnavailableError: the engine does not answer.
+        """
 
     def resolve_image(self, image: str, say: Callable[[str], None] = ...) -> ResolvedImage:
         """Find the local image for ``image``; one that is built on demand may be built here, which takes minutes.

@@ -37,6 +37,7 @@ def select_runtime(
     user: tuple[int, int] | None = None,
     *,
     strict_versions: bool = False,
+    allow_internet: bool = False,
 ) -> ChosenRuntime:
     """Make the back end that was asked for; ``auto`` takes Docker when an engine answers and has our images.
 
@@ -46,6 +47,7 @@ def select_runtime(
             with a name made of it, so that an emulator on the same folder finds them again.
         user: uid and gid of Docker containers; see ``DockerEngine``.
         strict_versions: whether images of versions that none here holds are refused.
+        allow_internet: whether Docker's containers have a way to the internet, and so to all else around them.
 
     Raises:
         EngineUnavailableError: ``docker`` was asked for and no engine answers.
@@ -71,7 +73,10 @@ def select_runtime(
         reason = f"A Docker engine answers, but images are missing ({_BUILD}): containers run as local processes."
         return _choose_local(state_dir, catalogue, reason)
     why = "as asked for" if choice == "docker" else "an engine answers and has the images"
-    return ChosenRuntime(DockerEngine(name_instance(state_dir), catalogue, user), f"Containers run on Docker: {why}.")
+    doors = None if allow_internet else state_dir / "doors"
+    reach = "the internet" if allow_internet else "this emulator and nothing else"
+    engine = DockerEngine(name_instance(state_dir), catalogue, user, doors)
+    return ChosenRuntime(engine, f"Containers run on Docker: {why}. They reach {reach}.")
 
 
 def name_instance(state_dir: Path) -> str:

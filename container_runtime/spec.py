@@ -8,7 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from socket import socket
 
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,127}")
 """Docker's own rule for names; it also makes a name safe as one path component."""
@@ -56,6 +57,7 @@ class ContainerSpec:
         network: name of a network that ``ContainerRuntime.create_network`` made, with ``hostname`` among its hosts; the
             back end's own when None.
         isolated: it reaches nothing over a network, and nothing reaches it, but for the other hosts of ``network``.
+        servers: what ``ContainerRuntime.offer`` is for all containers, for this one: by port who takes the socket.
         read_only_root: it can write to its mounts and to ``scratch`` only; the process back end cannot enforce this.
         scratch: a folder of the host that is the container's alone: its /tmp, its home and what pip installs for it are
             there. None for a place of the back end's choice; a local process that has no mounts has that, too.
@@ -81,6 +83,7 @@ class ContainerSpec:
     hostname: str | None = None
     network: str | None = None
     isolated: bool = False
+    servers: Mapping[int, Callable[[socket], None]] = field(default_factory=dict)
     read_only_root: bool = False
     scratch: Path | None = None
     labels: Mapping[str, str] = field(default_factory=dict)

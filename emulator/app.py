@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from container_runtime.runtime import ContainerRuntime
     from container_runtime.selection import ChosenRuntime
     from emulator.events.outcomes import Outcome
     from emulator.gateway.gateway import Rooms
@@ -151,7 +152,7 @@ class Emulator:
             moto.preload()
             rooms.moto.set_result(moto)
 
-            # Containers can run. Those of a Docker network reach this machine at the network's gateway.
+            # Containers can run. Those of a Docker bridge reach this machine at its gateway.
             self.chosen = choose_runtime(settings)
             runtime = self.chosen.runtime
             closers.callback(runtime.close)
@@ -159,6 +160,7 @@ class Emulator:
             if runtime.host_address != LOOPBACK:
                 listeners.append(Listener(runtime.host_address, settings.port, disk))
                 listeners[1].serve(gateway)
+            offer_port(runtime, settings.port, listeners[0])
             endpoint_url = f"http://{runtime.host_address}:{settings.port}"
 
             # What is known of jobs and messages is read from the disk, and kept there.
@@ -398,8 +400,26 @@ def choose_runtime(settings: Settings) -> ChosenRuntime:
 
     try:
         return select_runtime(
-            settings.runtime, settings.state_dir, settings.container_user, strict_versions=settings.strict_versions
+            settings.runtime,
+            settings.state_dir,
+            settings.container_user,
+            strict_versions=settings.strict_versions,
+            allow_internet=settings.allow_internet,
         )
+    except ContainerRuntimeError as error:
+        raise StartupError(str(error)) from error
+
+
+def offer_port(runtime: ContainerRuntime, port: int, listener: Listener) -> None:
+    """Let containers reach the emulator, those of the last run among them.
+
+    Raises:
+        StartupError: the engine does not answer.
+    """
+    from container_runtime.runtime import ContainerRuntimeError
+
+    try:
+        runtime.offer(port, listener.take)
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error
 

@@ -82,6 +82,7 @@ VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str
     "container_user": (parse_user, may_choose_user, "give root, UID or UID:GID, and start the emulator as root"),
     "writable_root": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
     "moto_api": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
+    "allow_internet": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
 }
 
 
@@ -111,6 +112,7 @@ class Settings:
         retention: what ended jobs left is removed when it is so many seconds old; None for never.
         retention_size: so many bytes of it are kept, the newest; None for all.
         moto_api: whether moto's own controls below ``/moto-api/`` answer, its reset and recorder among them.
+        allow_internet: whether containers of the Docker back end reach more than the emulator and their job's hosts.
         pythons: folders of interpreters that Lambda functions may ask for, looked into before PATH.
         strict_versions: whether a job is refused whose image is of a version that no environment here holds.
         container_user: uid and gid of Docker containers; the back end's choice when None.
@@ -131,6 +133,7 @@ class Settings:
     retention: float | None = None
     retention_size: int | None = None
     moto_api: bool = False
+    allow_internet: bool = False
     pythons: tuple[Path, ...] = ()
     strict_versions: bool = False
     container_user: tuple[int, int] | None = None

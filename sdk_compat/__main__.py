@@ -45,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.start is not None:
             from sdk_compat.emulator_process import start_for_command  # slow to import, and rarely needed
 
-            options.endpoint, state_dir = start_for_command(options.start, options.state_dir)
+            options.endpoint, state_dir = start_for_command(
+                options.start, options.state_dir, allow_internet=options.allow_internet
+            )
             # For the emulator's own commands among what is run.
             started = {"SMDEBUG_EMULATOR_STATE_DIR": state_dir}
         environment = prepare_command_environment(
@@ -94,6 +96,7 @@ def _build_parser() -> argparse.ArgumentParser:
         action.add_argument("--role", metavar="NAME", help="sign as this role, for sagemaker.get_execution_role()")
     run.add_argument("--start", metavar="RUNTIME", help="start an emulator that ends with the command, and use it")
     run.add_argument("--state-dir", help="of the emulator that is started; by default one that is removed at its end")
+    run.add_argument("--allow-internet", action="store_true", help="let that emulator's containers reach the internet")
     run.add_argument("command", nargs=argparse.REMAINDER, help="a command, or a file that ends in .py")
     return parser
 

@@ -43,6 +43,7 @@ class EmulatorProcess:
         runtime: str = "auto",
         port: int = 0,
         account_id: str = "123456789012",
+        allow_internet: bool = False,
         remove: Path | None = None,
         in_terminal: bool = True,
     ) -> None:
@@ -53,6 +54,7 @@ class EmulatorProcess:
             runtime: ``auto``, ``docker`` or ``process``.
             port: TCP port, 0 for any free one.
             account_id: the account of clients whose key is no account's.
+            allow_internet: whether Docker containers reach the internet.
             remove: a folder that the emulator removes when it has stopped.
             in_terminal: whether the terminal's Ctrl-C stops it, too.
 
@@ -64,7 +66,7 @@ class EmulatorProcess:
         self.log_path = state_dir.with_name(f"{state_dir.name}.log")
         command = [sys.executable, "-P", "-m", "emulator", "start", "--port", str(port)]
         command += ["--runtime", runtime, "--state-dir", str(state_dir), "--until-stdin-ends"]
-        command += ["--account", account_id]
+        command += ["--account", account_id, *(["--allow-internet"] if allow_internet else [])]
         command += [] if remove is None else ["--remove", str(remove)]
         with self.log_path.open("w") as log:
             self.process = subprocess.Popen(
@@ -119,7 +121,7 @@ class EmulatorProcess:
         self.stop()
 
 
-def start_for_command(runtime: str, state_dir: str | None = None) -> tuple[str, str]:
+def start_for_command(runtime: str, state_dir: str | None = None, *, allow_internet: bool = False) -> tuple[str, str]:
     """Start an emulator that ends when this process has become another program, and that has ended.
 
     It holds the other end of a pipe that the program inherits, and is in no terminal's foreground: signals and the
@@ -128,6 +130,7 @@ def start_for_command(runtime: str, state_dir: str | None = None) -> tuple[str, 
     Args:
         runtime: ``auto``, ``docker`` or ``process``.
         state_dir: its state folder; one that it removes where None.
+        allow_internet: whether its Docker containers reach the internet.
 
     Returns:
         Its endpoint, and its state folder.
@@ -138,7 +141,9 @@ def start_for_command(runtime: str, state_dir: str | None = None) -> tuple[str, 
     temporary = Path(mkdtemp(prefix="smdebug-emulator-run-")) if state_dir is None else None
     folder = Path(state_dir or f"{temporary}/state")
     try:
-        emulator = EmulatorProcess(folder, runtime=runtime, remove=temporary, in_terminal=False)
+        emulator = EmulatorProcess(
+            folder, runtime=runtime, allow_internet=allow_internet, remove=temporary, in_terminal=False
+        )
     except EmulatorStartError:
         if temporary is not None:
             shutil.rmtree(temporary)

@@ -18,13 +18,22 @@ _PROCESSES = Path("/proc")
 class ControlGroupMeter:
     """See ``Meter``. A group that is not there any more is a container that has ended."""
 
-    def __init__(self, pid: int, root: Path = _ROOT, processes: Path = _PROCESSES) -> None:
+    def __init__(
+        self, pid: int, root: Path = _ROOT, processes: Path = _PROCESSES, *, behind_door: bool = False
+    ) -> None:
         """Find the group of the container's first process.
+
+        Args:
+            pid: of that process.
+            root: where groups are.
+            processes: where processes are.
+            behind_door: whether it reaches the emulator by its loopback interface.
 
         Raises:
             ContainerRuntimeError: it is not on this machine, or its groups are not to be seen.
         """
         self._network = f"{processes}/{pid}/net/dev"
+        self._loopback = behind_door
         try:
             lines = (processes / str(pid) / "cgroup").read_text().splitlines()
         except OSError as error:
@@ -58,7 +67,7 @@ class ControlGroupMeter:
                 name, _, value = pair.partition("=")
                 if name in totals:
                     totals[name] += int(value)
-        received, sent = read_network(self._network)
+        received, sent = read_network(self._network, loopback=self._loopback)
         return Load(
             cpu_seconds=stat["usage_usec"] / 1e6,
             memory_bytes=int((folder / "memory.current").read_text())
@@ -80,7 +89,7 @@ class ControlGroupMeter:
             # Kernels of today count there for groups with a limit only: what the processes say is as good, if told.
             each = [read_io(int(pid)) for pid in (cpu / "cgroup.procs").read_text().split()]
             read, written, operations = (sum(counters) for counters in zip((0, 0, 0), *each, strict=True))
-        received, sent = read_network(self._network)
+        received, sent = read_network(self._network, loopback=self._loopback)
         return Load(
             cpu_seconds=int((cpu / "cpuacct.usage").read_text()) / 1e9,
             memory_bytes=int((memory / "memory.usage_in_bytes").read_text()) - cache,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import resource
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import docker.errors
 import requests.exceptions
@@ -21,6 +21,7 @@ from container_runtime.docker.border import (
     translated,
 )
 from container_runtime.docker.control_group import ControlGroupMeter
+from container_runtime.docker.door import DOOR_LABEL, LOOPBACK, Doors, explain_network
 from container_runtime.docker.local_images import LocalImages
 from container_runtime.docker.log import follow_log
 from container_runtime.docker.network import (
@@ -48,6 +49,8 @@ from container_runtime.runtime import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+    from socket import socket
 
     from container_runtime.docker.local_images import LocalImage
     from container_runtime.runtime import FoundNetwork, LogLine, Network, ResolvedImage
@@ -61,6 +64,7 @@ DEFAULT_USER = (1000, 1000)
 
 _OWN_LABELS = {INSTANCE_LABEL, IMAGE_LABEL, KEY_LABEL}
 _KILL_SECONDS = 30.0
+_MAX_HOSTNAME = 63
 # An engine that may not raise limits refuses more than it has itself: here, mostly, as much as this process.
 _OPEN_FILES = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 # Two files of this size: what a container has printed is never more than twice as much on the engine's disk.
@@ -78,6 +82,8 @@ class DockerEngine:
         user: uid and gid that containers run as. When not given this process's own, so that both sides can read and
             delete what the other wrote to a mount; and where this one is root's, ``DEFAULT_USER``, whose files root can
             read, too: it gives each container the folders that it writes to.
+        doors: a folder of this back end's own, for containers that reach the ports that they are offered and nothing
+            else; None for containers on a bridge, which reach the internet and this machine's other addresses.
 
     Raises:
         EngineUnavailableError: no engine answers, or it cannot make the network.
@@ -86,7 +92,11 @@ class DockerEngine:
     name = "docker"
 
     def __init__(
-        self, instance_id: str, catalogue: ImageCatalogue | None = None, user: tuple[int, int] | None = None
+        self,
+        instance_id: str,
+        catalogue: ImageCatalogue | None = None,
+        user: tuple[int, int] | None = None,
+        doors: Path | None = None,
     ) -> None:
         self._instance_id = instance_id
         self._user = user or ((os.getuid(), os.getgid()) if os.getuid() else DEFAULT_USER)
@@ -94,12 +104,21 @@ class DockerEngine:
         self._machine_cpus: int = self._api.info()["NCPU"]
         self._images = LocalImages(self._api, catalogue or ImageCatalogue())
         self._network = f"smdebug-emulator-{instance_id}"
-        self._gateway = ensure_network(self._api, self._network, {INSTANCE_LABEL: instance_id})
+        labels = {INSTANCE_LABEL: instance_id}
+        self._doors = None if doors is None else Doors(self._api, doors, labels)
+        self._host_address = ensure_network(self._api, self._network, labels) if doors is None else LOOPBACK
 
     @property
     def host_address(self) -> str:
-        """Gateway of this back end's own network: the host, as its containers see it."""
-        return self._gateway
+        """The host, as its containers see it: gateway of this back end's own network, or the inside of a door."""
+        return self._host_address
+
+    def offer(self, port: int, take: Callable[[socket], None]) -> None:
+        """See ``ContainerRuntime``."""
+        if self._doors is not None:
+            with translated(f"offer port {port}"):
+                self._doors.remove_unused()
+                self._doors.offer(port, take)
 
     def resolve_image(self, image: str, say: Callable[[str], None] = lambda _text: None) -> ResolvedImage:
         """See ``ContainerRuntime``. The first resolution of an unknown image pulls it, which may take minutes."""
@@ -114,24 +133,27 @@ class DockerEngine:
         image = self._images.resolve(spec.image)
         with translated(f"start container {spec.name}", start=True):
             try:
-                container_id = self._create(spec, image)
+                container_id, door = self._create(spec, image)
             except docker.errors.ImageNotFound:
                 # Removed or rebuilt since it was looked up.
                 self._images.forget(spec.image)
                 image = self._images.resolve(spec.image)
-                container_id = self._create(spec, image)
+                container_id, door = self._create(spec, image)
             try:
                 self._images.check_program(container_id, spec, image)
                 self._fill(spec, image, container_id)
+                if self._doors is not None and door is not None:
+                    self._doors.wait(spec.name, door, spec.servers)
                 self._api.start(container_id)
             except BaseException:
-                self._api.remove_container(container_id, force=True, v=True)
+                self._remove(container_id, spec.name, door)
                 raise
         return container_id
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
         """See ``ContainerRuntime``."""
-        return follow_log(self._api, container_id, lambda: self.wait(container_id))
+        lines = follow_log(self._api, container_id, lambda: self.wait(container_id))
+        return lines if self._doors is None else explain_network(lines)
 
     def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
         """See ``ContainerRuntime``."""
@@ -164,8 +186,9 @@ class DockerEngine:
     def open_meter(self, container_id: str) -> ControlGroupMeter | None:
         """See ``ContainerRuntime``."""
         with translated(f"measure container {container_id}"):
-            pid = self._api.inspect_container(container_id)["State"]["Pid"]
-        return ControlGroupMeter(pid) if pid else None
+            found = self._api.inspect_container(container_id)
+        pid = found["State"]["Pid"]
+        return ControlGroupMeter(pid, behind_door=read_door(found) is not None) if pid else None
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
         """See ``ContainerRuntime``."""
@@ -187,7 +210,8 @@ class DockerEngine:
         """See ``ContainerRuntime``."""
         with translated(f"remove container {container_id}"):
             try:
-                self._api.remove_container(container_id, force=True, v=True)
+                found = self._api.inspect_container(container_id)
+                self._remove(container_id, found["Name"].lstrip("/"), read_door(found))
             except docker.errors.NotFound:
                 return
             except docker.errors.APIError as exc:
@@ -210,7 +234,7 @@ class DockerEngine:
             )
             for entry in found
             # Created only: its starter was killed between the two calls, so it never ran.
-            if entry["State"] not in {"created", "removing"}
+            if entry["State"] not in {"created", "removing"} and DOOR_LABEL not in entry["Labels"]
         ]
 
     def create_network(
@@ -218,7 +242,7 @@ class DockerEngine:
     ) -> Network:
         """See ``ContainerRuntime``."""
         labels = {**labels, INSTANCE_LABEL: self._instance_id}
-        return create_hosts_network(self._api, name, hosts, labels, isolated=isolated)
+        return create_hosts_network(self._api, name, hosts, labels, isolated=isolated or self._doors is not None)
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
         """See ``ContainerRuntime``."""
@@ -230,11 +254,14 @@ class DockerEngine:
         remove_network(self._api, name)
 
     def close(self) -> None:
-        """Remove the network when no container is on it any more."""
+        """Remove the network when no container is on it any more, and doors that have no container."""
         try:
             with translated("remove the network"):
                 try:
                     self._remove_unstarted()
+                    if self._doors is not None:
+                        self._doors.close()
+                        return
                     self._api.remove_network(self._network)
                 except docker.errors.NotFound:
                     pass
@@ -245,6 +272,13 @@ class DockerEngine:
             logger.warning("The network %s stays behind: %s", self._network, exc)
         finally:
             self._api.close()
+
+    def _remove(self, container_id: str, name: str, door: str | None) -> None:
+        try:
+            self._api.remove_container(container_id, force=True, v=True)
+        finally:
+            if self._doors is not None and door is not None:
+                self._doors.remove(door.partition(":")[2], name)
 
     def _remove_unstarted(self) -> None:
         filters = {"label": f"{INSTANCE_LABEL}={self._instance_id}", "status": "created"}
@@ -266,10 +300,32 @@ class DockerEngine:
         except OSError as exc:
             raise ContainerStartError(f"Container {spec.name}: its folders cannot be filled: {exc}") from exc
 
-    def _create(self, spec: ContainerSpec, image: LocalImage) -> str:
+    def _create(self, spec: ContainerSpec, image: LocalImage) -> tuple[str, str | None]:
+        """Make a container, and its door first where it gets one; returns its id, and its door as a network mode."""
         for mount in spec.mounts:
             if not mount.source.is_dir():
                 raise ContainerStartError(f"Container {spec.name}: the folder to mount, {mount.source}, is not there.")
+        place = find_place(self._api, spec.network, spec.hostname) if spec.network and spec.hostname else None
+        # Without a network no container finds its own name.
+        alone = self._doors is not None or spec.isolated
+        hostname = spec.hostname or (spec.name[:_MAX_HOSTNAME].rstrip("-._") if alone else None)
+        network = {
+            "network_mode": spec.network or ("none" if alone else self._network),
+            "extra_hosts": place.neighbours if place else {hostname: LOOPBACK} if alone else None,
+            "hostname": hostname,
+            "networking_config": place and {"EndpointsConfig": {spec.network: place.endpoint}},
+        }
+        if self._doors is None or spec.isolated:
+            return self._create_container(spec, image, network), None
+        door = self._doors.create(spec.name, spec.servers, **network)
+        try:
+            network = {**dict.fromkeys(network), "network_mode": door}
+            return self._create_container(spec, image, network), door
+        except BaseException:
+            self._doors.remove(door.partition(":")[2], spec.name)
+            raise
+
+    def _create_container(self, spec: ContainerSpec, image: LocalImage, network: dict[str, Any]) -> str:
         environment, mounts = dict(spec.environment), list(spec.mounts)
         if self._user[0] != 0:
             # The image's password file does not know this user, and its home would be `/`.
@@ -277,15 +333,12 @@ class DockerEngine:
         if spec.scratch is not None:
             mounts += list_scratch_mounts(spec.scratch, has_environment=image.is_ours)
             environment |= build_scratch_variables(image.path, spec.environment, has_environment=image.is_ours)
-        place = find_place(self._api, spec.network, spec.hostname) if spec.network and spec.hostname else None
-        # Without a network no container finds its own name.
-        alone = {spec.hostname: "127.0.0.1"} if spec.isolated and spec.hostname else None
         host_config = self._api.create_host_config(
-            extra_hosts=place.neighbours if place else alone,
+            extra_hosts=network["extra_hosts"],
             mounts=[
                 EngineMount(mount.target, str(mount.source), type="bind", read_only=mount.read_only) for mount in mounts
             ],
-            network_mode=spec.network or ("none" if spec.isolated else self._network),
+            network_mode=network["network_mode"],
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
             # A process 1 of its own: it passes SIGTERM on, which Python as process 1 would ignore, and reaps orphans.
@@ -308,9 +361,15 @@ class DockerEngine:
             environment=environment,
             labels={**spec.labels, INSTANCE_LABEL: self._instance_id},
             name=spec.name,
-            hostname=spec.hostname,
+            hostname=network["hostname"],
             user="{}:{}".format(*self._user),
             host_config=host_config,
-            networking_config=place and {"EndpointsConfig": {spec.network: place.endpoint}},
+            networking_config=network["networking_config"],
         )
         return str(created["Id"])
+
+
+def read_door(container: Mapping[str, Any]) -> str | None:
+    """Read a container's network mode where that is a door."""
+    mode: str = container["HostConfig"]["NetworkMode"]
+    return mode if mode.startswith("container:") else None

@@ -42,7 +42,8 @@ def ensure_network(api: docker.APIClient, name: str, labels: Mapping[str, str]) 
             network = api.inspect_network(name)
         except docker.errors.NotFound:
             try:
-                _create(api, name, labels)
+                # Containers on it are of different jobs: each reaches its gateway, and no other one.
+                _create(api, name, labels, options={"com.docker.network.bridge.enable_icc": "false"})
             except docker.errors.APIError as exc:
                 if exc.status_code != 409:  # made by another process meanwhile
                     raise
@@ -128,16 +129,22 @@ def remove_network(api: docker.APIClient, name: str) -> None:
 
 
 def _create(
-    api: docker.APIClient, name: str, labels: Mapping[str, str], subnet: str | None = None, *, isolated: bool = False
+    api: docker.APIClient,
+    name: str,
+    labels: Mapping[str, str],
+    subnet: str | None = None,
+    *,
+    isolated: bool = False,
+    options: Mapping[str, str] | None = None,
 ) -> None:
     ipam = None if subnet is None else IPAMConfig(pool_configs=[IPAMPool(subnet=subnet)])
     # An internal network has no way out, but the host has an address on it, unless it is told to take none.
-    options = {"com.docker.network.bridge.inhibit_ipv4": "true"} if isolated else None
+    inhibited = {"com.docker.network.bridge.inhibit_ipv4": "true"} if isolated else {}
     try:
         api.create_network(
             name,
             driver="bridge",
-            options=options,
+            options={**inhibited, **(options or {})},
             labels=dict(labels),
             ipam=ipam,
             check_duplicate=True,

@@ -58,6 +58,7 @@ from container_runtime.spec import Mount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from socket import socket
 
     from container_runtime.images.catalogue import ImageDefinition
     from container_runtime.process.namespace_grant import NamespaceGrant
@@ -273,6 +274,9 @@ class LocalProcesses:
             if taken:
                 raise ContainerRuntimeError(f"The network {name} has containers on it: remove them first.")
         self._networks.remove(name)
+
+    def offer(self, port: int, take: Callable[[socket], None]) -> None:
+        """See ``ContainerRuntime``: local processes reach whatever listens on this machine."""
 
     def close(self) -> None:
         """Nothing to give back: supervisors belong to their containers."""

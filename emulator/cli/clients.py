@@ -41,6 +41,7 @@ def env(state_dir: Path | None, region: str | None, account: str | None, role: s
 @click.option("--region", metavar="NAME", help="Of clients that name none  [default: AWS_REGION's, else us-east-1].")
 @sign_as_option
 @click.option("--role", metavar="NAME", default="SageMakerRole", show_default=True, help="The IAM role to sign as.")
+@click.option("--allow-internet", is_flag=True, help="As for start, of an emulator of the command's own.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 def run(
     state_dir: Path | None,
@@ -49,6 +50,8 @@ def run(
     account: str | None,
     role: str,
     command: tuple[str, ...],
+    *,
+    allow_internet: bool,
 ) -> NoReturn:
     """Run a command whose AWS clients reach the emulator only, whatever regions, profiles or endpoints they name.
 
@@ -62,6 +65,7 @@ def run(
         where = ["--endpoint", record.endpoint_url]
     else:
         where = ["--start", runtime, *(["--state-dir", str(settings.state_dir)] if state_dir else [])]
+    where += ["--allow-internet"] if allow_internet and record is None else []
     where += ["--region", region] if region else []
     where += ["--account", account] if account else []
     # This process becomes the command: its exit code, signals and terminal need no passing on.

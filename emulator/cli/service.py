@@ -117,6 +117,12 @@ def check_faults(_context: click.Context, _option: click.Parameter, faults: tupl
     help="Open moto's own controls below /moto-api/: reset, seed, recorder. They ask for no signature.",
 )
 @click.option(
+    "--allow-internet",
+    is_flag=True,
+    help="Let Docker containers reach the internet, and with it whatever else this machine reaches; without it they "
+    "reach this emulator and the other hosts of their job only.",
+)
+@click.option(
     "--strict-versions",
     is_flag=True,
     help="Refuse jobs whose image is of a framework version that none here holds, in place of taking the nearest.",
@@ -152,6 +158,7 @@ def start(
     *,
     writable_root: bool,
     moto_api: bool,
+    allow_internet: bool,
     strict_versions: bool,
     detach: bool,
     log_level: str,
@@ -179,6 +186,7 @@ def start(
         "retention": retention,
         "retention_size": retention_size,
         "moto_api": moto_api or None,
+        "allow_internet": allow_internet or None,
         "strict_versions": strict_versions or None,
     }
     given = {name: option for name, option in options.items() if option is not None}
@@ -211,6 +219,7 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
     command += [] if settings.retention is None else ["--retention", f"{settings.retention:.0f}s"]
     command += [] if settings.retention_size is None else ["--retention-size", str(settings.retention_size)]
     command += ["--account", settings.account_id, *(["--moto-api"] if settings.moto_api else [])]
+    command += ["--allow-internet"] if settings.allow_internet else []
     command += ["--strict-versions"] if settings.strict_versions else []
     command += [] if init_folder is None else ["--init-folder", str(init_folder.absolute())]
     log_path = settings.state_dir / "emulator.log"

@@ -75,6 +75,10 @@ class Listener:
         self._server.adj.disk = self._disk
         self._loop.start()
 
+    def take(self, listening: socket.socket) -> None:
+        """Answer those who connect to another listening socket, too, until that is shut down; once it serves."""
+        self._server.trigger.pull_trigger(lambda: _Entrance(self._server, listening, self._connections))
+
     def close(self) -> None:
         """Take no more requests, let those that run end, and give the port back. Idempotent."""
         if self._closing.is_set():
@@ -102,6 +106,36 @@ class Listener:
             if connection is not self._server.trigger:
                 with contextlib.suppress(OSError):  # the other end may have gone first
                     connection.close()
+
+
+class _Entrance(wasyncore.dispatcher):  # type: ignore[misc]  # publishes no types
+    """Accepts connections for a server, from a socket that is not its own."""
+
+    def __init__(self, server: Any, listening: socket.socket, connections: dict[int, Any]) -> None:
+        super().__init__(listening, map=connections)
+        self.accepting = True
+        self._server = server
+
+    def writable(self) -> bool:
+        """There is nothing to write to it."""
+        return False
+
+    def handle_accept(self) -> None:
+        """Begin a connection of the server's, or go where the socket was shut down."""
+        try:
+            accepted = self.accept()
+            if accepted is None:
+                return
+            connection, address = accepted
+            self._server.set_socket_options(connection)
+        except OSError:
+            self.close()
+            return
+        self._server.channel_class(self._server, connection, address, self._server.adj, map=self._map)
+
+    def handle_close(self) -> None:
+        """Go: the socket was shut down."""
+        self.close()
 
 
 def _bind(address: str, port: int) -> socket.socket:

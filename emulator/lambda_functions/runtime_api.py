@@ -30,6 +30,7 @@ from emulator.exceptions import WorkerFailure
 from emulator.lambda_functions.invocation import build_exit, build_timeout
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from container_runtime.runtime import Exit
@@ -75,6 +76,24 @@ class RuntimeApi:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="lambda-runtime-api")
         self._thread.daemon = True
         self._thread.start()
+
+    def take(self, listening: socket.socket) -> None:
+        """Answer those who connect to another listening socket, too, until that is shut down."""
+        threading.Thread(target=self._accept, args=(listening,), name="lambda-runtime-door", daemon=True).start()
+
+    def _accept(self, listening: socket.socket) -> None:
+        with listening:
+            while True:
+                try:
+                    connection, address = listening.accept()
+                except OSError:
+                    return  # it was shut down
+                self._server.process_request(connection, address)
+
+    @property
+    def port(self) -> int:
+        """The port of ``address``."""
+        return int(self._server.server_address[1])
 
     @property
     def address(self) -> str:

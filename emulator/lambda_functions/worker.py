@@ -247,6 +247,7 @@ class Worker:
             entrypoint=self._entrypoint,
             environment=self._build_environment(api, mounts),
             mounts=mounts,
+            servers={api.port: api.take},
             read_only_root=True,
             labels=self._settings.labels,
             memory_bytes=self.function.memory_mb * _MIB,

@@ -31,6 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="What training jobs run in: docker, local processes, or docker where an engine answers (default: auto).",
     )
     group.addoption(
+        "--sagemaker-allow-internet",
+        action="store_true",
+        help="Let Docker containers reach the internet; else they reach the emulator and their own job's hosts.",
+    )
+    group.addoption(
         "--sagemaker-keep",
         action="store_true",
         help="Keep the emulator's state folder, with jobs and S3's objects, and say where it is.",
@@ -57,7 +62,12 @@ def sagemaker_emulator(
     config = request.config
     folder = tmp_path_factory.mktemp("sagemaker-emulator")
     with ThreadPoolExecutor() as others:
-        starting = others.submit(EmulatorProcess, folder / "state", runtime=config.getoption("--sagemaker-runtime"))
+        starting = others.submit(
+            EmulatorProcess,
+            folder / "state",
+            runtime=config.getoption("--sagemaker-runtime"),
+            allow_internet=config.getoption("--sagemaker-allow-internet"),
+        )
         # While it starts: boto3 takes long, too.
         from sdk_compat.pytest_plugin.around_tests import AroundTests
         from sdk_compat.pytest_plugin.emulator import SageMakerEmulator

@@ -54,7 +54,14 @@ def make_process_runtime(folder: Path, _instance: str) -> ContainerRuntime:
     return LocalProcesses(folder / "processes")
 
 
-def make_docker_runtime(_folder: Path, instance: str) -> ContainerRuntime:
+def make_docker_runtime(folder: Path, instance: str) -> ContainerRuntime:
+    from container_runtime.docker.engine import DockerEngine
+
+    return DockerEngine(instance, doors=folder / "doors")
+
+
+def make_open_docker_runtime(_folder: Path, instance: str) -> ContainerRuntime:
+    """Make the one whose containers are on a bridge, as with --allow-internet."""
     from container_runtime.docker.engine import DockerEngine
 
     return DockerEngine(instance)
@@ -481,7 +488,11 @@ except OSError as error:
 """
         assert run(runtime, python(source, isolated=True)) == (Exit(0), ["['lo']", "not reached"])
         # The same source finds it where it is not isolated.
-        assert "not reached" not in run(runtime, python(source))[1]
+        taken: list[socket.socket] = []
+        servers = {server.getsockname()[1]: taken.append}
+        assert "not reached" not in run(runtime, python(source, servers=servers))[1]
+        for each in taken:
+            each.close()
 
 
 def test_isolated_hosts_reach_each_other_only(runtime: ContainerRuntime) -> None:
@@ -541,12 +552,27 @@ def test_server_of_the_host_is_reached(runtime: ContainerRuntime) -> None:
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
 
+    entrances: list[tuple[http.server.HTTPServer, threading.Thread]] = []
+
+    def serve_too(listening: socket.socket) -> None:
+        # What a container has in the server's place, where it has a network to itself.
+        entrance = http.server.HTTPServer(("", 0), Handler, bind_and_activate=False)
+        entrance.socket.close()
+        entrance.socket = listening
+        serving = threading.Thread(target=entrance.handle_request)
+        serving.start()
+        entrances.append((entrance, serving))
+
     with http.server.HTTPServer((runtime.host_address, 0), Handler) as server:
+        runtime.offer(server.server_port, serve_too)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://{runtime.host_address}:{server.server_port}/"
         source = f"import urllib.request; print(urllib.request.urlopen({url!r}).read().decode())"
         assert run(runtime, python(source))[1] == ["hello"]
         server.shutdown()
+    for entrance, serving in entrances:
+        serving.join()
+        entrance.server_close()
 
 
 # Stop and remove
@@ -872,6 +898,8 @@ def test_host_finds_the_others_before_they_run_and_after_their_end(runtime: Cont
         ended, lines = run(runtime, python(source, network=network.name, hostname=host))
         assert ended == Exit(0), lines
         found.append(lines)
+        for container in runtime.find({}):
+            runtime.remove(container.id)
     assert len(set(found[0])) == 2
     assert found[1:] == [found[0]] * 2
 
@@ -881,8 +909,12 @@ def test_host_of_a_network_reaches_the_servers_of_this_machine(runtime: Containe
     with socket.create_server((runtime.host_address, 0)) as server:
         address = server.getsockname()
         source = f"import os, socket; socket.create_connection({address!r}, 60); print(os.listdir('/sys/class/net'))"
-        ended, lines = run(runtime, python(source, network=network.name, hostname="algo-1"))
+        taken: list[socket.socket] = []
+        servers = {address[1]: taken.append}
+        ended, lines = run(runtime, python(source, network=network.name, hostname="algo-1", servers=servers))
     assert ended == Exit(0), lines
+    for each in taken:
+        each.close()
     assert network.interface in lines[0]
 
 
@@ -979,7 +1011,7 @@ def test_docker_address_pools_that_run_out_are_said(
 
 @pytest.mark.docker
 def test_docker_networks_are_apart(tmp_path: Path) -> None:
-    runtime = make_docker_runtime(tmp_path, f"test-{uuid.uuid4().hex[:12]}")
+    runtime = make_open_docker_runtime(tmp_path, f"test-{uuid.uuid4().hex[:12]}")
     networks = [runtime.create_network(name_network(), ["algo-1", "algo-2"], {}) for _ in range(2)]
     listen = """
 import socket
@@ -1266,13 +1298,13 @@ def test_docker_network_goes_with_the_runtime_but_not_under_its_containers(tmp_p
     from container_runtime.docker.border import connect
 
     instance = f"test-{uuid.uuid4().hex[:12]}"
-    runtime = make_docker_runtime(tmp_path, instance)
+    runtime = make_open_docker_runtime(tmp_path, instance)
     container = start_and_await_line(runtime, "import time; print('ready', flush=True); time.sleep(60)")
     runtime.close()
     api = connect()
     try:
         assert api.networks(names=[f"smdebug-emulator-{instance}"])
-        again = make_docker_runtime(tmp_path, instance)
+        again = make_open_docker_runtime(tmp_path, instance)
         assert again.host_address == runtime.host_address
         again.remove(container)
         again.close()

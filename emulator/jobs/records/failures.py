@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from container_runtime.runtime import NETWORK_CLOSED
 from emulator.jobs.records.training_job import MAX_FAILURE_REASON
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _TOOLKIT_REPORT = "Reporting training FAILURE"
 _TOOLKIT_KILLED = f"ExitCode -{signal.SIGKILL.value}"
 
 _FAILURES_TOLD = 2
+_CLOSED = " (The network of its container is closed: start --allow-internet opens it.)"
 _TRACEBACK = "Traceback (most recent call last):"
 # `module.ErrorName: text` or the name alone, at the start of the line.
 _EXCEPTION_LINE = re.compile(r"[A-Za-z_][\w.]*(: .*)?$")
@@ -73,7 +75,8 @@ def _describe_failure(failure: ContainerFailure, room: int, *, name_host: bool) 
     """
     exit_status, failure_text = failure.exit, failure.failure_text
     prefix = f"{failure.host}: " if name_host else ""
-    suffix = f", exit code: {exit_status.code}"
+    missed_network = any(line.startswith(NETWORK_CLOSED) for line in failure.last_lines)
+    suffix = f"{_CLOSED if missed_network else ''}, exit code: {exit_status.code}"
     room -= len(prefix) + len(suffix)
     if failure.cause:
         return f"{prefix}{failure.cause[:room]}{suffix}"
@@ -82,7 +85,7 @@ def _describe_failure(failure: ContainerFailure, room: int, *, name_host: bool) 
         text = f"{memory} {failure_text}" if memory else _fill_error_message(failure_text, failure.last_lines)
         return f"{prefix}{text.strip()[:room]}{suffix}"
     cause = _describe_death(exit_status)
-    said = "\n".join(line for line in failure.last_lines if line.strip())
+    said = "\n".join(line for line in failure.last_lines if line.strip() and not line.startswith(NETWORK_CLOSED))
     if not said:
         said = "It printed nothing." if cause else "The training container printed nothing before it failed."
     elif cause:
@@ -102,7 +105,7 @@ def _fill_error_message(failure_text: str, last_lines: Sequence[str]) -> str:
     reason would be in the log only.
     """
     before_report = takewhile(lambda line: _TOOLKIT_REPORT not in line, last_lines)
-    said = [line.rstrip() for line in before_report if line.strip()]
+    said = [line.rstrip() for line in before_report if line.strip() and not line.startswith(NETWORK_CLOSED)]
     if not said:
         return failure_text
     return failure_text.replace('ErrorMessage ""', f'ErrorMessage "{_find_exception(said) or said[-1].strip()}"')

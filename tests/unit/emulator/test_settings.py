@@ -14,6 +14,7 @@ def test_defaults() -> None:
     assert settings.port == 4580
     assert settings.runtime == "auto"
     assert not settings.moto_api
+    assert not settings.allow_internet
     assert settings.state_dir == Path("/x/smdebug-emulator")
     assert settings.endpoint_url == "http://127.0.0.1:4580"
 
@@ -27,6 +28,7 @@ def test_every_variable() -> None:
             "SMDEBUG_EMULATOR_REGION": "eu-west-1",
             "SMDEBUG_EMULATOR_STOP_GRACE_SECONDS": "1.5",
             "SMDEBUG_EMULATOR_MOTO_API": "1",
+            "SMDEBUG_EMULATOR_ALLOW_INTERNET": "1",
             "SMDEBUG_EMULATOR_RETENTION": "7d",
             "SMDEBUG_EMULATOR_RETENTION_SIZE": "2G",
             "SMDEBUG_EMULATOR_PYTHONS": "~:/usr/bin",
@@ -42,6 +44,7 @@ def test_every_variable() -> None:
     assert settings.moto_api
     assert settings.container_user == (os.getuid(), 7)
     assert settings.writable_root
+    assert settings.allow_internet
 
 
 def test_only_root_chooses_whom_containers_run_as(monkeypatch: pytest.MonkeyPatch) -> None:

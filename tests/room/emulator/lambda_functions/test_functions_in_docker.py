@@ -22,10 +22,10 @@ pytestmark = pytest.mark.docker
 
 
 @pytest.fixture
-def engine() -> Iterator[Any]:
+def engine(tmp_path: Path) -> Iterator[Any]:
     from container_runtime.docker.engine import DockerEngine
 
-    made = DockerEngine(f"test-{uuid.uuid4().hex[:12]}")
+    made = DockerEngine(f"test-{uuid.uuid4().hex[:12]}", doors=tmp_path / "doors")
     yield made
     assert made.find({}) == []
     made.close()
@@ -35,6 +35,7 @@ def engine() -> Iterator[Any]:
 def start_invoker(emulator: Emulator, engine: Any, moto_application: Any, tmp_path: Path) -> Iterator[Any]:
     listener = Listener(engine.host_address, 0)
     listener.serve(moto_application)
+    engine.offer(listener.port, listener.take)
     url = f"http://{engine.host_address}:{listener.port}"
     made: list[FunctionInvoker] = []
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from container_runtime.runtime import Exit
+from container_runtime.runtime import NETWORK_CLOSED, Exit
 from emulator.jobs.records.failures import ContainerFailure, describe_algorithm_error
 from emulator.jobs.staging.instance_types import GIB, find_memory_bytes
 
@@ -104,3 +104,13 @@ def test_first_two_of_many_failed_hosts_are_named_and_each_gets_its_room() -> No
     assert describe_algorithm_error(failures[:1], 3) == (
         "AlgorithmError: algo-2: ValueError: the labels are upside down, exit code: 1"
     )
+
+
+def test_a_missing_network_is_said_with_what_opens_it() -> None:
+    lines = ["gaierror: [Errno -3] Temporary failure in name resolution", f"{NETWORK_CLOSED}: and so on"]
+    assert describe(Exit(1), "", lines) == (
+        "AlgorithmError: gaierror: [Errno -3] Temporary failure in name resolution (The network of its container is "
+        "closed: start --allow-internet opens it.), exit code: 1"
+    )
+    assert describe(Exit(1), 'ErrorMessage ""', lines).startswith('AlgorithmError: ErrorMessage "gaierror: [Errno -3]')
+    assert "start --allow-internet" in describe(Exit(1), 'ErrorMessage ""', lines)
