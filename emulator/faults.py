@@ -1,9 +1,10 @@
 """Faults on purpose: what fails, is slow or cut, and how often, so that others can see how their own code bears it.
 
 A fault has a scope and kinds. ``s3`` and every other service by its name in signatures: ``error`` and ``truncate`` are
-shares of its requests, ``delay`` a time. ``events``: deliveries to targets. ``lambda``: invocations, ``timeout`` too.
-``jobs``: ``capacity`` is the share of training jobs for which there is no instance, ``interrupt`` that of starts on
-Spot instances that are taken away. ``times`` ends a scope's faults after so many.
+shares of its requests, ``delay`` a time. ``events``: deliveries to targets. ``lambda``: invocations; ``timeout`` and
+``throttle`` too. ``jobs``: ``capacity`` is the share of training jobs for which there is no instance, ``interrupt``
+that of starts on Spot instances that are taken away, ``delay`` how long after the training began. ``times`` ends a
+scope's faults after so many.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _MOST_SECONDS = 600.0
 _SERVICE_KINDS = frozenset({"error", "truncate"})
 _KINDS = {
     "events": frozenset({"error"}),
-    "lambda": frozenset({"error", "timeout"}),
+    "lambda": frozenset({"error", "timeout", "throttle"}),
     "jobs": frozenset({"capacity", "interrupt"}),
 }
 OWN_SCOPES = frozenset(_KINDS)
@@ -144,11 +145,15 @@ class Faults:
                 fault.times -= 1
             return True
 
+    def find_delay(self, scope: str) -> float:
+        """Return the seconds of the scope's delay, 0 where there is none."""
+        fault = self._by_scope.get(scope)
+        return 0.0 if fault is None else fault.delay
+
     def wait(self, scope: str) -> None:
         """Wait as long as the scope's delay says."""
-        fault = self._by_scope.get(scope)
-        if fault is not None and fault.delay:
-            time.sleep(fault.delay)
+        if delay := self.find_delay(scope):
+            time.sleep(delay)
 
     def check(self, scope: str) -> None:
         """Wait as long as the delay says, then fail where an error strikes.

@@ -74,8 +74,8 @@ def check_faults(_context: click.Context, _option: click.Parameter, faults: tupl
     multiple=True,
     metavar="SCOPE:FAULTS",
     callback=check_faults,
-    help="What fails on purpose, such as s3:error=0.1,delay=200ms; also of events, lambda (timeout) and jobs "
-    "(capacity, interrupt). May be given several times.",
+    help="What fails on purpose, such as s3:error=0.1,delay=200ms; also of events, lambda (timeout, throttle) "
+    "and jobs (capacity, interrupt). May be given several times.",
 )
 @click.option(
     "--max-jobs",

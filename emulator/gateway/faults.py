@@ -1,4 +1,4 @@
-"""Faults of a service's requests: an error in the service's words, a delay, or an answer that ends too early."""
+"""Faults of a service's requests: an error in its words, a delay, a body or an answer that ends too early."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ def find_failure(environ: WSGIEnvironment) -> WSGIApplication | None:
     if service in OWN_SCOPES:
         return None
     FAULTS.wait(service)
+    # What a client sends ends too early for the service, which waits for the rest in vain.
+    if environ["REQUEST_METHOD"] in ("PUT", "POST") and FAULTS.strikes(service, "truncate"):
+        from emulator.moto_services.service_requests import encode_error
+
+        text = "The request's body ended too early. (This fault was asked for.)"
+        return encode_error(service, environ, "RequestTimeout", text, 400)
     if not FAULTS.strikes(service, "error"):
         return None
     from emulator.moto_services.service_requests import encode_error

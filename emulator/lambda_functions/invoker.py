@@ -10,7 +10,9 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from emulator.exceptions import InvokerClosedError, WorkerStartError
+import tenacity
+
+from emulator.exceptions import InvokerClosedError, TooManyInvocationsError, WorkerStartError
 from emulator.faults import FAULTS
 from emulator.lambda_functions.invocation import (
     Invocation,
@@ -78,6 +80,7 @@ class FunctionInvoker:
         # One thread for each function: its asynchronous invocations run one after the other.
         self._lanes: dict[str, ThreadPoolExecutor] = {}
         self._closed = False
+        self._closing = threading.Event()
         self._listener: Callable[[Function, bytes, InvocationResult, int], None] | None = None
 
     def invoke(
@@ -103,6 +106,8 @@ class FunctionInvoker:
         """
         invocation = Invocation(function.arn, payload, float(function.timeout_s), client_context)
         FAULTS.wait("lambda")
+        if FAULTS.strikes("lambda", "throttle"):
+            raise TooManyInvocationsError("Rate exceeded. (This fault was asked for.)")
         if FAULTS.strikes("lambda", "timeout"):
             asked_for = build_timeout(invocation.request_id, invocation.timeout_s)
             return InvocationResult(invocation.request_id, asked_for.payload, "Unhandled", function.version)
@@ -152,6 +157,7 @@ class FunctionInvoker:
         """End every worker; what still waits is cancelled. Leaves no container, process, thread or folder."""
         with self._lock:
             self._closed = True
+        self._closing.set()
         for lane in self._lanes.values():
             lane.shutdown(wait=False, cancel_futures=True)
         self._pool.close()
@@ -166,7 +172,7 @@ class FunctionInvoker:
 
     def _invoke_with_retries(self, function: Function, payload: bytes) -> InvocationResult:
         for attempt in range(1, function.async_retries + 2):
-            result = self.invoke(function, payload, wait_for_worker=_ASYNC_PATIENCE_S)
+            result = self._invoke_patiently(function, payload)
             if result.function_error is None:
                 break
             if self._closed:
@@ -182,6 +188,18 @@ class FunctionInvoker:
         if self._listener is not None:
             self._listener(function, payload, result, attempt)
         return result
+
+    def _invoke_patiently(self, function: Function, payload: bytes) -> InvocationResult:
+        """Invoke, and again as long as that is throttled, which is no attempt: AWS keeps such an event for hours."""
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(TooManyInvocationsError),
+            stop=tenacity.stop_after_delay(_ASYNC_PATIENCE_S) | tenacity.stop_when_event_set(self._closing),
+            wait=tenacity.wait_exponential(0.1, max=5.0),
+            sleep=tenacity.sleep_using_event(self._closing),
+            before_sleep=tenacity.before_sleep_log(logger, logging.WARNING),
+            reraise=True,
+        )
+        return attempts(self.invoke, function, payload, wait_for_worker=_ASYNC_PATIENCE_S)
 
 
 def _error_message(payload: bytes) -> str:

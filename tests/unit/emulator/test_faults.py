@@ -26,6 +26,7 @@ def test_faults_are_read() -> None:
         ("s3:error=nan", "a share from 0 to 1"),
         ("s3:error", "a share from 0 to 1"),
         ("s3:capacity=1", "is none of delay, error, times, truncate"),
+        ("events:throttle=1", "is none of delay, error, times"),
         ("jobs:error=1", "is none of capacity, delay, interrupt, times"),
         ("s3:delay=1h", "a time such as 200ms"),
         ("s3:delay=-1s", "a time such as 200ms"),
