@@ -107,6 +107,8 @@ class DockerEngine:
         labels = {INSTANCE_LABEL: instance_id}
         self._doors = None if doors is None else Doors(self._api, doors, labels)
         self._host_address = ensure_network(self._api, self._network, labels) if doors is None else LOOPBACK
+        # Their starter was killed: they would keep their names from those that come in their place.
+        self._remove_unstarted()
 
     @property
     def host_address(self) -> str:
@@ -282,8 +284,9 @@ class DockerEngine:
 
     def _remove_unstarted(self) -> None:
         filters = {"label": f"{INSTANCE_LABEL}={self._instance_id}", "status": "created"}
-        for entry in self._api.containers(all=True, filters=filters):
-            self._api.remove_container(entry["Id"], force=True, v=True)
+        with translated("remove containers that never ran"):
+            for entry in self._api.containers(all=True, filters=filters):
+                self._api.remove_container(entry["Id"], force=True, v=True)
 
     def _fill(self, spec: ContainerSpec, image: LocalImage, container_id: str) -> None:
         """Fill the scratch folder, and give what the container writes to to its user."""

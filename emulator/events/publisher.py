@@ -28,7 +28,7 @@ from emulator.moto_services import functions
 from emulator.moto_services.eventbridge import rules as eventbridge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from emulator.lambda_functions.invocation import InvocationResult
     from emulator.lambda_functions.invoker import FunctionInvoker
@@ -88,6 +88,8 @@ class Publisher:
         self._events: queue.SimpleQueue[_Journey | None] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._open = 0
+        self._again: set[str] = set()
+        self._reached: set[tuple[str, str, str]] = set()
         self._closing = threading.Event()
         self._slow = ThreadPoolExecutor(max_workers=4, thread_name_prefix="event-delivery")
         self._captures = ExitStack()
@@ -108,6 +110,18 @@ class Publisher:
                 attempts are used up; for a function, when it has ended. Never called for what a shutdown cut off.
         """
         self._begin(_Journey(event_id, region, event, on_delivered, None))
+
+    def expect_again(self, outcomes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Hear of events that will be published again after a restart: each reaches the targets that it did not reach.
+
+        Args:
+            outcomes: what became of each so far, as ``record`` was told, by the event's id.
+        """
+        self._again |= outcomes.keys()
+        for event_id, ends in outcomes.items():
+            # What a bus passed on has ends of its own.
+            done = (each for each in ends if ":event-bus/" not in each["target_arn"])
+            self._reached |= {(event_id, each["rule_arn"], each["target_id"]) for each in done}
 
     def send(self, targets: list[Target], event: dict[str, Any]) -> None:
         """Deliver ``event`` to ``targets``, whatever rules there are, and return at once."""
@@ -174,7 +188,9 @@ class Publisher:
             else:
                 logger.warning("The event %s was forwarded by %d buses and goes no further.", event.get("id"), depth)
 
-        delivery = Delivery(target, event, self._invoker, publish)
+        if (str(event.get("id")), target.rule_arn, target.target_id) in self._reached:
+            return
+        delivery = Delivery(target, event, self._invoker, publish, again=journey.event_id in self._again)
         with self._changed:
             journey.open += 1
         try:

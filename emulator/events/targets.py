@@ -26,12 +26,14 @@ class Delivery:
     Attributes:
         invoker: runs the function, where the target is one.
         publish: puts an event on another bus: account, region, bus, event.
+        again: whether it may have reached the target before a restart.
     """
 
     target: Target
     event: Mapping[str, Any]
     invoker: FunctionInvoker
     publish: Callable[[str, str, str, Mapping[str, Any]], None]
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,14 @@ def _send_event(send: Callable[[Target, Mapping[str, Any]], None]) -> Callable[[
     return lambda delivery: send(delivery.target, delivery.event)
 
 
+def _to_queue(delivery: Delivery) -> None:
+    body = build_target_input(delivery.target, delivery.event)
+    # What says the event's id is there once.
+    again = delivery.again and str(delivery.event["id"]) in body
+    if not (again and eventbridge.is_in_queue(delivery.target, body)):
+        eventbridge.deliver_to_queue(delivery.target, body)
+
+
 def _to_stream(delivery: Delivery) -> None:
     target, event = delivery.target, delivery.event
     path = target.parameters.get("KinesisParameters", {}).get("PartitionKeyPath", "$.id")
@@ -95,7 +105,7 @@ KINDS: Mapping[str, Kind] = {
     "lambda": Kind(_to_function),
     "kinesis": Kind(_to_stream),
     "states": Kind(_send_input(eventbridge.start_execution), slow=True),
-    "sqs": Kind(_send_input(eventbridge.deliver_to_queue)),
+    "sqs": Kind(_to_queue),
     "logs": Kind(_send_input(eventbridge.deliver_to_log_group)),
     "sns": Kind(_send_input(eventbridge.deliver_to_topic), slow=True),
     "events:": Kind(_send_event(eventbridge.deliver_to_archive)),

@@ -84,6 +84,8 @@ STATUS_MESSAGES: Mapping[SecondaryStatus, str] = {
 # The stages in which the job has instances.
 _BILLED: frozenset[SecondaryStatus] = frozenset({"Downloading", "Training", "Uploading", "Stopping"})
 DOWNLOADING_INPUT_DATA = "Downloading input data"
+LOST = "Restarting the training job: what it ran in was lost with the emulator or the engine"
+_MOST_LOSSES = 10
 
 MAX_FAILURE_REASON = 1024
 DEFAULT_RUNTIME_SECONDS = 24 * 3600
@@ -208,13 +210,20 @@ class TrainingJob:
     def retries_left(self) -> int:
         """How often an internal error may still restart it: RetryStrategy."""
         asked = (self.request.get("RetryStrategy") or {}).get("MaximumRetryAttempts", 0)
-        return int(asked) - sum(entry.status == "Restarting" for entry in self.transitions)
+        restarts = [entry for entry in self.transitions if entry.status == "Restarting"]
+        return int(asked) - sum(entry.message != LOST for entry in restarts)
 
     @property
     def may_begin_again(self) -> bool:
-        """Whether an end of all of its containers that is not its own fault is not its end."""
-        waits = self.secondary_status in ("Interrupted", "Restarting", "Pending")
-        return self.status == "InProgress" and (waits or self.retries_left > 0)
+        """Whether the loss of its containers is not its end: one that brings the emulator down each time has to end."""
+        return self.status == "InProgress" and sum(entry.message == LOST for entry in self.transitions) < _MOST_LOSSES
+
+    def begin_again(self, now_ms: int) -> TrainingJob:
+        """Return the job as Restarting, its containers lost; as it is where it has none anyway, or is to stop."""
+        without = ("Starting", "Pending", "Interrupted", "Restarting")
+        if self.status == "Stopping" or self.secondary_status in without:
+            return self
+        return self.transition("Restarting", now_ms, message=LOST)
 
     @property
     def max_runtime_seconds(self) -> int:

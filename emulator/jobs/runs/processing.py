@@ -16,7 +16,7 @@ from emulator.jobs.records.failures import ContainerFailure, StopAsked, describe
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.runs.containers.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
 from emulator.jobs.runs.containers.host_containers import HostContainers
-from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, build_stream_name
+from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, StoredLines, build_stream_name
 from emulator.jobs.runs.containers.refused_writes import find_hint
 from emulator.jobs.runs.measuring.host_agent import HostAgent, MeasuredHost
 from emulator.jobs.runs.measuring.volume import Volume, VolumeWatch, find_limit
@@ -92,6 +92,7 @@ class ContainersRun(StagedRun):
         self._folder = find_work_folder(collaborators.settings, job.name, job_id)
         self._object_store = collaborators.object_store_for(job.region)
         self._taken_up = container_ids is not None
+        self._stored_lines: dict[Host, StoredLines] = {}
         self._containers = HostContainers(collaborators.runtime, job.name, container_ids or {})
         self._following = False
         self._lock = Lock()
@@ -169,7 +170,7 @@ class ContainersRun(StagedRun):
         """Read their logs, measure them and wait for their ends."""
         self._begin()
         with self._lock:
-            self._containers.follow(self._hosts, self._write_line, self._build_agents)
+            self._containers.follow(self._hosts, self._read_line, self._build_agents)
             self._following = True
             if self._stop_grace is not None:
                 self._containers.ask_stop(self._stop_grace)
@@ -212,6 +213,14 @@ class ContainersRun(StagedRun):
 
     def _write_note(self, host: Host, note: str) -> None:
         self._write_line(host, LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {note}"))
+
+    def _read_line(self, host: Host, line: LogLine) -> None:
+        """Write what a container printed, unless it was written before a restart."""
+        if self._taken_up and host not in self._stored_lines:
+            stream = self._name_stream(host)
+            self._stored_lines[host] = self._with.log_writer.find_stored(self._region, PROCESSING_GROUP, stream)
+        if not self._taken_up or not self._stored_lines[host].take(line):
+            self._write_line(host, line)
 
     def _write_line(self, host: Host, line: LogLine) -> None:
         self._with.log_writer.append(self._region, PROCESSING_GROUP, self._name_stream(host), line)

@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING
 
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.records.processing_job import ProcessingJob
-from emulator.jobs.runs.containers.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_container, remove_network
+from emulator.jobs.records.rule_evaluation import RuleEvaluation
+from emulator.jobs.records.training_job import TrainingJob
+from emulator.jobs.runs.containers.container import (
+    JOB_LABEL,
+    STORE_LABEL,
+    find_hosts,
+    list_ids,
+    remove_container,
+    remove_network,
+)
 from emulator.jobs.runs.measuring.measures import finish_measures
 from emulator.jobs.runs.processing import ProcessingRun, list_processing_hosts
 from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.runs.training import TrainingRun
+from emulator.jobs.staging.channels import reads_pipe
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.job_files import describe_refused
 from emulator.jobs.staging.opt_ml import find_measures, find_work_folder, locate_opt_ml, remove_work_folder
@@ -25,8 +35,6 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import Container, ContainerRuntime
     from emulator.jobs.records.database.store import JobStore
-    from emulator.jobs.records.rule_evaluation import RuleEvaluation
-    from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.staging.opt_ml import OptMl
 
@@ -52,22 +60,15 @@ def recover(collaborators: Collaborators) -> None:
     for job in left.lost_jobs:
         _lose_job(job, collaborators)
     restarted = [_restart_job(job, collaborators) for job in left.restarted_jobs]
-    for evaluation in left.lost_evaluations:
-        _lose_evaluation(evaluation, collaborators)
-    for processing_job in left.lost_processing_jobs:
-        _lose_processing_job(processing_job, collaborators)
-    for evaluation, hosts in left.evaluations:
-        training_job = ledger.store.find_training_job(evaluation.region, evaluation.training_job_name)
-        assert training_job is not None
-        run = RuleRun(evaluation, training_job, collaborators, hosts)
-        if training_job.ended:
-            run.limit(training_job, complete=training_job.status == "Completed")
-        threads.start(run)
-    for processing_job, hosts in left.processing_jobs:
-        threads.start(ProcessingRun(processing_job, collaborators, hosts))
+    for evaluation, containers in left.evaluations:
+        _take_up_evaluation(evaluation, containers, collaborators)
+    for processing_job, containers in left.processing_jobs:
+        if not containers:
+            remove_work_folder(find_work_folder(collaborators.settings, processing_job.name, processing_job.id))
+        threads.start(ProcessingRun(processing_job, collaborators, list_ids(containers)))
     # After the rules that run: a job taken up again starts those that do not.
-    for job, container_ids in left.jobs:
-        threads.start(TrainingRun(job, collaborators, container_ids))
+    for job, containers in left.jobs:
+        threads.start(TrainingRun(job, collaborators, containers))
     for job in restarted:
         threads.start(TrainingRun(job, collaborators))
 
@@ -77,19 +78,17 @@ class LeftOver:
     """What the last process left.
 
     Attributes:
-        restarted_jobs: those without containers that begin again: RetryStrategy lets them, or they wait for instances.
-        jobs, evaluations, processing_jobs: those to take up again, each with its containers' ids by host.
-        lost_jobs, lost_evaluations, lost_processing_jobs: those of which a container was never started or is gone. An
-            evaluation that waits for a training that is taken up again is not lost.
+        restarted_jobs: those without all of their containers that begin again.
+        lost_jobs: those without all of their containers that end: they were to stop, or have been lost too often.
+        jobs, evaluations, processing_jobs: those to take up again, each with its containers by host: none where an
+            evaluation or a processing job begins again. An evaluation that waits for its training is not among them.
     """
 
-    jobs: Sequence[tuple[TrainingJob, Mapping[str, str]]]
+    jobs: Sequence[tuple[TrainingJob, Mapping[str, Container]]]
     lost_jobs: Sequence[TrainingJob]
     restarted_jobs: Sequence[TrainingJob]
-    evaluations: Sequence[tuple[RuleEvaluation, Mapping[str, str]]]
-    lost_evaluations: Sequence[RuleEvaluation]
-    processing_jobs: Sequence[tuple[ProcessingJob, Mapping[str, str]]]
-    lost_processing_jobs: Sequence[ProcessingJob]
+    evaluations: Sequence[tuple[RuleEvaluation, Mapping[str, Container]]]
+    processing_jobs: Sequence[tuple[ProcessingJob, Mapping[str, Container]]]
 
 
 def find_left_over(store: JobStore, runtime: ContainerRuntime) -> LeftOver:
@@ -101,16 +100,24 @@ def find_left_over(store: JobStore, runtime: ContainerRuntime) -> LeftOver:
         ContainerRuntimeError: the engine does not answer.
     """
     found = runtime.find({STORE_LABEL: store.id})
-    jobs = [(job, _find_hosts(job.arn, found)) for job in store.list_running_training_jobs()]
-    taken_up = [(job, hosts) for job, hosts in jobs if len(hosts) == len(list_hosts(job.request))]
+    jobs = [(job, find_hosts(job.arn, found)) for job in store.list_running_training_jobs()]
+    taken_up = [
+        (job, hosts)
+        for job, hosts in jobs
+        if len(hosts) == len(list_hosts(job.request)) and not _has_pipes(job)  # their writer has ended
+    ]
     complete = {job.arn for job, _ in taken_up}
-    restarted = [job for job, _ in jobs if job.arn not in complete and job.may_begin_again]
-    names = {(job.region, job.name) for job in [*(job for job, _ in taken_up), *restarted]}
-    evaluations = [(each, _find_hosts(each.arn, found)) for each in store.list_running_rule_evaluations()]
-    processing = [(each, _find_hosts(each.arn, found)) for each in store.list_running_jobs(ProcessingJob)]
-    processing_on = [(job, hosts) for job, hosts in processing if len(hosts) == len(list_processing_hosts(job))]
-    wanted = {job.arn for job, _ in taken_up} | {each.arn for each, _ in evaluations}
-    wanted |= {job.arn for job, _ in processing_on}
+    without = [job for job, _ in jobs if job.arn not in complete]
+    restarted = [job for job in without if job.may_begin_again]
+    going_on = {(job.region, job.name) for job in [*(job for job, _ in taken_up), *restarted]}
+    evaluations = [(each, find_hosts(each.arn, found)) for each in store.list_running_rule_evaluations()]
+    processing = [
+        (each, hosts if len(hosts) == len(list_processing_hosts(each)) else {})
+        for each in store.list_running_jobs(ProcessingJob)
+        for hosts in [find_hosts(each.arn, found)]
+    ]
+    wanted = {job.arn for job, _ in taken_up}
+    wanted |= {each.arn for each, hosts in evaluations if hosts} | {each.arn for each, hosts in processing if hosts}
     for container in found:
         if container.labels[JOB_LABEL] not in wanted:
             remove_container(runtime, container.id)
@@ -120,35 +127,47 @@ def find_left_over(store: JobStore, runtime: ContainerRuntime) -> LeftOver:
     return LeftOver(
         jobs=taken_up,
         restarted_jobs=restarted,
-        lost_jobs=[job for job, _ in jobs if (job.region, job.name) not in names],
-        evaluations=[(each, hosts) for each, hosts in evaluations if hosts],
-        lost_evaluations=[each for each, hosts in evaluations if not hosts and not _still_waits(each, names)],
-        processing_jobs=processing_on,
-        lost_processing_jobs=[job for job, _ in processing if job.arn not in wanted],
+        lost_jobs=[job for job in without if not job.may_begin_again],
+        evaluations=[(each, hosts) for each, hosts in evaluations if hosts or not _still_waits(each, going_on)],
+        processing_jobs=processing,
     )
 
 
-def _still_waits(evaluation: RuleEvaluation, taken_up: set[tuple[str, str]]) -> bool:
-    return evaluation.start_ms is None and (evaluation.region, evaluation.training_job_name) in taken_up
+def _has_pipes(job: TrainingJob) -> bool:
+    return any(reads_pipe(channel, job.request) for channel in job.request.get("InputDataConfig") or ())
 
 
-def _find_hosts(arn: str, containers: Sequence[Container]) -> dict[str, str]:
-    return {each.labels[HOST_LABEL]: each.id for each in containers if each.labels[JOB_LABEL] == arn}
+def _still_waits(evaluation: RuleEvaluation, going_on: set[tuple[str, str]]) -> bool:
+    return evaluation.start_ms is None and (evaluation.region, evaluation.training_job_name) in going_on
+
+
+def _take_up_evaluation(
+    evaluation: RuleEvaluation, containers: Mapping[str, Container], collaborators: Collaborators
+) -> None:
+    """Take up an evaluation, or begin it again; one that never began and whose training has ended is over."""
+    ledger = collaborators.ledger
+    training_job = ledger.store.find_training_job(evaluation.region, evaluation.training_job_name)
+    assert training_job is not None
+    if evaluation.start_ms is None and not containers and training_job.ended:
+        ledger.change_rule_evaluation(evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
+        return
+    run = RuleRun(evaluation, training_job, collaborators, list_ids(containers))
+    if training_job.ended:
+        run.limit(training_job, complete=training_job.status == "Completed")
+    collaborators.threads.start(run)
 
 
 def _lose_job(job: TrainingJob, collaborators: Collaborators) -> None:
-    """End a job of which a container is not there any more, what it saved in S3."""
-    several = len(list_hosts(job.request)) > 1
-    containers = "its training containers were" if several else "its training container was"
-    if job.container_start_ms is None:
-        happened = f"before {containers} started"
-    else:
-        happened = f"and {containers} {'not all there' if several else 'gone'} when it came back"
-    reason = f"The emulator was ended during {job.secondary_status}, {happened}. Send the job again."
+    """End a job that does not begin again, what it saved in S3: as Stopped where it was to stop."""
     _salvage_tensors(job, collaborators)
-    collaborators.ledger.change_training_job(
-        job.region, job.name, lambda each, now_ms: each.fail(now_ms, f"InternalServerError: {reason}")
-    )
+
+    def lose(each: TrainingJob, now_ms: int) -> TrainingJob:
+        if each.status == "Stopping":
+            return each.end_stop(now_ms)
+        reason = "Its containers were lost too often, each time with the emulator. Send the job again."
+        return each.fail(now_ms, f"InternalServerError: {reason}")
+
+    collaborators.ledger.change_training_job(job.region, job.name, lose)
 
 
 def _restart_job(job: TrainingJob, collaborators: Collaborators) -> TrainingJob:
@@ -163,11 +182,11 @@ def _restart_job(job: TrainingJob, collaborators: Collaborators) -> TrainingJob:
         logger.warning("What the restarted training job %s has saved is lost in part: %s", job.name, error)
     remove_work_folder(folder)
 
-    def restart(each: TrainingJob, now_ms: int) -> TrainingJob:
-        waits = each.secondary_status in ("Interrupted", "Restarting")
-        return (each if waits else each.transition("Restarting", now_ms)).transition("Starting", now_ms)
-
-    return collaborators.ledger.change_training_job(job.region, job.name, restart)
+    change = collaborators.ledger.change_training_job
+    restarted = change(job.region, job.name, TrainingJob.begin_again)
+    if restarted.secondary_status == "Starting":
+        return restarted
+    return change(job.region, job.name, lambda each, now_ms: each.transition("Starting", now_ms))
 
 
 def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
@@ -192,25 +211,3 @@ def _build_uploads(
     object_store = collaborators.object_store_for(job.region)
     poll_seconds = collaborators.settings.tensor_poll_seconds
     return LiveUploads(job, opt_mls, object_store, poll_seconds, find_measures(folder))
-
-
-def _lose_processing_job(job: ProcessingJob, collaborators: Collaborators) -> None:
-    """End a processing job of which a container is not there any more."""
-    happened = "before" if job.start_ms is None else "and not all of"
-    reason = (
-        f"InternalServerError: The emulator was ended {happened} its containers "
-        f"{'were started' if job.start_ms is None else 'were there when it came back'}. Send the job again."
-    )
-    remove_work_folder(find_work_folder(collaborators.settings, job.name, job.id))
-    collaborators.ledger.change_job(ProcessingJob, job.region, job.name, lambda each, now_ms: each.fail(now_ms, reason))
-
-
-def _lose_evaluation(evaluation: RuleEvaluation, collaborators: Collaborators) -> None:
-    """End an evaluation whose container is not there any more."""
-    happened = " before the rule's container was started."
-    if evaluation.start_ms is not None:
-        happened = ", and the rule's container was gone when it came back."
-    details = f"InternalServerError: The emulator was ended{happened}"
-    collaborators.ledger.change_rule_evaluation(
-        evaluation.region, evaluation.name, lambda each, now_ms: each.end("Error", now_ms, details)
-    )

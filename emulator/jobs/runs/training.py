@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
-from threading import Event, Lock
+from threading import Event, Lock, Timer
 from typing import TYPE_CHECKING
 
 from container_runtime.runtime import (
     ContainerRuntimeError,
     ContainerStartError,
+    EngineUnavailableError,
     ImageNotFoundError,
     LogLine,
     NetworkExhaustedError,
@@ -24,9 +26,16 @@ from emulator.jobs.records.failures import ContainerFailure, RequestFailure, Sto
 from emulator.jobs.records.profiler_config import find_interval_seconds, is_disabled, is_profiled, is_profiler_rule
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import TrainingJob
-from emulator.jobs.runs.containers.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
+from emulator.jobs.runs.containers.container import (
+    HOST_LABEL,
+    JOB_LABEL,
+    STORE_LABEL,
+    find_hosts,
+    list_ids,
+    remove_network,
+)
 from emulator.jobs.runs.containers.host_containers import HostContainers
-from emulator.jobs.runs.containers.logs import TRAINING_GROUP, build_stream_name
+from emulator.jobs.runs.containers.logs import TRAINING_GROUP, StoredLines, build_stream_name
 from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.jobs.runs.containers.refused_writes import find_hint
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES, HostAgent, MeasuredHost
@@ -34,7 +43,7 @@ from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
 from emulator.jobs.runs.measuring.volume import Volume, VolumeWatch, find_limit
 from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.runs.staged_run import StagedRun
-from emulator.jobs.staging.channels import download_channels, reads_pipe
+from emulator.jobs.staging.channels import download_channels
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes
 from emulator.jobs.staging.job_files import RefusedError, describe_refused
@@ -61,6 +70,7 @@ from emulator.moto_services.cloudwatch.metrics import Datum
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from container_runtime.runtime import Container
     from emulator.jobs.records.training_job import FinalMetric, SecondaryStatus, StopCause
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.containers.host_containers import HostExit
@@ -78,6 +88,9 @@ _NO_CAPACITY = (
 _SHM_BYTES = 2 * GIB
 # How long killed containers may take to be gone before their tensors are gathered all the same.
 _KILL_SECONDS = 10.0
+# How long an engine may be away before its jobs end.
+_ENGINE_SECONDS = 300.0
+_ENGINE_POLL_SECONDS = 0.5
 
 
 class TrainingRun(StagedRun):
@@ -90,7 +103,7 @@ class TrainingRun(StagedRun):
         self,
         job: TrainingJob,
         collaborators: Collaborators,
-        container_ids: Mapping[str, str] | None = None,
+        containers: Mapping[str, Container] | None = None,
         client_note: str | None = None,
     ) -> None:
         """Prepare a run.
@@ -98,7 +111,7 @@ class TrainingRun(StagedRun):
         Args:
             job: as stored.
             collaborators: what it works with.
-            container_ids: of the containers that the job had before a restart, by host.
+            containers: those that the job had before a restart, by host.
             client_note: what the log is to say of the client that sent the job.
         """
         self.arn, self.name = job.arn, job.name
@@ -112,11 +125,11 @@ class TrainingRun(StagedRun):
         self._cluster = Cluster(self._hosts)
         # The same after a restart.
         self._network_name = f"smdebug-{job.name}-{job.id}"
-        self._taken_up = container_ids is not None
-        self._containers = HostContainers(collaborators.runtime, job.name, container_ids or {})
+        self._take_up(containers)
         self._following = self._rules_started = self._uploads_ended = False
         # Seconds for which there is no instance, once those that it has are taken from it.
         self._interruption: float | None = None
+        self._interrupter: Timer | None = None
         self._stop_asked = Event()
         self._lock = Lock()
         # Taken up again on its way out, a job is stopped again.
@@ -129,6 +142,14 @@ class TrainingRun(StagedRun):
         self._uploads: LiveUploads | None = None
         self._model_uri: str | None = None
         self._keep_folder = False
+
+    def _take_up(self, containers: Mapping[str, Container] | None) -> None:
+        """Have these containers, or none yet."""
+        self._stored_lines: dict[Host, StoredLines] = {}
+        self._taken_up = containers is not None
+        # While nobody answered what it asked for, which is no fault of its own.
+        self._ended_alone = any(not each.running for each in (containers or {}).values())
+        self._containers = HostContainers(self._with.runtime, self.name, list_ids(containers or {}) or {})
 
     def live(self) -> None:
         """Drive the job from where it is to its end: the stages of AWS's table in their order, then its rules' end."""
@@ -155,28 +176,74 @@ class TrainingRun(StagedRun):
             self._follow_containers()
             self._start_rules()
             if self._job.request.get("EnableManagedSpotTraining") and FAULTS.strikes("jobs", "interrupt"):
-                self.interrupt(0.0)
+                self._interrupter = Timer(FAULTS.find_delay("jobs"), self.interrupt, (0.0,))
+                self._interrupter.start()
             exits = self._wait_for_exits()
-            if self._was_interrupted():
+            if self._was_interrupted() or self._was_lost(exits):
                 return False
             self._enter("Uploading")
             self._upload_results(exits)
             self._end(exits)
         except (ImageNotFoundError, ContainerStartError, NetworkExhaustedError):
             raise
+        except EngineUnavailableError as error:
+            return self._outlast(error)
         except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
             return not self._may_restart(error)
         return True
+
+    def _was_lost(self, exits: Sequence[HostExit]) -> bool:
+        """Store that the job begins again whose containers failed while nobody answered them."""
+        failed = self._ended_alone and any(each.failed for each in exits)
+        if not failed or not self._read_job().may_begin_again:
+            return False
+        assert self._uploads is not None
+        self._tell("The container ended with an error while the emulator or the engine was away: the job begins again.")
+        self._end_uploads()
+        self._uploads.finish_attempt()
+        self._change(TrainingJob.begin_again)
+        return self._job.status != "Stopping"
+
+    def _outlast(self, error: EngineUnavailableError) -> bool:
+        """Wait for an engine that went away, and go on with what it still has of the job; whether the job has ended."""
+        logger.warning("Training job %s waits for the engine: %s", self.name, error)
+        found = self._wait_for_engine(error)
+        with self._lock:
+            self._following = False
+        self._containers.let_go()
+        if self._uploads is not None:
+            self._uploads.stop()
+        self._uploads = None
+        if len(found) == len(self._hosts) and self._job.container_start_ms is not None and not self._pipes:
+            self._take_up(found)
+            return self._try()
+        self._take_up(found or None)
+        if self._stop_grace is not None:
+            raise StopAsked
+        if not self._job.may_begin_again:
+            raise error
+        self._change(TrainingJob.begin_again)
+        return False
+
+    def _wait_for_engine(self, error: EngineUnavailableError) -> Mapping[str, Container]:
+        """Wait until the engine answers, and find what it has of the job.
+
+        Raises:
+            EngineUnavailableError: it does not come back.
+        """
+        until = time.monotonic() + _ENGINE_SECONDS
+        while time.monotonic() < until and not self._with.threads.closing:
+            time.sleep(_ENGINE_POLL_SECONDS)
+            with suppress(ContainerRuntimeError):
+                return find_hosts(self.arn, self._with.runtime.find(self._build_labels()))
+        raise error
 
     def _was_interrupted(self) -> bool:
         """Store that the job's Spot instances were taken from it; not where it is to stop anyway."""
         if self._interruption is None:
             return False
         assert self._uploads is not None
-        for host in self._hosts:
-            note = "smdebug-emulator: The Spot instances were taken from the job. It begins again on others."
-            self._write_line(host, LogLine(self._with.ledger.now_ms(), note))
-        self._with.log_writer.flush()
+        self._tell("The Spot instances were taken from the job. It begins again on others.")
         self._end_uploads()
         self._uploads.finish_attempt()
 
@@ -205,8 +272,8 @@ class TrainingRun(StagedRun):
         self._clean_up()
         with self._lock:
             capacity_seconds, self._interruption = self._interruption or 0.0, None
-            self._containers = HostContainers(self._with.runtime, self.name, {})
-            self._following = self._taken_up = self._uploads_ended = False
+            self._take_up(None)
+            self._following = self._uploads_ended = False
             self._uploads = None
         left = self._remaining_wait_seconds()
         self._stop_asked.wait(min(capacity_seconds, left))
@@ -308,6 +375,11 @@ class TrainingRun(StagedRun):
         for host in self._opt_mls:
             self._write_line(host, self._build_note(text))
 
+    def _tell(self, text: str) -> None:
+        """Write a note into the log now."""
+        self._write_note(text)
+        self._with.log_writer.flush()
+
     def _build_note(self, text: str) -> LogLine:
         return LogLine(self._with.ledger.now_ms(), f"smdebug-emulator: {text}")
 
@@ -349,13 +421,6 @@ class TrainingRun(StagedRun):
         """Begin to upload what they save, read their logs and wait for their ends."""
         if self._taken_up:
             self._locate()
-            if any(
-                reads_pipe(channel, self._job.request) for channel in self._job.request.get("InputDataConfig") or ()
-            ):
-                raise ContainerRuntimeError(
-                    "The emulator was ended while the job read its input from pipes, which ended there, too. "
-                    "Send the job again."
-                )
         with self._lock:
             self._containers.follow(self._hosts, self._read_line, self._build_agents)
             self._following = True
@@ -546,6 +611,8 @@ class TrainingRun(StagedRun):
 
     def _clean_up(self) -> None:
         """Leave no container, no network, no thread and no file that is not needed."""
+        if self._interrupter is not None:
+            self._interrupter.cancel()
         self._containers.close()
         if len(self._hosts) > 1:
             remove_network(self._with.runtime, self._network_name)
@@ -610,7 +677,11 @@ class TrainingRun(StagedRun):
         return build_stream_name(self.name, host.name, self._job.training_start_ms or self._job.creation_ms)
 
     def _read_line(self, host: Host, line: LogLine) -> None:
-        self._write_line(host, line)
+        if host not in self._stored_lines and self._taken_up:
+            stream = self._name_stream(host)
+            self._stored_lines[host] = self._with.log_writer.find_stored(self._job.region, TRAINING_GROUP, stream)
+        if not self._taken_up or not self._stored_lines[host].take(line):
+            self._write_line(host, line)
         self._metrics.read(line)
 
     def _write_line(self, host: Host, line: LogLine) -> None:

@@ -84,7 +84,7 @@ class LogGroups:
         Times that run backwards are kept as they are, where PutLogEvents would refuse the batch: a container's lines
         come from two pipes. A text longer than an event may be is cut.
         """
-        events = [{"timestamp": timestamp, "message": _cut(text)} for timestamp, text in lines]
+        events = [{"timestamp": timestamp, "message": cut_message(text)} for timestamp, text in lines]
         if not events:
             return
         self.ensure_stream(group, stream)
@@ -132,7 +132,8 @@ class LogGroups:
         return logs_backends[self._account_id][self._region]
 
 
-def _cut(text: str) -> str:
+def cut_message(text: str) -> str:
+    """Return as much of a line as an event may hold."""
     if len(text) * 4 <= MAX_MESSAGE_BYTES:
         return text
     return text.encode()[:MAX_MESSAGE_BYTES].decode(errors="ignore")

@@ -113,6 +113,16 @@ def deliver_to_queue(target: Target, body: str) -> None:
         raise TargetGoneError(f"the queue {target.arn} does not exist; create it or remove the target") from None
 
 
+def is_in_queue(target: Target, body: str) -> bool:
+    """Tell whether the SQS queue that ``target`` names holds ``body``."""
+    from moto.sqs.models import sqs_backends
+
+    _, _, _, region, account, name = target.arn.split(":", 5)
+    with reading():
+        queue = sqs_backends[account][region].queues.get(name)
+        return queue is not None and any(message.body == body for message in list(queue._messages))  # noqa: SLF001
+
+
 def deliver_to_stream(target: Target, body: str, partition_key: str) -> None:
     """Put ``body`` as a record into the Kinesis stream that ``target`` names.
 

@@ -164,6 +164,9 @@ class Ledger:
         """Publish again what the last process did not deliver; returns how many events."""
         with self._lock:
             undelivered = self.store.list_outbox()
+            event_ids = [event_id for event_id, _, _ in undelivered]
+            outcomes = self.store.list_outcomes(event_ids)
+            self._publisher.expect_again({event_id: outcomes.get(event_id, []) for event_id in event_ids})
             for event_id, region, event in undelivered:
                 self._publisher.publish(event_id, region, event, self.store.delete_from_outbox)
         return len(undelivered)

@@ -10,9 +10,9 @@ from container_runtime.runtime import ContainerNotFoundError, ContainerRuntimeEr
 from emulator.jobs.runs.containers.logs import LogFollower
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from container_runtime.runtime import ContainerRuntime, Exit, LogLine
+    from container_runtime.runtime import Container, ContainerRuntime, Exit, LogLine
 
 logger = logging.getLogger(__name__)
 
@@ -97,10 +97,8 @@ class JobContainer:
                 self._threads.append(thread)
                 thread.start()
 
-    def close(self) -> None:
-        """Kill it if it runs, remove it, and join every thread."""
-        if not self._exited.is_set() or self._error is not None:
-            self._stop(0.0)
+    def let_go(self) -> None:
+        """Join every thread; only after its end, or that of the engine's connection."""
         with self._lock:
             self._closed = True
             threads = list(self._threads)
@@ -108,6 +106,12 @@ class JobContainer:
             if thread.ident is not None:
                 thread.join()
         self.read_to_end()
+
+    def close(self) -> None:
+        """Kill it if it runs, remove it, and join every thread."""
+        if not self._exited.is_set() or self._error is not None:
+            self._stop(0.0)
+        self.let_go()
         remove_container(self._runtime, self._id)
 
     def _wait_for_exit(self) -> None:
@@ -126,6 +130,16 @@ class JobContainer:
             return
         except ContainerRuntimeError as error:
             logger.warning("The container of %s could not be stopped: %s", self._job_name, error)
+
+
+def find_hosts(arn: str, containers: Iterable[Container]) -> dict[str, Container]:
+    """Find the containers of a job, by the host that each is."""
+    return {each.labels[HOST_LABEL]: each for each in containers if each.labels[JOB_LABEL] == arn}
+
+
+def list_ids(containers: Mapping[str, Container]) -> dict[str, str] | None:
+    """Return their ids by host; None where there is none, and the job has to start its own."""
+    return {host: each.id for host, each in containers.items()} or None
 
 
 def remove_container(runtime: ContainerRuntime, container_id: str) -> None:

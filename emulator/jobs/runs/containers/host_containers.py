@@ -120,6 +120,11 @@ class HostContainers:
         """Wait until the host's whole log was read; returns its last lines. Only after its end."""
         return self._containers[host].read_to_end()
 
+    def let_go(self) -> None:
+        """Join every thread of containers that the engine has lost sight of, and leave them as they are."""
+        for container in self._containers.values():
+            container.let_go()
+
     def close(self) -> None:
         """Kill what runs, remove every container, and join every thread."""
         for container in self._containers.values():

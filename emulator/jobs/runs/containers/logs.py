@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerRuntimeError
+from emulator.moto_services.cloudwatch.logs import cut_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from container_runtime.runtime import ContainerRuntime, LogLine
-    from emulator.moto_services.cloudwatch.logs import LogGroups
+    from emulator.moto_services.cloudwatch.logs import Log, LogGroups
 
 logger = logging.getLogger(__name__)
 
@@ -21,12 +22,37 @@ TRAINING_GROUP = "/aws/sagemaker/TrainingJobs"
 PROCESSING_GROUP = "/aws/sagemaker/ProcessingJobs"
 
 FLUSH_SECONDS = 0.1
+_PIPES_APART_MS = 1000
 LAST_LINES = 20
 
 
 def build_stream_name(job_name: str, host: str, start_ms: int) -> str:
     """``<job>/algo-1-<epoch seconds>``: the same after a restart, since the start is stored."""
     return f"{job_name}/{host}-{start_ms // 1000}"
+
+
+class StoredLines:
+    """The last lines that a stream has of a container whose log is read again from its beginning after a restart."""
+
+    def __init__(self, log: Log) -> None:
+        first_ms: int | None = None
+        self._lines: Counter[tuple[int, str]] = Counter()
+        for _, line in log.read_back():
+            # Lines come from two pipes, so that a later one may have an earlier time, by little.
+            first_ms = line.timestamp_ms - _PIPES_APART_MS if first_ms is None else first_ms
+            if line.timestamp_ms < first_ms:
+                break
+            self._lines[line] += 1
+        self._first_ms = first_ms
+
+    def take(self, line: LogLine) -> bool:
+        """Tell whether a line is stored; the next one like it is another."""
+        if self._first_ms is None or line.timestamp_ms < self._first_ms:
+            return self._first_ms is not None
+        key = line.timestamp_ms, cut_message(line.text)
+        found = self._lines[key] > 0
+        self._lines[key] -= found
+        return found
 
 
 class LogWriter:
@@ -54,6 +80,10 @@ class LogWriter:
             self._pending.setdefault((region, group, stream), []).append((line.timestamp_ms, line.text))
             self._queued += 1
             self._changed.notify_all()
+
+    def find_stored(self, region: str, group: str, stream: str) -> StoredLines:
+        """Find what a stream has."""
+        return StoredLines(self._log_groups_for(region).find(group, stream))
 
     def flush(self) -> None:
         """Return when everything that was queued before is written."""

@@ -117,6 +117,32 @@ def test_queue_gets_events_in_order(emulator: Emulator) -> None:
     assert emulator.publisher.drain(60)
 
 
+def test_event_that_is_published_again_reaches_only_whom_it_has_not_reached(emulator: Emulator) -> None:
+    """After a restart, that is: one target is known to have it, of another it is not known, but its queue has it."""
+    from dataclasses import asdict
+
+    from emulator.events.outcomes import Outcome
+
+    put_rule(emulator, *({"Arn": create_queue(emulator, name)} for name in ("known", "unknown", "new")))
+    (rule,) = emulator.client("events").list_rules()["Rules"]
+    event = build_event()
+    queue = emulator.client("sqs").get_queue_url(QueueName="unknown")["QueueUrl"]
+    emulator.client("sqs").send_message(QueueUrl=queue, MessageBody=json.dumps(event))
+    known = Outcome(event["id"], ACCOUNT, rule["Arn"], "0", "arn:of:known", succeeded=True)
+    emulator.publisher.expect_again({event["id"]: [asdict(known)]})
+    delivered = Deliveries()
+    emulator.publisher.publish(event["id"], REGION, event, delivered)
+    assert delivered.wait(1) == [event["id"]]
+    sqs = emulator.client("sqs")
+    counts = {
+        name: sqs.get_queue_attributes(
+            QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"], AttributeNames=["ApproximateNumberOfMessages"]
+        )["Attributes"]["ApproximateNumberOfMessages"]
+        for name in ("known", "unknown", "new")
+    }
+    assert counts == {"known": "0", "unknown": "1", "new": "1"}
+
+
 def test_event_without_a_rule_is_delivered_to_nobody(emulator: Emulator) -> None:
     delivered = Deliveries()
     emulator.publisher.publish("e1", REGION, build_event(), delivered)

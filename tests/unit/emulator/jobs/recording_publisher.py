@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.events.publisher import Publisher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class RecordingPublisher(Publisher):
@@ -17,6 +17,9 @@ class RecordingPublisher(Publisher):
     def __init__(self, *, deliver: bool = True) -> None:
         self.events: list[dict[str, Any]] = []
         self.deliver = deliver
+
+    def expect_again(self, outcomes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Nothing was delivered to anybody."""
 
     def publish(self, event_id: str, region: str, event: dict[str, Any], on_delivered: Callable[[str], None]) -> None:
         assert event_id == event["id"]
