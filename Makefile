@@ -17,7 +17,7 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check images engine bench screenshots docs audit licences lint types arrows clean
+.PHONY: help setup demo test soak check images engine bench screenshots docs audit licences lint types arrows clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -51,6 +51,12 @@ test: .venv/.tests ## lint, types, arrows and the whole test suite
 	@$(MAKE) --no-print-directory lint types arrows console
 	@$(MAKE) --no-print-directory images-if-engine
 	@$(BIN)/python -m pytest --numprocesses 4 $(PYTEST_ARGS)
+
+SOAK_ARGS ?=
+
+soak: .venv/.tests ## run the long tests, hours in all; SOAK_ARGS="kills --runtime process --count 20" chooses
+	@$(MAKE) --no-print-directory images-if-engine
+	@$(BIN)/python -m tests.soak $(SOAK_ARGS)
 
 lint: .venv/.tests
 	@$(BIN)/ruff check .

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 os.environ["SMDEBUG_EMULATOR_JOB_NICENESS"] = "0"
 
 # Whole jobs: the tests of one folder and back end share emulators, and are one worker's. What takes longest is first.
-FOLDERS_WITH_JOBS = ("tests/end_to_end/", "tests/clients/", "tests/interop/", "tests/contract/")
+FOLDERS_WITH_JOBS = ("tests/end_to_end/", "tests/clients/", "tests/interop/", "tests/contract/", "tests/soak/")
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
 # For other examples: pytest --hypothesis-profile default.
