@@ -20,7 +20,7 @@ from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
 from sdk_compat.environment import prepare_environment
 from smdebug.trials import create_trial
-from tests.end_to_end.finished_jobs import WaitForJob, download_model, download_run, wait_until_ended
+from tests.end_to_end.finished_jobs import WaitForJob, download_model, download_run, read_streams, wait_until_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,15 +35,29 @@ def make_name(kind: str) -> str:
     return f"xgb-{kind}-{uuid.uuid4().hex[:8]}"
 
 
+def build_hosts_request(name: str) -> dict[str, Any]:
+    """Cross validation on two hosts, each with a part of the training data and all of the validation data."""
+    request = build_algorithm_request(name, {**ALGORITHM, "num_round": "5", "_kfold": "2"})
+    request["ResourceConfig"]["InstanceCount"] = 2
+    train, validation = (channel["DataSource"]["S3DataSource"] for channel in request["InputDataConfig"])
+    train |= {"S3Uri": f"s3://{BUCKET}/data/parts/", "S3DataDistributionType": "ShardedByS3Key"}
+    validation["S3DataDistributionType"] = "FullyReplicated"
+    return request
+
+
 @pytest.fixture(scope="module")
 def jobs(emulator: RunningEmulator) -> dict[str, str]:
     """Names of the jobs by kind; all of them run at once while the first test waits."""
     stage_scripts(emulator.client("s3"), "xgboost")
     stage_cancer(emulator.client("s3"))
+    rows = read_object(emulator, "data/train/cancer.csv").splitlines(keepends=True)
+    for number, part in enumerate((rows[:250], rows[250:])):
+        emulator.client("s3").put_object(Bucket=BUCKET, Key=f"data/parts/{number}.csv", Body=b"".join(part))
     requests = {
         "untouched": lambda name: build_request("xgboost", name, "train.py", num_round=21),
         "hook": lambda name: build_request("xgboost", name, "train_with_hook.py", num_round=11),
         "algorithm": lambda name: build_algorithm_request(name, ALGORITHM),
+        "hosts": build_hosts_request,
         "refused": lambda name: build_algorithm_request(name, {**ALGORITHM, "max_depth": "deep", "typo": "1"}),
     }
     names = {kind: make_name(kind) for kind in requests}
@@ -71,8 +85,13 @@ def read_final_metrics(description: dict[str, Any]) -> dict[str, float]:
     return {metric["MetricName"]: metric["Value"] for metric in description["FinalMetricDataList"]}
 
 
+def read_object(emulator: RunningEmulator, key: str) -> bytes:
+    content: bytes = emulator.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read()
+    return content
+
+
 def read_validation_data(emulator: RunningEmulator) -> xgboost.DMatrix:
-    body = emulator.client("s3").get_object(Bucket=BUCKET, Key="data/validation/cancer.csv")["Body"].read()
+    body = read_object(emulator, "data/validation/cancer.csv")
     table = np.loadtxt(io.StringIO(body.decode()), delimiter=",", dtype=np.float32)
     return xgboost.DMatrix(table[:, 1:], table[:, 0])
 
@@ -129,6 +148,30 @@ def test_the_algorithm_trains_without_a_script(read_job: Any, emulator: RunningE
     assert trial.tensor("trees/Feature").value(15).tolist() == frame.Feature.tolist()
     np.testing.assert_array_equal(trial.tensor("trees/Gain").value(15).astype("f4"), frame.Gain.to_numpy().astype("f4"))
     assert trial.tensor("hyperparameters/eval_metric").value(0).tolist() == ["logloss", "auc"]
+
+
+def test_the_algorithm_cross_validates_on_two_hosts(
+    read_job: Any, jobs: dict[str, str], emulator: RunningEmulator
+) -> None:
+    description, trial, files = read_job("hosts")
+    texts = read_streams(emulator, jobs["hosts"])
+    assert "Channel train: 250 rows of 30 features." in texts["algo-1"]
+    assert "Channel train: 150 rows of 30 features." in texts["algo-2"]
+    assert all("each of the 2 hosts has all data of channel validation" in text for text in texts.values())
+    assert all("Run 1-round of 2-fold cross validation" in text for text in texts.values())
+    # The first host alone has written the models and shown the metrics, which are those of both.
+    assert sorted(files) == ["xgboost-model-0", "xgboost-model-1"]
+    assert "#011validation-auc:" not in texts["algo-2"].partition("The metrics of round 1")[0]
+    validation = read_validation_data(emulator)
+    for content in files.values():
+        booster = xgboost.Booster()
+        booster.load_model(bytearray(content))
+        assert booster.num_boosted_rounds() == 5
+        assert np.mean((booster.predict(validation) > 0.5) == validation.get_label()) > 0.93
+    assert read_final_metrics(description)["validation:auc"] > 0.95
+    # The rounds of the second fold follow those of the first.
+    assert trial.steps() == [0, 5]
+    np.testing.assert_array_equal(trial.tensor("labels").value(5), validation.get_label())
 
 
 def test_wrong_hyperparameters_fail_the_job(jobs: dict[str, str], wait_for_job: WaitForJob) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xgboost
 
-from rules_images.training.xgboost.built_in_algorithm.errors import JobError, summarise_xgboost_error
+from rules_images.training.xgboost.built_in_algorithm.errors import JobError, NoDataError, summarise_xgboost_error
 from rules_images.training.xgboost.built_in_algorithm.records import read_records
 
 if TYPE_CHECKING:
@@ -26,29 +27,52 @@ _DEFAULT = "text/libsvm"
 _SEPARATORS = (",", ";", "\t", "|")
 
 
-def read_channels(base: Path, *, csv_weights: bool) -> dict[str, xgboost.DMatrix]:
+def read_channels(base: Path, *, csv_weights: bool, columns: int | None = None) -> dict[str, xgboost.DMatrix]:
     """Read the channels `train` and, where there is one, `validation`.
 
     Args:
         base: /opt/ml, or what stands for it.
         csv_weights: whether the second column of the training channel's CSV weighs its rows.
+        columns: how many features other hosts of the job have; None where that is not known.
 
     Raises:
+        NoDataError: a channel has no files, or they are empty.
         JobError: there is no training channel, or a channel holds what cannot be read.
     """
-    path = base / "input" / "config" / "inputdataconfig.json"
-    channels: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    channels = _describe_channels(base)
     if TRAIN not in channels:
         had = ", ".join(channels) or "none"
         raise JobError(f"The job has no channel named {TRAIN}, which the algorithm learns from; its channels: {had}.")
-    found: dict[str, xgboost.DMatrix] = {}
-    for name in (TRAIN, VALIDATION):
-        if name in channels:
-            columns = found[TRAIN].num_col() if found else None
-            # AWS's documentation gives weights to the training data alone.
-            is_weighted = csv_weights and name == TRAIN
-            found[name] = _read_channel(base, name, channels[name] or {}, columns, csv_weights=is_weighted)
+    # AWS's documentation gives weights to the training data alone.
+    read = {
+        name: partial(_read_channel, base, name, channels[name] or {}, csv_weights=csv_weights and name == TRAIN)
+        for name in (TRAIN, VALIDATION)
+        if name in channels
+    }
+    found = {name: read_one(columns) for name, read_one in read.items()}
+    widest = max(columns or 0, *(matrix.num_col() for matrix in found.values()))
+    for name, matrix in found.items():
+        if matrix.num_col() < widest:
+            # libsvm does not say how many features there are; of other formats this changes nothing.
+            found[name] = read[name](widest)
+    for name, matrix in found.items():
+        if matrix.num_col() != widest:
+            others = f"channel {VALIDATION if name == TRAIN else TRAIN}" if columns is None else "other hosts"
+            raise JobError(f"Channel {name} has {matrix.num_col()} features, and {others} {widest}.")
     return found
+
+
+def list_replicated(base: Path) -> list[str]:
+    """The channels of which every host has all data."""
+    described = _describe_channels(base)
+    channels = [name for name in (TRAIN, VALIDATION) if name in described]
+    return [name for name in channels if (described[name] or {}).get("S3DistributionType") != "ShardedByS3Key"]
+
+
+def _describe_channels(base: Path) -> dict[str, Any]:
+    path = base / "input" / "config" / "inputdataconfig.json"
+    described: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return described
 
 
 def _read_channel(
@@ -58,12 +82,9 @@ def _read_channel(
         raise JobError(
             f"Channel {name} is a pipe, and this algorithm reads files: use the input mode File or FastFile."
         )
-    folder = base / "input" / "data" / name
     content_type = described.get("ContentType")
-    matrix = read_matrix(folder, content_type, f"Channel {name}", csv_weights=csv_weights, columns=columns)
-    if columns is not None and matrix.num_col() != columns:
-        raise JobError(f"Channel {name} has {matrix.num_col()} features, and channel {TRAIN} has {columns}.")
-    return matrix
+    folder = base / "input" / "data" / name
+    return read_matrix(folder, content_type, f"Channel {name}", csv_weights=csv_weights, columns=columns)
 
 
 def read_matrix(
@@ -96,7 +117,7 @@ def read_matrix(
     )
     files = [file for file in files if file.stat().st_size]
     if not files:
-        raise JobError(f"{shown} holds no data: its files are missing or empty.")
+        raise NoDataError(f"{shown} holds no data: its files are missing or empty.")
     try:
         if kind in _CSV:
             matrix = _read_csv(files, csv_weights=csv_weights)

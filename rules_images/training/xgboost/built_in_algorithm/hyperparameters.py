@@ -26,6 +26,8 @@ class JobHyperparameters:
         early_stopping_rounds: rounds without a better validation metric after which training ends, None for never.
         csv_weights: whether the second column of the training channel's CSV weighs its rows.
         save_model_on_termination: whether the model is saved when the job is stopped.
+        folds: how many parts cross validation cuts the rows into, None for one model of all rows.
+        repeats: how often it does so.
         notes: what is said about names and values of older versions.
     """
 
@@ -36,6 +38,8 @@ class JobHyperparameters:
     early_stopping_rounds: int | None
     csv_weights: bool
     save_model_on_termination: bool
+    folds: int | None
+    repeats: int
     notes: tuple[str, ...]
 
 
@@ -68,6 +72,10 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
     if wrong:
         raise JobError(f"Hyperparameters: {'; '.join(wrong)}.")
     asked: list[str] = values.pop("eval_metric", [])
+    # What a tuning job looks for has to be evaluated: `validation:rmse`.
+    tuned = str(values.pop("_tuning_objective_metric", "")).partition(":")[2]
+    if tuned:
+        asked = [*(name for name in asked if name != tuned), tuned]
     own = [name for name in asked if name not in NAMES]
     if own:
         values["eval_metric"] = own
@@ -81,6 +89,8 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
         early_stopping_rounds=values.pop("early_stopping_rounds", None),
         csv_weights=values.pop("csv_weights", False),
         save_model_on_termination=values.pop("save_model_on_termination", False),
+        folds=values.pop("_kfold", None),
+        repeats=values.pop("_num_cv_round", 1),
         booster={name: value for name, value in values.items() if name not in _WITHOUT_EFFECT},
         notes=(*notes, *(_describe_without_effect(name) for name in values if name in _DEPRECATED)),
     )
@@ -171,11 +181,15 @@ def _names(text: str) -> list[str]:
 # Names and ranges: AWS's documentation of the algorithm's hyperparameters. A range that XGBoost itself checks, and
 # says so, is not repeated.
 _READERS: dict[str, Callable[[str], Any]] = {
+    "_kfold": _whole(2),
+    "_num_cv_round": _whole(1),
     "_tuning_objective_metric": str,
     "num_round": _whole(1),
     "csv_weights": _flag,
     "early_stopping_rounds": _whole(1),
     "save_model_on_termination": _flag,
+    "aft_loss_distribution": _one_of("normal", "logistic", "extreme"),
+    "aft_loss_distribution_scale": _number(0),
     "alpha": _number(0),
     "base_score": _number(),
     "booster": _one_of("gbtree", "gblinear", "dart"),
@@ -228,8 +242,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
 _DEPRECATED = frozenset(
     {"deterministic_histogram", "dsplit", "predictor", "single_precision_histogram", "sketch_eps"},
 )
-# Others are what the service's tuning reads, or what only GPUs ask for.
-_WITHOUT_EFFECT = _DEPRECATED | {"_tuning_objective_metric", "use_dask_gpu_training"}
+# The other is what only GPUs ask for.
+_WITHOUT_EFFECT = _DEPRECATED | {"use_dask_gpu_training"}
 # Values that older versions knew, and what they are called today; there is no GPU here.
 _RENAMED = {
     "objective": {"reg:linear": "reg:squarederror", "gpu:reg:linear": "reg:squarederror"},

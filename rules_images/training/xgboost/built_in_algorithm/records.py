@@ -26,8 +26,12 @@ _FORMS: dict[int, str | None] = {2: "<f4", 3: "<f8", 7: None}
 _VALUES, _KEYS, _SHAPE = 1, 2, 3
 
 
-def read_records(files: list[Path]) -> tuple[csr_matrix, NDArray[np.float32]]:
+def read_records(files: list[Path], *, with_labels: bool = True) -> tuple[csr_matrix, NDArray[np.float32]]:
     """Return the rows of RecordIO-protobuf files, dense or sparse, and their labels.
+
+    Args:
+        files: read one after the other.
+        with_labels: whether each row has one; labels of others are not looked at, and 0.
 
     Raises:
         JobError: a file is damaged, or holds records of another shape.
@@ -42,14 +46,14 @@ def read_records(files: list[Path]) -> tuple[csr_matrix, NDArray[np.float32]]:
                 label, row, columns, size = _read_record(content)
             except SMDebugValueError as error:
                 raise JobError(f"{file.name}, record {number} is damaged: {error}") from error
-            if label.size != 1:
+            if with_labels and label.size != 1:
                 raise JobError(f"{file.name}, record {number} has {label.size} labels; one is needed.")
             if len(columns) != len(row) or (columns.size and columns.max() >= size):
                 raise JobError(f"{file.name}, record {number}: its {len(row)} values do not fit its keys and shape.")
             if width and size != width:
                 raise JobError(f"{file.name}, record {number} has {size} features, those before it {width}.")
             width = size
-            labels.append(float(label[0]))
+            labels.append(float(label[0]) if with_labels else 0)
             values.append(row)
             indices.append(columns)
             starts.append(starts[-1] + len(row))

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import xgboost
+from xgboost import collective
 from xgboost.callback import EarlyStopping, EvaluationMonitor, TrainingCallback
 
-from rules_images.training.xgboost.built_in_algorithm.channels import TRAIN, VALIDATION, read_channels
-from rules_images.training.xgboost.built_in_algorithm.errors import JobError, summarise_xgboost_error
+from rules_images.training.xgboost.built_in_algorithm.channels import (
+    TRAIN,
+    VALIDATION,
+    list_replicated,
+    read_channels,
+)
+from rules_images.training.xgboost.built_in_algorithm.errors import (
+    JobError,
+    NoDataError,
+    summarise_connection_error,
+    summarise_xgboost_error,
+)
+from rules_images.training.xgboost.built_in_algorithm.folds import cross_validate, write_predictions
+from rules_images.training.xgboost.built_in_algorithm.hosts import (
+    Hosts,
+    choose_port,
+    exchange,
+    join,
+    keep,
+    read_hosts,
+)
 from rules_images.training.xgboost.built_in_algorithm.hyperparameters import JobHyperparameters, parse_hyperparameters
 from rules_images.training.xgboost.built_in_algorithm.metrics import MAXIMISED, make_metric
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rules_images.training.xgboost.built_in_algorithm.folds import Evaluations, History
 
 MODEL_NAME = "xgboost-model"
 # XGBoost's metrics that are better when higher; it guesses by the beginning of a name and takes mape for map.
@@ -23,54 +45,116 @@ _MAXIMISED = frozenset({"auc", "aucpr", "map", "ndcg", "pre"})
 
 
 def train(base: Path, given: dict[str, str]) -> None:
-    """Train as the hyperparameters say and write the model.
+    """Train as the hyperparameters say, with all hosts of the job, and write the model.
 
     Raises:
         JobError: hyperparameters or data do not allow it.
     """
-    _check_hosts(base)
     asked = parse_hyperparameters(given)
     for note in asked.notes:
         _say(f"Note: {note}.")
-    matrices = read_channels(base, csv_weights=asked.csv_weights)
-    for name, matrix in matrices.items():
-        _say(f"Channel {name}: {matrix.num_row()} rows of {matrix.num_col()} features.")
-    callbacks: list[TrainingCallback] = [
-        EvaluationMonitor(logger=lambda text: _say(text.rstrip("\n").replace("\t", "#011")))
-    ]
-    if asked.early_stopping_rounds is not None:
-        callbacks.append(_make_early_stopping(asked, matrices))
-    if asked.save_model_on_termination:
-        callbacks.append(_StopWhenAsked())
+    hosts = read_hosts(base)
+    training = _Training(base, asked)
+    if len(hosts.names) == 1:
+        training.run(read_channels(base, csv_weights=asked.csv_weights))
+        return
+    _say(f"Distributed node training with {len(hosts.names)} hosts: {', '.join(hosts.names)}")
     try:
-        booster = xgboost.train(
-            asked.booster,
-            matrices[TRAIN],
-            asked.rounds,
-            evals=[(matrix, name) for name, matrix in matrices.items()],
-            callbacks=callbacks,
-            custom_metric=make_metric(asked.metrics, asked.booster) if asked.metrics else None,
-            verbose_eval=False,
+        _train_on_hosts(training, hosts)
+    except xgboost.core.XGBoostError as error:
+        text = f"Host {hosts.current} lost the other hosts: {summarise_connection_error(error)}"
+        raise JobError(text) from error
+
+
+def _train_on_hosts(training: _Training, hosts: Hosts) -> None:
+    base, csv_weights = training.base, training.asked.csv_weights
+    for name in list_replicated(base):
+        _say(
+            f"Note: each of the {len(hosts.names)} hosts has all data of channel {name}. With the distribution type "
+            "ShardedByS3Key each has a part."
         )
-    except (xgboost.core.XGBoostError, ValueError) as error:
-        raise JobError(f"XGBoost refuses this job: {summarise_xgboost_error(error)}") from error
-    folder = base / "model"
-    folder.mkdir(parents=True, exist_ok=True)
-    # The name has no extension that would say the format, so it is said here.
-    (folder / MODEL_NAME).write_bytes(bytes(booster.save_raw("ubj")))
-    _say(f"The model of {booster.num_boosted_rounds()} rounds is in {folder / MODEL_NAME}.")
+    try:
+        matrices = read_channels(base, csv_weights=csv_weights)
+    except NoDataError as error:
+        matrices = {}
+        _say(f"{error} Host {hosts.current} takes no part in the training.")
+    port = choose_port()
+    with join(hosts, port):
+        # Files of libsvm do not say how many features there are.
+        columns = exchange(matrices[TRAIN].num_col() if matrices else 0)
+    if not any(columns):
+        raise JobError("No host of the job has data.")
+    if not matrices:
+        return
+    if matrices[TRAIN].num_col() < max(columns):
+        matrices = read_channels(base, csv_weights=csv_weights, columns=max(columns))
+    hosts = keep(hosts, [count > 0 for count in columns])
+    if len(hosts.names) == 1:
+        training.run(matrices)
+        return
+    with join(hosts, port + 1):
+        training.run(matrices, writes=hosts.is_first)
 
 
-def _check_hosts(base: Path) -> None:
-    path = base / "input" / "config" / "resourceconfig.json"
-    hosts = json.loads(path.read_text(encoding="utf-8")).get("hosts", []) if path.is_file() else []
-    if len(hosts) > 1:
-        # Each would train on its own and write a model, and the last one would be taken for that of all.
-        raise JobError(f"The job has {len(hosts)} instances, and this algorithm trains on one: use InstanceCount 1.")
+class _Training:
+    """A job's training on this host."""
+
+    def __init__(self, base: Path, asked: JobHyperparameters) -> None:
+        self.base = base
+        self.asked = asked
+        self._stop: _StopWhenAsked | None = None
+
+    def run(self, matrices: dict[str, xgboost.DMatrix], *, writes: bool = True) -> None:
+        """Train one model, or one for each fold; the first host writes them."""
+        self._stop = _StopWhenAsked() if self.asked.save_model_on_termination else None
+        for name, matrix in matrices.items():
+            _say(f"Channel {name}: {matrix.num_row()} rows of {matrix.num_col()} features.")
+        if self.asked.folds is None:
+            evals = [(matrix, name) for name, matrix in matrices.items()]
+            found = {MODEL_NAME: self._train_model(matrices[TRAIN], evals)}
+        else:
+            models, predicted = cross_validate(self.asked, matrices, self._train_model, _say, self._is_stopped)
+            path = write_predictions(self.base / "output" / "data", predicted)
+            _say(f"What was predicted of the rows held out is in {path}.")
+            found = {f"{MODEL_NAME}-{fold}": model for fold, model in enumerate(models)}
+        folder = self.base / "model"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, booster in found.items() if writes else ():
+            # The name has no extension that would say the format, so it is said here.
+            (folder / name).write_bytes(bytes(booster.save_raw("ubj")))
+            _say(f"The model of {booster.num_boosted_rounds()} rounds is in {folder / name}.")
+
+    def _train_model(
+        self, rows: xgboost.DMatrix, evals: Evaluations, history: History | None = None
+    ) -> xgboost.Booster:
+        asked = self.asked
+        callbacks: list[TrainingCallback] = [
+            EvaluationMonitor(logger=lambda text: _say(text.rstrip("\n").replace("\t", "#011")))
+        ]
+        if asked.early_stopping_rounds is not None:
+            callbacks.append(_make_early_stopping(asked, {name for _, name in evals}))
+        if self._stop is not None:
+            callbacks.append(self._stop)
+        try:
+            return xgboost.train(
+                asked.booster,
+                rows,
+                asked.rounds,
+                evals=evals,
+                evals_result=history,
+                callbacks=callbacks,
+                custom_metric=make_metric(asked.metrics, asked.booster) if asked.metrics else None,
+                verbose_eval=False,
+            )
+        except (xgboost.core.XGBoostError, ValueError) as error:
+            raise JobError(f"XGBoost refuses this job: {summarise_xgboost_error(error)}") from error
+
+    def _is_stopped(self) -> bool:
+        return self._stop is not None and self._stop.is_asked
 
 
-def _make_early_stopping(asked: JobHyperparameters, matrices: dict[str, xgboost.DMatrix]) -> EarlyStopping:
-    if VALIDATION not in matrices:
+def _make_early_stopping(asked: JobHyperparameters, watched: set[str]) -> EarlyStopping:
+    if VALIDATION not in watched:
         raise JobError(f"early_stopping_rounds needs a channel named {VALIDATION}.")
     metric = asked.last_metric
     return EarlyStopping(
@@ -88,14 +172,18 @@ class _StopWhenAsked(TrainingCallback):
 
     def __init__(self) -> None:
         super().__init__()
-        self._asked = False
+        self.is_asked = False
+        self._is_signalled = False
         signal.signal(signal.SIGTERM, self._note)
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002 - XGBoost's signature
-        return self._asked
+        asked = np.array([int(self._is_signalled)])
+        # Hosts are asked in different rounds, and end in one.
+        self.is_asked = bool(collective.allreduce(asked, collective.Op.MAX)[0])
+        return self.is_asked
 
     def _note(self, *_: object) -> None:
-        self._asked = True
+        self._is_signalled = True
 
 
 def _say(text: str) -> None:

@@ -1,1 +1,1 @@
-"""What scripts import of SageMaker's XGBoost container beside XGBoost: readers of channels, and checkpoints."""
+"""What scripts import of SageMaker's XGBoost container: readers of channels and requests, checkpoints, hosts."""

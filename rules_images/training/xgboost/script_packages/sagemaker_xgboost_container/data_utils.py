@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rules_images.training.xgboost.built_in_algorithm.channels import read_matrix
-from rules_images.training.xgboost.built_in_algorithm.errors import JobError
+from rules_images.training.xgboost.built_in_algorithm.errors import JobError, NoDataError
 
 if TYPE_CHECKING:
     import xgboost
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def get_dmatrix(
     data_path: str | Path, content_type: str | None, csv_weights: int = 0, is_pipe: bool = False
 ) -> xgboost.DMatrix | None:
-    """Read a file, or all files below a folder, as the built-in algorithm does; None where there is no such path.
+    """Read a file, or all files below a folder, as the built-in algorithm does; None where nothing is there to read.
 
     Raises:
         JobError: it is no such data, or a pipe.
@@ -23,4 +23,7 @@ def get_dmatrix(
     if is_pipe:
         raise JobError(f"{data_path} is a pipe, and this container reads files: use the input mode File or FastFile.")
     path = Path(data_path)
-    return read_matrix(path, content_type, str(path), csv_weights=bool(csv_weights)) if path.exists() else None
+    try:
+        return read_matrix(path, content_type, str(path), csv_weights=bool(csv_weights))
+    except NoDataError:
+        return None

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 from rules_images.training.xgboost.built_in_algorithm.__main__ import main
 from rules_images.training.xgboost.built_in_algorithm.channels import read_channels
@@ -112,6 +112,102 @@ def test_libsvm_is_what_is_read_without_a_content_type(opt_ml: OptMl) -> None:
     assert opt_ml.model.num_features() == 10
 
 
+def test_libsvm_whose_channels_end_at_other_columns(opt_ml: OptMl) -> None:
+    opt_ml.add_channel("train", "text/libsvm", data="1 0:1\n2 1:1\n")
+    opt_ml.add_channel("validation", "text/libsvm", data="1 4:1\n")
+    matrices = read_channels(opt_ml.root, csv_weights=False)
+    assert [matrix.num_col() for matrix in matrices.values()] == [5, 5]
+
+
+FOLDS = {"num_round": "3", "_kfold": "4", "nthread": "1"}
+
+
+def read_folds(opt_ml: OptMl) -> tuple[list[xgboost.Booster], np.ndarray[Any, Any]]:
+    """The models by their number, and the rows of predictions.csv."""
+    models: list[xgboost.Booster] = []
+    while (path := opt_ml.root / f"model/xgboost-model-{len(models)}").is_file():
+        models.append(xgboost.Booster())
+        models[-1].load_model(bytearray(path.read_bytes()))
+    return models, np.loadtxt(opt_ml.root / "output/data/predictions.csv", delimiter=",")
+
+
+def test_cross_validation_of_classes(opt_ml: OptMl, capsys: pytest.CaptureFixture[str]) -> None:
+    features, labels = load_breast_cancer(return_X_y=True)
+    table = np.column_stack([labels, features])
+    opt_ml.add_channel("train", "text/csv", data=to_csv(table[:400]))
+    opt_ml.add_channel("validation", "text/csv", data=to_csv(table[400:]))
+    opt_ml.configure(**FOLDS, _num_cv_round="2", objective="binary:logistic", eval_metric="error,accuracy")
+    assert main(["train"]) == 0
+    models, predicted = read_folds(opt_ml)
+    assert not (opt_ml.root / "model/xgboost-model").exists()
+    assert [model.num_boosted_rounds() for model in models] == [3] * 8
+    shown = capsys.readouterr().out.splitlines()
+    assert "Run 2-round of 4-fold cross validation with 569 rows" in shown
+    assert [line[-1] for line in shown if line.startswith("Train cross validation fold")] == list("12341234")
+    at = [shown.index(f"The metrics of round {number} cross validation") + 1 for number in (1, 2)]
+    at.append(shown.index("The overall metrics of 2-round cross validation") + 1)
+    # Models of the folds, each judged by the channels as they are.
+    whole = {"train": table[:400], "validation": table[400:]}
+    errors = {
+        name: [np.mean((model.predict(xgboost.DMatrix(rows[:, 1:])) > 0.5) != rows[:, 0]) for model in models]
+        for name, rows in whole.items()
+    }
+    for line, of in zip(at, (slice(4), slice(4, 8), slice(8)), strict=True):
+        beginning, *values = shown[line].split("#011")
+        assert beginning == "[3]"
+        found = {name: float(value) for name, _, value in (value.partition(":") for value in values)}
+        means = {name: np.mean(values[of]) for name, values in errors.items()}
+        wanted = {f"{name}-error": mean for name, mean in means.items()}
+        wanted |= {f"{name}-accuracy": 1 - mean for name, mean in means.items()}
+        assert found == pytest.approx(wanted, abs=2e-5)
+    # A row's label, its mean probability where it was held out, and the class that was predicted most often.
+    np.testing.assert_array_equal(predicted[:, 0], labels)
+    assert 0.9 < np.mean((predicted[:, 1] > 0.5) == labels) < 1
+    assert np.mean((predicted[:, 1] > 0.5) == predicted[:, 2]) > 0.95
+
+
+@pytest.mark.parametrize("objective", ["reg:squarederror", "multi:softmax"])
+def test_cross_validation_without_a_validation_channel(
+    opt_ml: OptMl, capsys: pytest.CaptureFixture[str], objective: str
+) -> None:
+    features, labels = load_iris(return_X_y=True)
+    opt_ml.add_channel("train", "text/csv", data=to_csv(np.column_stack([labels, features])))
+    classes = {"num_class": "3"} if objective == "multi:softmax" else {}
+    opt_ml.configure(**FOLDS, objective=objective, **classes, early_stopping_rounds="2", seed="5")
+    assert main(["train"]) == 0
+    models, predicted = read_folds(opt_ml)
+    assert len(models) == 4
+    np.testing.assert_array_equal(predicted[:, 0], labels)
+    if classes:
+        assert np.mean(predicted[:, 2] == labels) > 0.9
+        assert (predicted[:, 1] > 1 / 3).all()
+        assert (predicted[:, 1] <= 1).all()
+    else:
+        assert predicted.shape == (150, 2)
+        line = capsys.readouterr().out.splitlines()
+        # Folds are of one size, so the mean of their errors is that of all rows.
+        (shown,) = [text for text in line if text.startswith("[3]#011")]
+        rmse = float(shown.rpartition("validation-rmse:")[2])
+        assert rmse == pytest.approx(np.sqrt(np.mean((predicted[:, 1] - labels) ** 2)), rel=0.05)
+    first = [model.save_raw("json") for model in models]
+    assert main(["train"]) == 0
+    assert [model.save_raw("json") for model in read_folds(opt_ml)[0]] == first
+
+
+def test_wrong_cross_validation(opt_ml: OptMl) -> None:
+    opt_ml.add_channel("train", "text/libsvm", data="1 0:1\n2 1:1\n3 0:3\n")
+    opt_ml.configure(**FOLDS)
+    assert main(["train"]) == 1
+    assert opt_ml.failure == "_kfold is 4, and the channels have 3 rows: give more rows, or fewer folds."
+    opt_ml.add_channel("train", "text/libsvm", data="1 qid:1 0:1\n2 qid:1 1:1\n3 qid:2 0:3\n")
+    assert main(["train"]) == 1
+    assert opt_ml.failure.startswith("_kfold does not go with rows that have a qid")
+    opt_ml.configure(**{**FOLDS, "_kfold": "1", "_num_cv_round": "0"})
+    assert main(["train"]) == 1
+    assert "_kfold is '1', expected a whole number of at least 2" in opt_ml.failure
+    assert "_num_cv_round is '0', expected a whole number of at least 1" in opt_ml.failure
+
+
 def test_early_stopping_keeps_the_best_rounds(opt_ml: OptMl, capsys: pytest.CaptureFixture[str]) -> None:
     features, labels = load_diabetes(return_X_y=True)
     opt_ml.add_channel("train", "text/libsvm", data=to_libsvm(labels[:200], features[:200]))
@@ -175,7 +271,7 @@ def test_weights_are_those_of_the_training_data(opt_ml: OptMl) -> None:
         ({"eta": "nan"}, "eta is 'nan', expected a number"),
         ({"booster": "tree"}, "booster is 'tree', expected one of gbtree, gblinear, dart"),
         ({"csv_weights": "maybe"}, "csv_weights is 'maybe', expected true or false"),
-        ({"max_dept": "3"}, "max_dept is no hyperparameter of this algorithm; there are alpha,"),
+        ({"max_dept": "3"}, "max_dept is no hyperparameter of this algorithm; there are aft_loss_distribution,"),
         ({"objective": "multi:softmax"}, "objective multi:softmax needs num_class"),
         ({"objective": "multi:softmax", "num_class": "3.0"}, "expected a whole number of at least 2."),
         ({"aa": "1", "bb": "2"}, "aa is no hyperparameter of this algorithm; bb is no hyperparameter"),
@@ -233,9 +329,17 @@ def test_wrong_channels(opt_ml: OptMl, content_type: str, files: dict[str, str],
     assert "Stack trace" not in opt_ml.failure
 
 
-def test_what_only_a_gpu_or_the_tuning_service_asks_for_changes_nothing() -> None:
-    ignored = {"predictor": "auto", "use_dask_gpu_training": "false", "_tuning_objective_metric": "validation:rmse"}
+def test_what_only_a_gpu_asks_for_changes_nothing() -> None:
+    ignored = {"predictor": "auto", "use_dask_gpu_training": "false"}
     assert parse_hyperparameters({"num_round": "1", "seed": "-7", **ignored}).booster == {"seed": -7}
+
+
+def test_what_a_tuning_job_looks_for_is_evaluated_last() -> None:
+    tuned = {"num_round": "1", "_tuning_objective_metric": "validation:rmse"}
+    assert parse_hyperparameters(tuned).booster == {"eval_metric": ["rmse"]}
+    asked = parse_hyperparameters({**tuned, "eval_metric": "rmse,mae"})
+    assert asked.booster == {"eval_metric": ["mae", "rmse"]}
+    assert asked.last_metric == "rmse"
 
 
 def test_parquet(opt_ml: OptMl) -> None:
@@ -294,19 +398,12 @@ def test_wrong_jobs(opt_ml: OptMl) -> None:
     assert opt_ml.failure == "early_stopping_rounds needs a channel named validation."
     opt_ml.add_channel("validation", "text/csv", data="5,1\n")
     assert main(["train"]) == 1
-    assert opt_ml.failure == "Channel validation has 1 features, and channel train has 2."
+    assert opt_ml.failure == "Channel validation has 1 features, and channel train 2."
     opt_ml.add_channel("validation", "text/csv", data="5,1,2\n")
     opt_ml.configure(num_round="1", objective="binary:logistic", nthread="1")
     assert main(["train"]) == 1
     assert opt_ml.failure.startswith("XGBoost refuses this job: Check failed: is_valid: base_score must be in (0,1)")
     assert "Stack trace" not in opt_ml.failure
-
-
-def test_several_instances(opt_ml: OptMl) -> None:
-    opt_ml.configure(num_round="1")
-    (opt_ml.root / "input/config/resourceconfig.json").write_text('{"hosts": ["algo-1", "algo-2"]}')
-    assert main(["train"]) == 1
-    assert opt_ml.failure.startswith("The job has 2 instances, and this algorithm trains on one")
 
 
 RUN = (sys.executable, "-m", "rules_images.training.xgboost.built_in_algorithm")

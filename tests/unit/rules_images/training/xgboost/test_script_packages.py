@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import xgboost
 
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
-from rules_images.training.xgboost.script_packages.sagemaker_xgboost_container import checkpointing
+from rules_images.training.xgboost.script_packages.sagemaker_xgboost_container import checkpointing, encoder
 from rules_images.training.xgboost.script_packages.sagemaker_xgboost_container.data_utils import get_dmatrix
 
 if TYPE_CHECKING:
@@ -57,3 +58,33 @@ def test_an_interrupted_training_goes_on(
 def test_a_folder_without_checkpoints(tmp_path: Path) -> None:
     assert checkpointing.load_checkpoint(tmp_path / "none") == (None, 0)
     assert checkpointing.load_checkpoint("") == (None, 0)
+
+
+def test_an_empty_channel_is_no_matrix(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("")
+    assert get_dmatrix(tmp_path, "csv") is None
+
+
+def test_requests_to_a_model() -> None:
+    rows = xgboost.DMatrix(np.array([[1, np.nan, 3], [4, 5, 6]], np.float32))
+    for content, content_type in (
+        ("1,,3\n4,5,6", "text/csv; charset=utf8"),
+        (b"1 ; ; 3\n4;5;6\n", "text/csv"),
+        (b"0 0:1 2:3\n0 0:4 1:5 2:6\n", "text/libsvm"),
+    ):
+        found = encoder.decode(content, content_type).get_data()
+        np.testing.assert_array_equal(found.toarray(), rows.get_data().toarray())
+        assert found.nnz == 5
+    with pytest.raises(ValueError, match="application/json is no content type of requests; there are text/csv"):
+        encoder.decode("{}", "application/json")
+    # As the SDK's serializer wrote it, whose labels may be missing: two rows of three numbers.
+    request = base64.b64decode(
+        "CiPXzjAAAAAKGgoGdmFsdWVzEhASDgoMAACAPwAAAEAAAEBAEhIKBnZhbHVlcxIIEgYKBAAAgD8KI9fOMAAAAAoaCgZ2YWx1ZXMS"
+        "EBIOCgwAAIBAAACgQAAAwEASEgoGdmFsdWVzEggSBgoEAAAAAA=="
+    )
+    np.testing.assert_array_equal(
+        encoder.decode(request, "application/x-recordio-protobuf").get_data().toarray(), [[1, 2, 3], [4, 5, 6]]
+    )
+    assert encoder.json_to_jsonlines({"predictions": [{"score": 1}, 2]}) == b'{"score": 1}\n2\n'
+    with pytest.raises(ValueError, match="has 2 members"):
+        encoder.json_to_jsonlines('{"a": [], "b": []}')

@@ -1,0 +1,106 @@
+"""The hosts of a job as XGBoost's workers: a tracker on the first, and each trains with the rows that it has."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import xgboost
+from xgboost import RabitTracker, collective
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+_PORT = 9099
+# Another host may start later: attempts come after 2, 4, 6 … seconds, and these take a quarter of an hour.
+_ATTEMPTS = 30
+_SECONDS_TO_END = 60
+
+
+def choose_port() -> int:
+    """The port at which the hosts find each other; that they train at is the next.
+
+    It is the job's own where it has one: a port of a tracker that has ended is not free at once.
+    """
+    return int(os.environ.get("MASTER_PORT") or _PORT)
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The hosts that train one model.
+
+    Attributes:
+        names: all of them, in one order everywhere.
+        current: this one.
+    """
+
+    names: tuple[str, ...]
+    current: str
+
+    @property
+    def first(self) -> str:
+        """The one that runs the tracker, and writes what is written once."""
+        return self.names[0]
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this host is the first."""
+        return self.current == self.first
+
+
+def read_hosts(base: Path) -> Hosts:
+    """Return the hosts that the job's resourceconfig.json names; without one this host is alone."""
+    path = base / "input" / "config" / "resourceconfig.json"
+    if not path.is_file():
+        return Hosts(("algo-1",), "algo-1")
+    described = json.loads(path.read_text(encoding="utf-8"))
+    return Hosts(tuple(sorted(described["hosts"])), described["current_host"])
+
+
+@contextmanager
+def join(hosts: Hosts, port: int) -> Iterator[None]:
+    """Connect these hosts, each of which calls this: inside, XGBoost trains with the rows of all of them.
+
+    Raises:
+        xgboost.core.XGBoostError: a host cannot be reached, or ends before the others.
+    """
+    address = socket.gethostbyname(hosts.first)
+    tracker = None
+    if hosts.is_first:
+        tracker = RabitTracker(n_workers=len(hosts.names), host_ip=address, port=port, sortby="task")
+        tracker.start()
+    worker = collective.CommunicatorContext(
+        dmlc_communicator="rabit",
+        dmlc_tracker_uri=address,
+        dmlc_tracker_port=port,
+        # Sorted by it, the first host is worker 0.
+        dmlc_task_id=f"{hosts.names.index(hosts.current):04}",
+        dmlc_retry=_ATTEMPTS,
+    )
+    # Attempts before the tracker is there are no warnings.
+    with xgboost.config_context(verbosity=0):
+        worker.__enter__()
+    try:
+        yield
+    finally:
+        worker.__exit__()
+    if tracker is not None:
+        tracker.wait_for(_SECONDS_TO_END)
+
+
+def exchange(own: Any) -> list[Any]:
+    """Return what each of the joined hosts gave here, in their order."""
+    own_rank = collective.get_rank()
+    return [
+        collective.broadcast(own if rank == own_rank else None, rank) for rank in range(collective.get_world_size())
+    ]
+
+
+def keep(hosts: Hosts, kept: Sequence[bool]) -> Hosts:
+    """Return those hosts that are kept, given for each."""
+    return Hosts(tuple(name for name, is_kept in zip(hosts.names, kept, strict=True) if is_kept), hosts.current)

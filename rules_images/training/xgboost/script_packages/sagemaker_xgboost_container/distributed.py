@@ -1,0 +1,64 @@
+"""One training on all hosts of a job, for scripts."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any
+
+from rules_images.training.xgboost.built_in_algorithm.errors import JobError
+from rules_images.training.xgboost.built_in_algorithm.hosts import Hosts, choose_port, exchange, join, keep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def wait_hostname_resolution(sm_hosts: Sequence[str]) -> None:
+    """Find the hosts' addresses; here they have them from the start.
+
+    Raises:
+        OSError: one has none.
+    """
+    for host in sm_hosts:
+        socket.gethostbyname(host)
+
+
+def rabit_run(
+    exec_fun: Callable[..., Any],
+    args: dict[str, Any],
+    include_in_training: bool,
+    hosts: Sequence[str],
+    current_host: str,
+    first_port: int | None = None,
+    second_port: int | None = None,
+    update_rabit_args: bool = False,
+) -> None:
+    """Call a function on each host that takes part, joined: what it trains, all of them train together.
+
+    Args:
+        exec_fun: trains.
+        args: its arguments, by name.
+        include_in_training: whether this host has rows to train with; one that has none ends here.
+        hosts: all of the job's.
+        current_host: this one.
+        first_port: the port at which they find each other.
+        second_port: the one at which those that take part do.
+        update_rabit_args: whether the function is also told `is_master`: this host writes the model.
+
+    Raises:
+        JobError: no host has rows.
+    """
+    together = Hosts(tuple(sorted(hosts)), current_host)
+    port = first_port or choose_port()
+    with join(together, port):
+        included = exchange(bool(include_in_training))
+    if not any(included):
+        raise JobError("No host of the job has data.")
+    if not include_in_training:
+        raise SystemExit(0)
+    together = keep(together, included)
+    arguments = {**args, "is_master": together.is_first} if update_rabit_args else args
+    if len(together.names) == 1:
+        exec_fun(**arguments)
+        return
+    with join(together, second_port or port + 1):
+        exec_fun(**arguments)
