@@ -9,7 +9,7 @@ framework: it waits until the script does.
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -41,7 +41,7 @@ class _LoaderWithCapture(Loader):
 class _CaptureFinder(MetaPathFinder):
     """Finds the frameworks first, once each, and leaves every other module alone."""
 
-    def __init__(self, captures: Mapping[str, str]) -> None:
+    def __init__(self, captures: dict[str, str]) -> None:
         """Take the module that captures each framework, by the name of what scripts import."""
         self._captures = captures
 
@@ -52,7 +52,14 @@ class _CaptureFinder(MetaPathFinder):
         if capture is None or path is not None:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.loader is None:
+        if spec is None:
+            return None
+        if spec.loader is None:
+            # What an installation that broke off, or one taken out, leaves behind. Python goes on with it as it does.
+            del self._captures[fullname]
+            _say_nothing_is_captured(
+                f"{fullname} is a folder without a module, {list(spec.submodule_search_locations or ())}"
+            )
             return None
         spec.loader = _LoaderWithCapture(spec.loader, capture)
         return spec
@@ -84,7 +91,11 @@ def _run_safely(action: Callable[[], None]) -> None:
     try:
         action()
     except Exception as error:  # noqa: BLE001 - a script that trains without smdebug trains with it
-        sys.stderr.write(f"smdebug: nothing is captured in process {os.getpid()}: {type(error).__name__}: {error}\n")
+        _say_nothing_is_captured(f"{type(error).__name__}: {error}")
+
+
+def _say_nothing_is_captured(why: str) -> None:
+    sys.stderr.write(f"smdebug: nothing is captured in process {os.getpid()}: {why}\n")
 
 
 _run_safely(start)

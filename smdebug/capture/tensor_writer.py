@@ -1,7 +1,7 @@
 """TensorWriter: how a value, an array or a framework's tensor, is written into the file of a step."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from smdebug.writing.summaries import Summaries
 
 class TensorWriter:
     """Writes arrays, and what an array can be made of; frameworks derive from it for tensors of their own."""
+
+    # Whether the names of reductions keep the `:0` of a variable's name.
+    keeps_index: ClassVar[bool] = False
 
     def __init__(self, summaries: Summaries, report: Callable[[str, Exception], None]) -> None:
         """Take what shows tensors beside the run, and what is told of tensors that cannot be written."""
@@ -36,7 +39,7 @@ class TensorWriter:
         array = self.to_array(value)
         if array.nbytes:
             writer = get_writer()
-            write_selected(writer, name, array, selection)
+            write_selected(writer, name, array, selection, keeps_index=self.keeps_index)
             self._show(writer, name, array, selection)
 
     def flush(self, writer: StepWriter) -> None:

@@ -13,5 +13,6 @@ if os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true") and find_s
     import tf_keras as keras
 
 IS_KERAS_3 = int(keras.__version__.partition(".")[0]) >= 3
+IS_ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 
-__all__ = ["IS_KERAS_3", "keras"]
+__all__ = ["IS_KERAS_3", "IS_ON_TENSORFLOW", "keras"]

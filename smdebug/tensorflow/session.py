@@ -15,6 +15,7 @@ from smdebug.tensorflow.collection import Collection, CollectionManager, get_nam
 from smdebug.tensorflow.steps.caller import find_estimator_mode, put_first_in_session
 from smdebug.tensorflow.steps.graph import FetchedGraph
 from smdebug.tensorflow.steps.model_names import is_bias
+from smdebug.tensorflow.tensor_writer import TensorflowTensorWriter
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "EstimatorHook", "SessionHook"]
@@ -29,6 +30,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
     script fetches, and only such as the run computes anyway: a run of an initializer shows no loss.
     """
 
+    tensor_writer_class = TensorflowTensorWriter
     # Regexes would find every operation behind a variable or gradient: each is named.
     default_collections: ClassVar[dict[str, tuple[str, ...]]] = dict.fromkeys(TensorflowHook.default_collections, ())
 

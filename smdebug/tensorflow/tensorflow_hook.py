@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, ClassVar
 from smdebug.capture.hook import BaseHook
 from smdebug.config.collection import CollectionKeys
 from smdebug.tensorflow.collection import Collection, CollectionManager
-from smdebug.tensorflow.tensor_writer import TensorflowTensorWriter
 from smdebug.tensorflow.workers import get_worker
 from smdebug.writing.run_writer import Worker
 
@@ -40,7 +39,6 @@ class TensorflowHook(BaseHook):
         CollectionKeys.SM_METRICS,
     )
     manager_class = CollectionManager
-    tensor_writer_class = TensorflowTensorWriter
 
     if TYPE_CHECKING:
 

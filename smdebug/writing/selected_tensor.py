@@ -40,8 +40,13 @@ def write_value(writer: StepWriter, name: str, value: object) -> None:
     writer.add_tensor(name, data_type, storable.shape, get_content(storable), true_dtype)
 
 
-def write_selected(writer: StepWriter, name: str, array: NDArray[Any], selection: Selection) -> None:
-    """Append what is selected of one array: its values, its shape, numbers computed by numpy."""
+def write_selected(
+    writer: StepWriter, name: str, array: NDArray[Any], selection: Selection, *, keeps_index: bool = False
+) -> None:
+    """Append what is selected of one array: its values, its shape, numbers computed by numpy.
+
+    The names of these numbers keep the `:0` of a variable's if `keeps_index` says so.
+    """
     if selection.raw:
         write_value(writer, name, array)
     if selection.shape:
@@ -50,4 +55,5 @@ def write_selected(writer: StepWriter, name: str, array: NDArray[Any], selection
     if numbers.dtype.kind in "biufc":
         for operation, is_abs in selection.operations:
             number = np.asarray(get_numpy_reduction(operation, numbers, is_abs))
-            write_value(writer, get_reduction_tensor_name(name, operation, is_abs), number)
+            full_name = get_reduction_tensor_name(name, operation, is_abs, remove_colon_index=not keeps_index)
+            write_value(writer, full_name, number)

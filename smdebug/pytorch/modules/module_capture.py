@@ -14,6 +14,7 @@ from smdebug.capture.part_capture import PartCapture, WantedPart
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.logger import get_logger
 from smdebug.pytorch.modules.call_context import is_training_call
+from smdebug.pytorch.tensors.sharded import is_of_workers
 
 # Of the class, because scripted modules refuse to be asked; their own inputs and outputs are seen all the same.
 register_forward_hook = nn.Module.register_forward_hook
@@ -45,8 +46,11 @@ class ModuleCapture(PartCapture[nn.Module]):
         self._handles: list[RemovableHandle] = []
 
     def iterate_tensors(self, values: object) -> Iterator[torch.Tensor]:
-        """Yield the tensors in a value, lists and tuples walked; dicts and subclasses of Tensor have no number."""
-        if type(values) is torch.Tensor:
+        """Yield the tensors in a value, lists and tuples walked; dicts and subclasses of Tensor have no number.
+
+        Those of several workers are no such subclasses.
+        """
+        if type(values) is torch.Tensor or (isinstance(values, torch.Tensor) and is_of_workers(values)):
             yield values
         elif isinstance(values, (list, tuple)):
             for value in values:

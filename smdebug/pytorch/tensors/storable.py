@@ -11,7 +11,7 @@ from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.format.arguments import get_content
 from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS, get_storable_array
-from smdebug.pytorch.training.sharded import get_local_part
+from smdebug.pytorch.tensors.sharded import get_local_part
 
 # Types that records hold as they are.
 _DIRECT = {

@@ -13,8 +13,8 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.format.reductions import get_reduction_names
 from smdebug.pytorch.tensors.device_queue import DeviceQueue
 from smdebug.pytorch.tensors.reductions import reduce_tensor
+from smdebug.pytorch.tensors.sharded import get_local_part
 from smdebug.pytorch.tensors.storable import get_storable, take_off_transforms, to_array
-from smdebug.pytorch.training.sharded import get_local_part
 from smdebug.writing.selected_tensor import Selection
 from smdebug.writing.step_writer import StepWriter
 from smdebug.writing.summaries import Summaries

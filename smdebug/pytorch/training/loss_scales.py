@@ -9,7 +9,7 @@ from torch.autograd import Variable
 
 from smdebug.barrier import guarded
 from smdebug.pytorch.modules.call_context import get_backward_pass
-from smdebug.pytorch.training.sharded import get_local_part
+from smdebug.pytorch.tensors.sharded import get_local_part
 
 _GradScaler: type = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
 

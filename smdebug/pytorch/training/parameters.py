@@ -10,8 +10,8 @@ from torch.utils.hooks import RemovableHandle
 
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.pytorch.modules.call_context import is_in_backward
+from smdebug.pytorch.tensors.sharded import find_sharded_parameters, is_sharded
 from smdebug.pytorch.training.loss_scales import LossScales
-from smdebug.pytorch.training.sharded import find_sharded_parameters, is_sharded
 
 
 class ParameterCapture:

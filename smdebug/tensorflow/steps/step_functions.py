@@ -14,17 +14,11 @@ import tensorflow as tf
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.steps.keras_steps import keras_steps
+from smdebug.tensorflow.steps.loop_functions import FUNCTIONS
 from smdebug.tensorflow.steps.model_names import ModelNames
 from smdebug.tensorflow.steps.step_watch import StepWatch, marked_passes
 from smdebug.tensorflow.steps.taps import Collector, find_tapped, tapped_classes
 from smdebug.tensorflow.steps.wants import Wants
-
-# By mode: the attribute that Keras calls, and the method that it is made of.
-FUNCTIONS = {
-    ModeKeys.TRAIN: ("train_function", "train_step"),
-    ModeKeys.EVAL: ("test_function", "test_step"),
-    ModeKeys.PREDICT: ("predict_function", "predict_step"),
-}
 
 Values = dict[str, Any]
 _Function = TypeVar("_Function", bound="Callable[..., Any]")

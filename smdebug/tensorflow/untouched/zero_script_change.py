@@ -12,6 +12,7 @@ from smdebug.capture.zero_script_change import ZeroScriptChange
 
 if TYPE_CHECKING:
     from smdebug.tensorflow.keras import KerasHook
+    from smdebug.tensorflow.steps.tape import TapeCapture
 
 
 class KerasWatch(ZeroScriptChange["KerasHook"]):
@@ -74,38 +75,44 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
         if hook is not None:
             callbacks.append(hook)
 
+    @property
+    def _tapes(self) -> "TapeCapture | None":
+        """What is told of tapes; None without a hook, and where Keras runs on something else than TensorFlow."""
+        return getattr(self.hook, "tape_capture", None)
+
     @guarded("a step")
     def on_push(self, *, is_new: bool) -> None:
         """Note that a tape records."""
         from smdebug.tensorflow.steps.caller import is_inside_keras_loop
 
-        hook = self.hook if is_inside_keras_loop() else self.get_hook(make=is_new)
-        if hook is not None:
-            hook.tape_capture.on_push(is_new=is_new)
+        if not is_inside_keras_loop():
+            self.get_hook(make=is_new)
+        if self._tapes is not None:
+            self._tapes.on_push(is_new=is_new)
 
     @guarded("a step")
     def on_pop(self) -> None:
         """Note that a tape does not record any more."""
-        if self.hook is not None:
-            self.hook.tape_capture.on_pop()
+        if self._tapes is not None:
+            self._tapes.on_pop()
 
     @guarded("what is traced of a forward pass")
     def on_forward_end(self) -> None:
         """Note that gradients are about to be computed."""
-        if self.hook is not None:
-            self.hook.tape_capture.on_forward_end()
+        if self._tapes is not None:
+            self._tapes.on_forward_end()
 
     @guarded("what is traced of a backward pass")
     def on_backward_end(self) -> None:
         """Note that gradients have been computed."""
-        if self.hook is not None:
-            self.hook.tape_capture.on_backward_end()
+        if self._tapes is not None:
+            self._tapes.on_backward_end()
 
     @guarded("gradients, weights and loss of a step")
     def on_gradient(self, target: Any, sources: Any, gradients: Any) -> None:
         """Save what a tape was asked for."""
-        if self.hook is not None:
-            self.hook.tape_capture.on_gradient(target, sources, gradients)
+        if self._tapes is not None:
+            self._tapes.on_gradient(target, sources, gradients)
 
 
 _capture = KerasWatch()
@@ -124,10 +131,8 @@ def watch_keras(callback_list: Any) -> None:
         if model is None:
             original(self, callbacks, add_history, *args, **kwargs)
             return
-        import tensorflow as tf
-
         # As Keras has them; Keras 2 asks them once, when it makes the list, what they want to hear of.
-        given = tf.nest.flatten(callbacks) if callbacks else []
+        given = _flatten(callbacks)
         count = len(given)
         # Only fit asks for a history of its epochs.
         _capture.add_callback(given, is_training=add_history)
@@ -138,6 +143,12 @@ def watch_keras(callback_list: Any) -> None:
 
     __init__.smdebug_original = original  # type: ignore[attr-defined]
     callback_list.__init__ = __init__
+
+
+def _flatten(callbacks: Any) -> list[Any]:
+    if isinstance(callbacks, (list, tuple)):
+        return [found for part in callbacks for found in _flatten(part)]
+    return [callbacks] if callbacks else []
 
 
 def watch_tapes(tape_class: Any) -> None:

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 START = f"exec({Path(smdebug.__file__).with_name('autoload.pth').read_text()!r})\n"
 
 
-def build_script_runner(python: str, folder: Path, **always: str) -> RunScript:
+def build_script_runner(python: str, folder: Path, *, seconds: int = 120, **always: str) -> RunScript:
     """A function that runs text as a script of an interpreter, smdebug importable."""
 
     def start(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -35,7 +35,7 @@ def build_script_runner(python: str, folder: Path, **always: str) -> RunScript:
             env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **always, **environment},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=seconds,
             check=False,
         )
 

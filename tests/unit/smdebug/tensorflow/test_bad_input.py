@@ -198,19 +198,6 @@ def test_get_hook_knows_its_types(run: WrittenRun) -> None:
         smd.del_hook()
 
 
-def test_keras_on_something_else_than_tensorflow(
-    make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("keras.backend.backend", lambda: "jax")
-    hook = make_hook(save_all=True)
-    monkeypatch.undo()
-    fit(make_model(), hook)
-    assert {"loss", "mae", "d1/weights/net/d1/kernel:0"} <= set(run.values(1))
-    assert "gradients/net/d1/kernelGrad" not in run.values(1)
-    (warning,) = warnings_in(said)
-    assert "jax" in warning
-
-
 def test_a_keras_that_lacks_what_is_tapped_costs_the_steps_only(
     make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

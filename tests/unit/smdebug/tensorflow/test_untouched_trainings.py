@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 
 import smdebug.tensorflow as smd
-from smdebug.tensorflow import on_import_keras
 from smdebug.tensorflow.untouched.zero_script_change import KerasWatch, watch_keras
 
 if TYPE_CHECKING:
@@ -116,14 +115,3 @@ def test_a_config_that_cannot_be_read_costs_the_capture_only(
     capture.on_push(is_new=True)
     assert callbacks == []
     assert [record.levelname for record in said.records if "often" in record.getMessage()] == ["ERROR"]
-
-
-def test_keras_on_something_else_than_tensorflow_is_said(
-    monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
-) -> None:
-    original = keras.callbacks.CallbackList.__init__
-    monkeypatch.setattr("keras.backend.backend", lambda: "torch")
-    on_import_keras.install()
-    assert keras.callbacks.CallbackList.__init__ is original
-    (record,) = said.records
-    assert "runs on torch" in record.getMessage()

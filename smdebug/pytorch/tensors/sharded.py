@@ -14,6 +14,11 @@ def is_sharded(tensor: torch.Tensor) -> bool:
     return _wraps_others(tensor) and hasattr(tensor, "to_local")
 
 
+def is_of_workers(tensor: torch.Tensor) -> bool:
+    """Tell whether several workers make the tensor together: a sharded one, or one that is still to come of them."""
+    return is_sharded(tensor) or (_wraps_others(tensor) and hasattr(tensor, "wait"))
+
+
 def get_local_part(tensor: torch.Tensor) -> torch.Tensor | None:
     """Return what this worker holds of a tensor: its part of a sharded one, any other as it is.
 
@@ -24,9 +29,9 @@ def get_local_part(tensor: torch.Tensor) -> torch.Tensor | None:
     if is_sharded(tensor):
         with torch.no_grad():
             tensor = cast("Any", tensor).to_local()
-        if hasattr(tensor, "wait"):
-            # A collective operation is still to bring it.
-            tensor = tensor.wait()
+    if hasattr(tensor, "wait"):
+        # A collective operation is still to bring it.
+        tensor = tensor.wait()
     return None if _wraps_others(tensor) else tensor
 
 

@@ -1,0 +1,156 @@
+"""What Keras hooks have in common, whatever Keras runs on: a step is a batch of a loop of Keras."""
+
+from typing import Any
+
+from smdebug.barrier import guarded
+from smdebug.capture.saving_plan import StepPlan
+from smdebug.config.collection import CollectionKeys
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
+from smdebug.tensorflow.keras_in_use import keras
+from smdebug.tensorflow.steps.model_names import ModelNames, get_optimizer_variables
+from smdebug.tensorflow.tensorflow_hook import TensorflowHook
+from smdebug.tensorflow.workers import trains_with_other_processes
+
+
+class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
+    """Counts the batches of `fit`, `evaluate` and `predict`, and saves what the functions that run them show."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what BaseHook takes; see there."""
+        super().__init__(*args, **kwargs)
+        keras.callbacks.Callback.__init__(self)
+        self._is_one_of_many = trains_with_other_processes()
+        self._times_given = 0
+        self._calls_a_step = 1
+        self._calls = 0
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a script has shown it steps, or will."""
+        return self.step >= 0
+
+    @guarded("a value given to record_tensor_value")
+    def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
+        """Save a value under its name if the present step selects that name."""
+        self.recorder.save(tensor_name, tensor_value)
+
+    # Called by Keras.
+
+    def set_model(self, model: Any) -> None:
+        """Take the model whose steps follow."""
+        super().set_model(model)
+        self._times_given += 1
+
+    def set_params(self, params: Any) -> None:
+        """Take what Keras says of the loop, after all of its callbacks were given the model."""
+        super().set_params(params)
+        if self._times_given:
+            self._calls_a_step, self._times_given, self._calls = self._times_given, 0, 0
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature
+        """Begin a step of `fit`."""
+        self._begin_batch(ModeKeys.TRAIN, batch)
+
+    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """Begin a step of `evaluate`, or of `fit`'s validation."""
+        self._begin_batch(ModeKeys.EVAL, batch)
+
+    def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """Begin a step of `predict`."""
+        self._begin_batch(ModeKeys.PREDICT, batch)
+
+    def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """End the last step of `fit`."""
+        self.recorder.end()
+
+    def on_test_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """End the last step of an evaluation."""
+        self.recorder.end()
+
+    def on_predict_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
+        """End the last step of `predict`."""
+        self.recorder.end()
+
+    @guarded("a step")
+    def _begin_batch(self, mode: ModeKeys, batch: int) -> None:
+        if self._calls_a_step > 1:
+            # A hook that is given to Keras twice is called twice a step.
+            self._calls += 1
+            if self._calls % self._calls_a_step:
+                return
+        recorder = self.recorder
+        if recorder.is_open:
+            # Callbacks have added to the step: from now on it is written once, when the next one begins.
+            recorder.saves_late = True
+        if mode is not recorder.mode:
+            recorder.change_mode(mode)
+        plan = recorder.begin()
+        if plan is None and self._is_one_of_many and not recorder.is_closed:
+            # Whether this process writes or not: it would wait for ever for one that runs another function.
+            plan = recorder.get_plan_of_step()
+        self.prepare_step(mode, batch, plan)
+
+    def prepare_step(self, mode: ModeKeys, batch: int, plan: StepPlan | None) -> None:
+        """Prepare what the batch that is about to be run saves; a plan of None says that nothing is due."""
+
+    # A step that is due.
+
+    def list_names(self, names: ModelNames) -> None:
+        """Put a model's weights and gradients into their collections, those that its first batch has made, too."""
+        names.refresh()
+        if names.is_listed:
+            return
+        names.is_listed = True
+        if names.is_empty:
+            get_logger().warning("The model %s has no weights: its other values are saved.", names.model.name)
+        self.recorder.collections.include_names(CollectionKeys.WEIGHTS, names.get_weight_names())
+        self.recorder.collections.include_names(CollectionKeys.GRADIENTS, names.gradients.values())
+
+    @guarded("a step")
+    def save_step(
+        self, names: ModelNames, mode: ModeKeys, batch: int, result: Any, values: dict[str, Any], state: Any = None
+    ) -> None:
+        """Save a step that has just been run, and make it visible.
+
+        Args:
+            names: of the model's variables.
+            mode: of the step.
+            batch: its number within the loop.
+            result: what Keras' function has returned; of predictions nothing is saved.
+            values: what the step has shown besides, by name.
+            state: values of variables by their ids, where the variables themselves do not hold them.
+        """
+        if self.recorder.plan is None:
+            return
+        self.list_names(names)
+        for name, value in values.items():
+            self.recorder.save(name, value)
+        if mode != ModeKeys.PREDICT:
+            self._save_logs("val_" if mode == ModeKeys.EVAL else "", batch, result)
+        self._save_variables(names.weights, state)
+        if mode == ModeKeys.TRAIN:
+            variables = get_optimizer_variables(getattr(names.model, "optimizer", None))
+            self.recorder.collections.include_names(CollectionKeys.OPTIMIZER_VARIABLES, variables)
+            self._save_variables(variables, state)
+        if not self.recorder.saves_late:
+            # What callbacks add to the step comes after.
+            self.recorder.publish()
+
+    def _save_variables(self, variables: dict[str, Any], state: Any) -> None:
+        for name, variable in variables.items():
+            self.recorder.save(name, variable if state is None else state.get(id(variable), variable))
+
+    def _save_logs(self, prefix: str, batch: int, logs: Any) -> None:
+        if not isinstance(logs, dict):
+            return
+        numbers = {f"{prefix}{name}": value for name, value in logs.items()}
+        losses = [name for name in numbers if "loss" in name]
+        self.recorder.collections.include_names(CollectionKeys.LOSSES, losses)
+        metrics = {**numbers, f"{prefix}batch": batch}
+        self.recorder.collections.include_names(
+            CollectionKeys.METRICS, [name for name in metrics if name not in losses]
+        )
+        for name, value in metrics.items():
+            array = self.recorder.tensors.to_array(value)
+            self.recorder.save(name, array.reshape(1) if array.ndim == 0 else array)

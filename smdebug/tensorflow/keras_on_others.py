@@ -1,0 +1,154 @@
+"""The Keras hook where Keras runs on torch, JAX, or anything else but TensorFlow, which need not be there."""
+
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from smdebug.barrier import guarded
+from smdebug.capture.saving_plan import StepPlan
+from smdebug.capture.tensor_writer import TensorWriter
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
+from smdebug.tensorflow.batch_hook import BatchHook
+from smdebug.tensorflow.keras_in_use import keras
+from smdebug.tensorflow.steps.loop_functions import get_function, replace_once
+from smdebug.tensorflow.steps.model_names import ModelNames
+from smdebug.writing.run_writer import Worker
+
+__all__ = ["KerasHook"]
+
+
+class ArrayWriter(TensorWriter):
+    """Writes tensors of the back end, Keras' variables and arrays, by way of numpy, under the names of TensorFlow's."""
+
+    keeps_index = True
+
+    def to_array(self, value: Any) -> np.ndarray[Any, Any]:
+        """Make an array of a tensor or variable, or of anything else; errors as TensorWriter raises them."""
+        if keras.ops.is_tensor(value) or isinstance(value, keras.Variable):
+            return np.asarray(keras.ops.convert_to_numpy(value))
+        return super().to_array(value)
+
+
+class KerasHook(BatchHook):
+    """Saves weights, optimizer variables, losses and metrics of a model that `fit` trains; on torch, gradients too.
+
+    A step is a batch of `fit`, `evaluate` or `predict`, which set the mode; weights are saved as the step leaves them.
+    """
+
+    tensor_writer_class = ArrayWriter
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what BaseHook takes; see there."""
+        super().__init__(*args, **kwargs)
+        self._back_end: str = keras.backend.backend()
+        self._names: ModelNames | None = None
+        _say_what_is_saved(self._back_end)
+
+    def get_worker(self) -> Worker:
+        """Return which of the processes that train together this one is."""
+        torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
+        if self._back_end == "torch" and torch is not None and torch.distributed.is_available():
+            if torch.distributed.is_initialized():
+                return Worker.of_rank(torch.distributed.get_rank(), torch.distributed.get_world_size())
+        elif self._back_end == "jax" and jax is not None:
+            return Worker.of_rank(jax.process_index(), jax.process_count())
+        return super().get_worker()
+
+    # What is TensorFlow's own.
+
+    def wrap_tape(self, tape: Any) -> Any:
+        """Return the tape, of which nothing is saved."""
+        self._say_nothing_is_saved("a tape")
+        return tape
+
+    def wrap_optimizer(self, optimizer: Any) -> Any:
+        """Return the optimizer: that of a model which `fit` trains is saved without it."""
+        return optimizer
+
+    def register_model(self, model: Any) -> None:  # noqa: ARG002 - as on TensorFlow
+        """Say that of a loop of the script's own nothing is saved."""
+        self._say_nothing_is_saved("a loop of the script's own")
+
+    def _say_nothing_is_saved(self, of: str) -> None:
+        get_logger().warning(
+            "Not saved: the steps of %s. Where Keras runs on %s, those of fit are.",
+            of,
+            self._back_end,
+        )
+
+    # A step that is due.
+
+    def prepare_step(self, mode: ModeKeys, batch: int, plan: StepPlan | None) -> None:
+        """Put a function that saves the step in the place of Keras' own, for one call, if something is due."""
+        if plan is None:
+            return
+        model = self.model
+        original = get_function(model, mode)
+
+        def run(*given: Any) -> Any:
+            if self.recorder.plan is None:
+                return original(*given)
+            scale = self._get_scale(model, mode)
+            returned = original(*given)
+            self._show_step(model, mode, batch, returned, scale)
+            return returned
+
+        replace_once(model, mode, run)
+
+    @guarded("the scale of the loss")
+    def _get_scale(self, model: Any, mode: ModeKeys) -> float:
+        """Return what the loss of the step is multiplied by: the step may choose another for the next."""
+        scale = getattr(getattr(model, "optimizer", None), "dynamic_scale", None)
+        if scale is None or mode != ModeKeys.TRAIN or self._back_end != "torch":
+            return 1.0
+        return float(keras.ops.convert_to_numpy(scale))
+
+    @guarded("a step")
+    def _show_step(self, model: Any, mode: ModeKeys, batch: int, returned: Any, scale: float | None) -> None:
+        if self._names is None or self._names.model is not model or self._names.is_outdated:
+            self._names = ModelNames(model)
+        names = self._names
+        if self._back_end == "jax":
+            logs, state = returned
+            self.save_step(names, mode, batch, logs, {}, dict(_read_state(model, mode, state)))
+            return
+        values = {}
+        if mode == ModeKeys.TRAIN and self._back_end == "torch" and scale is not None:
+            values = dict(_read_gradients(names, scale))
+        self.save_step(names, mode, batch, returned, values)
+
+
+@cache
+def _say_what_is_saved(back_end: str) -> None:
+    gradients = "gradients, "
+    saved, left_out = (gradients, "") if back_end == "torch" else ("", gradients)
+    get_logger().warning(
+        "Keras runs on %s: losses, metrics, %sweights and optimizer variables of fit are saved, %slayers and inputs "
+        "are not.",
+        back_end,
+        saved,
+        left_out,
+    )
+
+
+def _read_state(model: Any, mode: ModeKeys, state: Any) -> Iterator[tuple[int, Any]]:
+    """Return the values of a model's variables by their ids: while JAX trains it, the variables hold none."""
+    variables = [model.trainable_variables, model.non_trainable_variables]
+    if mode == ModeKeys.TRAIN:
+        variables.append(model.optimizer.variables)
+    for group, values in zip(variables, state, strict=False):
+        yield from zip(map(id, group), values, strict=True)
+
+
+def _read_gradients(names: ModelNames, scale: float) -> Iterator[tuple[str, Any]]:
+    """Return the gradients that a step has left in torch's parameters, by their names."""
+    names.refresh()
+    for variable in names.weights.values():
+        name = names.gradients.get(id(variable))
+        gradient = getattr(variable.value, "grad", None)
+        if name is not None and gradient is not None:
+            yield name, gradient if scale == 1 else gradient / scale

@@ -1,0 +1,138 @@
+"""The Keras hook where Keras runs on TensorFlow: it looks into the functions of steps, and at tapes."""
+
+from typing import Any
+
+from smdebug.barrier import guarded
+from smdebug.capture.saving_plan import StepPlan
+from smdebug.mode_keys import ModeKeys
+from smdebug.tensorflow.batch_hook import BatchHook
+from smdebug.tensorflow.keras_in_use import IS_KERAS_3
+from smdebug.tensorflow.steps.keras_steps import keras_steps
+from smdebug.tensorflow.steps.loop_functions import FUNCTIONS, get_function, replace_once
+from smdebug.tensorflow.steps.model_names import ModelNames
+from smdebug.tensorflow.steps.registered_models import RegisteredModels
+from smdebug.tensorflow.steps.step_functions import StepFunctions
+from smdebug.tensorflow.steps.step_watch import StepWatch
+from smdebug.tensorflow.steps.tape import TapeCapture, wrap_optimizer, wrap_tape
+from smdebug.tensorflow.steps.wants import Wants, choose_wants
+from smdebug.tensorflow.tensor_writer import TensorflowTensorWriter
+from smdebug.tensorflow.workers import get_rank
+from smdebug.tracing.step_tracer import StepTracer, may_be_traced
+
+__all__ = ["KerasHook"]
+
+# A search over models makes one after the other; what belongs to the older ones is not kept alive.
+_MODELS_KEPT = 4
+
+
+class KerasHook(BatchHook):
+    """Saves weights, gradients, optimizer variables, losses, metrics, and inputs and outputs of a model and its layers.
+
+    A step is a batch of `fit`, `evaluate` or `predict`, which set the mode; weights are saved as the step leaves them.
+    Where the model is trained by a loop of the script's own, `wrap_tape` shows the steps.
+    """
+
+    tensor_writer_class = TensorflowTensorWriter
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what BaseHook takes; see there."""
+        super().__init__(*args, **kwargs)
+        self._functions: dict[int, tuple[ModelNames, StepFunctions]] = {}
+        self._wants: dict[tuple[int, StepPlan], Wants] = {}
+        self._watch: StepWatch | None = None
+        if may_be_traced():
+            self._watch = StepWatch()
+            self.tracer = self._watch.tracer = StepTracer(self._watch, get_rank)
+        self.tape_capture = TapeCapture(self.recorder, self._get_wants, self.tracer)
+        self._wraps_tapes = False
+        if not IS_KERAS_3:
+            # Keras 3 would wait for the numbers of each batch to hand them to a callback that has these; Keras 2 for
+            # callbacks that do not say that they take tensors.
+            self.on_train_batch_end = self.on_test_batch_end = self.on_predict_batch_end = self._end_batch
+            self._supports_tf_logs = True
+        self._waits_for_logs = False
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a script has shown it steps, or will."""
+        return self._wraps_tapes or super().is_in_use
+
+    # What a loop of the script's own calls.
+
+    def wrap_tape(self, tape: Any) -> Any:
+        """Make a `tf.GradientTape` show the steps that it records; return it.
+
+        Recording begins a step of mode TRAIN, and `gradient` shows loss, weights and gradients.
+        """
+        self._wraps_tapes = True
+        return wrap_tape(tape, self.tape_capture)
+
+    def wrap_optimizer(self, optimizer: Any) -> Any:
+        """Make a Keras optimizer of a loop of the script's own show its variables; return it."""
+        return wrap_optimizer(optimizer, self.tape_capture)
+
+    def register_model(self, model: Any) -> None:
+        """Show the layers of a model that a loop of the script's own trains, its inputs and its predictions."""
+        self.tape_capture.models.add(model)
+
+    # Called by Keras.
+
+    def prepare_step(self, mode: ModeKeys, batch: int, plan: StepPlan | None) -> None:
+        """Prepare what the batch that is about to be run saves, and what is traced of it."""
+        self._waits_for_logs = plan is not None and not keras_steps.runs_functions(self.model)
+        if plan is not None and not self._waits_for_logs:
+            self._replace_function(self.model, mode, batch, plan)
+        if self._watch is not None and not self.recorder.is_closed:
+            self.trace_step()
+            if self.tracer is not None and self.tracer.config is not None and keras_steps.runs_functions(self.model):
+                functions = self._get_functions(self.model)[1]
+                self._watch.time_call(
+                    self.model, FUNCTIONS[mode][0], lambda original: functions.get_split(mode, original)
+                )
+
+    @guarded("a step")
+    def _end_batch(self, batch: int, logs: Any = None) -> None:
+        """Save what Keras 2 says of a batch of a model that calls no function for it."""
+        if self._waits_for_logs:
+            self._waits_for_logs = False
+            self.save_step(self._get_functions(self.model)[0], self.mode, batch, logs, {})
+
+    def leave_step(self) -> None:
+        """Let go of the layers of a tape's step."""
+        self.tape_capture.end_step()
+
+    # A step that is due.
+
+    def _replace_function(self, model: Any, mode: ModeKeys, batch: int, plan: StepPlan) -> None:
+        """Put a function that saves the step in the place of Keras' own, for one call."""
+        names, functions = self._get_functions(model)
+        original = get_function(model, mode)
+        capture = functions.get(mode, self._get_wants(names, plan), original)
+
+        def run(data: Any) -> Any:
+            if self.recorder.plan is None and not self._is_one_of_many:
+                return original(data)
+            result, values = capture(data)
+            self.save_step(names, mode, batch, result, values)
+            return result
+
+        replace_once(model, mode, run)
+
+    def _get_functions(self, model: Any) -> tuple[ModelNames, StepFunctions]:
+        found = self._functions.get(id(model))
+        if found is None or found[0].is_outdated:
+            names = ModelNames(model)
+            while len(self._functions) >= _MODELS_KEPT:
+                del self._functions[next(iter(self._functions))]
+            found = self._functions[id(model)] = (names, StepFunctions(names, self.report_loss, self._watch))
+            self._wants.clear()
+        return found
+
+    def _get_wants(self, names: ModelNames | RegisteredModels, plan: StepPlan) -> Wants:
+        if isinstance(names, RegisteredModels) and names.refresh():
+            self._wants.clear()
+        key = (id(names), plan)
+        wants = self._wants.get(key)
+        if wants is None:
+            wants = self._wants[key] = choose_wants(names, plan, self.INPUT_TENSOR_SUFFIX, self.OUTPUT_TENSOR_SUFFIX)
+        return wants
