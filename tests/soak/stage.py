@@ -34,8 +34,9 @@ class Stage:
         mark: is in the environment of every job's container, and of nothing else.
     """
 
-    def __init__(self, course: Course) -> None:
-        self._course = course
+    def __init__(self, course: Course, attempts: int = 1) -> None:
+        """Start it; its clients send each request at most so often."""
+        self._course, self._attempts = course, attempts
         self.state_dir = course.folder / "state"
         self.mark = f"soak-{os.getpid()}-{course.folder.name}"
         self._sent = 0
@@ -76,7 +77,7 @@ class Stage:
                 region_name="us-east-1",
                 aws_access_key_id="test",
                 aws_secret_access_key="test",
-                config=Config(retries={"total_max_attempts": 1}, read_timeout=120),
+                config=Config(retries={"total_max_attempts": self._attempts}, read_timeout=120),
             )
         return self._clients[service]
 

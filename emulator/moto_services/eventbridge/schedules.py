@@ -95,6 +95,8 @@ def capture_schedules(on_change: Callable[[], None]) -> Iterator[None]:
     @functools.wraps(put)
     def put_rule(backend: Any, *arguments: Any, **members: Any) -> Any:
         expression = members.get("scheduled_expression")
+        if not isinstance(expression, str | None):
+            raise ValidationException("Parameter ScheduleExpression is not valid.")
         if expression:
             try:
                 find_next_time(expression, datetime.now(UTC))

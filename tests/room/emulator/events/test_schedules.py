@@ -57,3 +57,18 @@ def test_expressions_that_are_none_are_refused(emulator: Emulator, expression: s
             events.put_rule(Name="rule", ScheduleExpression=expression)
     finally:
         schedules.close()
+
+
+def test_an_expression_that_is_no_text_is_refused(emulator: Emulator) -> None:
+    """No client of AWS's sends it."""
+    schedules = Schedules(emulator.publisher)
+    try:
+        events = emulator.client("events")
+        events.meta.events.register(
+            "before-call.events.PutRule",
+            lambda params, **_: params.update(body=b'{"Name": "r", "ScheduleExpression": -1}'),
+        )
+        with pytest.raises(events.exceptions.ClientError, match="Parameter ScheduleExpression is not valid"):
+            events.put_rule(Name="r", ScheduleExpression="rate(1 minute)")
+    finally:
+        schedules.close()

@@ -333,3 +333,41 @@ def test_tuning_job_goes_on_where_it_was(tmp_path: Path) -> None:
         assert done["HyperParameterTuningJobStatus"] == "Completed"
         assert done["TrainingJobStatusCounters"]["Completed"] == 2
         assert done["BestTrainingJob"]["TunedHyperParameters"] == {"x": "1"}
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_job_outlasts_an_engine_that_goes_away(room: Room, monkeypatch: pytest.MonkeyPatch, *, ends: bool) -> None:
+    """It is taken up again where its container runs on, and begins again where that ended with the engine."""
+    from threading import Event
+
+    from container_runtime.process.local_processes import LocalProcesses
+    from container_runtime.runtime import EngineUnavailableError, Exit
+
+    wait, away = LocalProcesses.wait, Event()
+
+    def wait_on_engine(runtime: LocalProcesses, container_id: str, timeout: float | None = None) -> Exit | None:
+        if timeout is None and not away.is_set():
+            away.wait()
+            raise EngineUnavailableError("no engine answers")
+        return wait(runtime, container_id, timeout)
+
+    monkeypatch.setattr(LocalProcesses, "wait", wait_on_engine)
+    room.jobs.training.create(REGION, room.request(script="print('first', flush=True)" + WAIT_FOR_GO))
+    room.wait_for_stage("Training")
+    wait_until(lambda: "first" in room.log("/aws/sagemaker/TrainingJobs", "job/"))
+    if ends:
+        (container,) = room.runtime.find({JOB_LABEL: room.store.list_running_training_jobs()[0].arn})
+        with room.runtime._watch(room.runtime._folder_of(container.id)) as watch:  # as an engine that ends ends it
+            watch.send(signal.SIGTERM)
+            assert watch.wait(60)
+    away.set()
+    if ends:
+        wait_until(lambda: "Restarting" in [each["Status"] for each in room.describe()["SecondaryStatusTransitions"]])
+        room.wait_for_stage("Training")
+
+    def has_completed() -> bool:
+        let_go(room)
+        return bool(room.describe()["TrainingJobStatus"] == "Completed")
+
+    wait_until(has_completed, room.describe)
+    assert room.log("/aws/sagemaker/TrainingJobs", "job/").count("first") == 1 + ends

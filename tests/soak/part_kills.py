@@ -1,0 +1,103 @@
+"""One part of a job is killed: training, rule, supervisor or the stop handler's worker; the rest is right."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.soak.course import is_true_within
+from tests.soak.small_job import build_job
+from tests.soak.stage import Stage
+
+if TYPE_CHECKING:
+    from tests.soak.course import Course
+
+LONG, SHORT = 100, 2
+RUNTIMES = ("process", "docker")
+_PARTS = ("training", "rule", "supervisor", "worker")
+# What the command line, or the environment, of each holds.
+_MARKS = {"rule": "smdebug.rules.evaluator", "worker": "AWS_LAMBDA_FUNCTION_NAME="}
+
+
+def run(course: Course) -> None:
+    """Kill one part in each round, each kind in turn, at a random moment."""
+    with Stage(course) as stage:
+        killed: dict[str, int] = {}
+        for seed, random in course.draw_rounds():
+            part = _PARTS[seed % len(_PARTS)]
+            with course.noting(seed):
+                if _run_round(course, stage, seed, part, random.uniform(0.0, 2.0)):
+                    killed[part] = killed.get(part, 0) + 1
+            course.figures["killed"] = ", ".join(f"{each} {count}" for each, count in sorted(killed.items()))
+
+
+def _run_round(course: Course, stage: Stage, seed: int, part: str, after: float) -> bool:
+    """Kill a part of a job that trains until it is stopped; whether it was there to be killed."""
+    name = f"part-{seed}"
+    sagemaker = stage.client("sagemaker")
+    sagemaker.create_training_job(**build_job(name, sick=True, environment={"SOAK": f"{stage.mark}-{name}"}))
+    found: list[int] = []
+
+    def is_there() -> bool:
+        found[:] = _find(stage, name, part)
+        job = stage.describe(name)
+        return bool(found) or (job is not None and job["TrainingJobStatus"] != "InProgress")
+
+    is_true_within(60, is_there)
+    time.sleep(after)
+    found = _find(stage, name, part)
+    for pid in found:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    if found and part == "rule":
+        # Nobody is left to have the job stopped.
+        is_true_within(60, lambda: _has_verdict(stage, name))
+        if (stage.describe(name) or {})["TrainingJobStatus"] == "InProgress":
+            sagemaker.stop_training_job(TrainingJobName=name)
+    job = stage.wait_for_end(name)
+    ended = job["TrainingJobStatus"], job["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"]
+    right = {("Stopped", "IssuesFound")}  # also where the part had done its work
+    if found and part in ("training", "supervisor"):
+        right |= {("Failed", status) for status in ("IssuesFound", "Stopped", "Error")}
+        if ended[0] == "Failed" and "SIGKILL" not in job["FailureReason"]:
+            course.fail(seed, f"{name}: the reason says nothing of the kill: {job['FailureReason']}")
+    if found and part == "rule":
+        right |= {("Stopped", "Error")}
+    if ended not in right:
+        course.fail(seed, f"{name} ended {ended} after its {part} was killed: {job.get('FailureReason')}")
+    stage.judge_events(seed, job)
+    stage.judge_remains(seed, name)
+    return bool(found)
+
+
+def _has_verdict(stage: Stage, name: str) -> bool:
+    job = stage.describe(name)
+    assert job is not None
+    return job["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] != "InProgress"
+
+
+def _find(stage: Stage, name: str, part: str) -> list[int]:
+    """Find the processes of a part of a job, newest last."""
+    found = []
+    for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
+        try:
+            command = (folder / "cmdline").read_bytes()
+            text = (command + b"\0" + (folder / "environ").read_bytes()).decode(errors="replace")
+        except OSError:
+            continue
+        endpoint = f":{stage.emulator.port}" in text
+        is_supervisor = b"supervisor.py" in command
+        if part == "supervisor":
+            is_it = is_supervisor and f"{stage.state_dir}/containers/smdebug-{name}-" in text
+        elif part == "training":
+            is_it = f"{stage.mark}-{name}" in text and not is_supervisor
+        else:
+            is_it = _MARKS[part] in text and endpoint and not is_supervisor
+        if is_it:
+            found.append(int(folder.name))
+    return found

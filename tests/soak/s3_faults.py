@@ -1,0 +1,37 @@
+"""S3 fails one request in ten while jobs with hook and rule run: each ends right, and the log tells of retries."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+from urllib.request import Request, urlopen
+
+from tests.soak.small_job import build_job
+from tests.soak.stage import Stage
+
+if TYPE_CHECKING:
+    from tests.soak.course import Course
+
+LONG, SHORT = 100, 1
+RUNTIMES = ("process", "docker")
+
+
+def run(course: Course) -> None:
+    """Run a job in each round."""
+    with Stage(course, attempts=10) as stage:
+        faults = json.dumps({"s3": {"error": 0.1}}).encode()
+        url = f"{stage.emulator.endpoint_url}/_emulator/faults"
+        with urlopen(Request(url, faults, method="PUT")) as answer:
+            assert answer.status == 200
+        for seed, random in course.draw_rounds():
+            name, sick = f"faults-{seed}", random.random() < 0.5
+            with course.noting(seed):
+                request = build_job(name, sick=sick, environment={"SOAK": f"{stage.mark}-{name}"})
+                stage.client("sagemaker").create_training_job(**request)
+                stage.judge(seed, name, sick=sick)
+            retries = stage.read_log().count("Retrying")
+            with urlopen(url) as answer:
+                struck = json.load(answer)["s3"]["struck"].get("error", 0)
+            course.figures |= {"faults": f"{struck:,}", "retries in the log": f"{retries:,}"}
+        if not retries:
+            course.fail(course.seed, f"the log tells of no retry, after {struck} faults")
