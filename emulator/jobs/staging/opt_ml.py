@@ -87,7 +87,7 @@ def remove_work_folder(folder: Path) -> None:
 
 def locate_scratch(opt_ml: Path) -> Path:
     """Where a container has what it writes elsewhere than to its /opt/ml: beside the folder that it sees there."""
-    return opt_ml.with_name(f"{opt_ml.name}-scratch")
+    return opt_ml.with_name(f"scratch-{opt_ml.name}")
 
 
 @dataclass(frozen=True, slots=True)
