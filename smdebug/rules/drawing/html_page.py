@@ -30,7 +30,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 62rem; m
 h2 { border-bottom: 1px solid #ccc; margin-top: 2.2rem; }
 table { border-collapse: collapse; }
 td, th { border: 1px solid #ccc; padding: .25rem .6rem; text-align: left; vertical-align: top; }
-.number, .matrix td { text-align: right; font-variant-numeric: tabular-nums; }
+.number, .matrix td, .matrix tr + tr th { text-align: right; font-variant-numeric: tabular-nums; }
 th { background: #f3f3f3; } svg { max-width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; }
 """
 
@@ -67,13 +67,15 @@ def render_text(text: str) -> str:
 
 def render_matrix(rows: Sequence[Sequence[int]], row_name: str, column_name: str) -> str:
     """Return a table of counts whose cells are the darker the larger their part of the row is."""
-    heads = "".join(f"<th>{escape(column_name)} {number}</th>" for number in range(len(rows)))
+    # Names above and beside the numbers, not in each: a page is wide enough for ten classes then.
+    heads = "".join(f"<th>{number}</th>" for number in range(len(rows)))
     lines = []
     for number, row in enumerate(rows):
         total = sum(row) or 1
         cells = "".join(f'<td style="{_shade(count / total)}">{count}</td>' for count in row)
-        lines.append(f"<tr><th>{escape(row_name)} {number}</th>{cells}</tr>")
-    return f'<table class="matrix"><tr><th></th>{heads}</tr>{"".join(lines)}</table>'
+        lines.append(f"<tr><th>{number}</th>{cells}</tr>")
+    top = f'<tr><th></th><th colspan="{len(rows)}">{escape(column_name)}</th></tr>'
+    return f'<table class="matrix">{top}<tr><th>{escape(row_name)}</th>{heads}</tr>{"".join(lines)}</table>'
 
 
 def _shade(share: float) -> str:
@@ -168,7 +170,7 @@ def render_boxes(boxes: Mapping[str, Sequence[float]], y_label: str) -> str:
     scale = Scale([0.0, 100.0], _HEIGHT - _MARGIN, 10)
     parts = [element("path", d=f"M{_MARGIN} 10V{_HEIGHT - _MARGIN}H{width - 10}", fill="none", stroke="#444")]
     parts += [
-        element("text", _format(y, 3), x=_MARGIN - 6, y=scale.place(y) + 4, text_anchor="end") for y in scale.quarters()
+        element("text", _format(y), x=_MARGIN - 6, y=scale.place(y) + 4, text_anchor="end") for y in scale.ticks()
     ]
     parts.append(
         element("text", y_label, x=12, y=_HEIGHT / 2, text_anchor="middle", transform=f"rotate(-90 12 {_HEIGHT / 2})")
@@ -196,9 +198,10 @@ class _Axes:
     def frame(self, x_label: str, y_label: str) -> str:
         bottom = _HEIGHT - _MARGIN
         parts = [element("path", d=f"M{_MARGIN} 10V{bottom}H{_WIDTH - 10}", fill="none", stroke="#444")]
-        for x, y in zip(self.x.quarters(), self.y.quarters(), strict=True):
-            parts.append(element("text", _format(x, 3), x=self.x.place(x), y=bottom + 18, text_anchor="middle"))
-            parts.append(element("text", _format(y, 3), x=_MARGIN - 6, y=self.y.place(y) + 4, text_anchor="end"))
+        for x in self.x.ticks():
+            parts += [element("text", _format(x), x=self.x.place(x), y=bottom + 18, text_anchor="middle")]
+        for y in self.y.ticks():
+            parts += [element("text", _format(y), x=_MARGIN - 6, y=self.y.place(y) + 4, text_anchor="end")]
         middle = _HEIGHT / 2
         parts.append(element("text", x_label, x=_WIDTH / 2, y=_HEIGHT - 8, text_anchor="middle"))
         parts.append(

@@ -70,10 +70,6 @@ class Scale:
         found = [number * step for number in range(first, last + 1)]
         return [10.0**value for value in found] if self._logarithmic else found
 
-    def quarters(self) -> list[float]:
-        """Both ends of a linear scale, and the values between them that part it into four."""
-        return [self._low + part * (self._high - self._low) for part in (0.0, 0.25, 0.5, 0.75, 1.0)]
-
 
 def _round_up(value: float) -> float:
     """Return the next of 1, 2 and 5 times a power of ten."""
