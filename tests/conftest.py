@@ -118,7 +118,7 @@ def granted_namespaces() -> None:
 def swarm_nodes(granted_namespaces: None) -> Iterator[SwarmNodes]:
     """Two engines of their own, joined as a Swarm, for the tests that do not stop one."""
     with tempfile.TemporaryDirectory(prefix="smd-") as folder:  # sockets have short paths
-        nodes = SwarmNodes(Path(folder) / "swarm")
+        nodes = SwarmNodes(Path(folder) / "swarm", in_memory=True)
         nodes.start()
         yield nodes
         nodes.stop()

@@ -11,6 +11,7 @@ it, and a /sys of its network, without which overlay networks fail.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -22,6 +23,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FOLDER = Path(__file__).parents[1] / ".cache" / "swarm"
-START_SECONDS = 60.0
 _START = """
 set -e
 mkdir -p "$1/cgroup"
@@ -89,14 +90,16 @@ class Node:
 class SwarmNodes:
     """The engines of one folder: what is left of an earlier process is taken over."""
 
-    def __init__(self, folder: Path, count: int = 2) -> None:
+    def __init__(self, folder: Path, count: int = 2, *, in_memory: bool = False) -> None:
         """Name them; nothing runs before ``start``.
 
         Args:
             folder: of the engines' files. Its path is short: sockets are in it.
             count: how many, the manager included.
+            in_memory: whether the files are in memory: images of some gigabytes are not, but quick to come and go.
         """
         self.folder = folder
+        self._in_memory = in_memory
         digest = hashlib.sha256(str(folder.resolve()).encode()).digest()
         self._id = digest[:3].hex()
         network = f"198.{18 + digest[3] % 2}.{digest[4]}"
@@ -124,6 +127,8 @@ class SwarmNodes:
         """Start the engines, and join them; where anything fails, nothing is left."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            if self._in_memory:
+                subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700", "tmpfs", str(self.folder)], check=True)
             self._connect_networks()
             for node in self.nodes:
                 self.start_engine(node)
@@ -178,11 +183,14 @@ class SwarmNodes:
         """End the engines with all that runs on them; remove networks and files. Idempotent."""
         with ThreadPoolExecutor(len(self.nodes)) as pool:
             list(pool.map(self._stop_engine, self.nodes))
+        # Before the namespace of its other end, which would take it away at some time of its own.
+        if Path(f"/sys/class/net/smd{self._id}").exists():
+            _ip("link", "delete", f"smd{self._id}")
         for namespace in [self.switch, *(node.namespace for node in self.nodes)]:
             if Path(f"/run/netns/{namespace}").exists():
                 _ip("netns", "delete", namespace)
-        if Path(f"/sys/class/net/smd{self._id}").exists():
-            _ip("link", "delete", f"smd{self._id}")
+        if self.folder.is_mount():
+            subprocess.run(["umount", str(self.folder)], check=True)
         if self.folder.exists():
             shutil.rmtree(self.folder)
 
@@ -199,8 +207,8 @@ class SwarmNodes:
             _ip("-n", node.namespace, "address", "add", f"{node.address}/24", "dev", "eth0")
             for device in ("lo", "eth0"):
                 _ip("-n", node.namespace, "link", "set", device, "up")
-            # An engine chooses ranges for its networks where it has a way out only.
-            _ip("-n", node.namespace, "route", "add", "default", "via", self.address)
+            # Who asks a registry for an image is told at once that there is no way there.
+            _ip("-n", node.namespace, "route", "add", "unreachable", "default")
 
     def _plug(self, port: str, device: str, namespace: str | None) -> None:
         """Make a cable from a port of the switch to a device here, or in a namespace."""
@@ -246,27 +254,27 @@ class SwarmNodes:
         assert save.returncode == 0
 
     def _stop_engine(self, node: Node) -> None:
-        with contextlib.suppress(docker.errors.DockerException, OSError), closing(node.connect()) as api:
-            # Its containers end with it then; those of a worker would wait for their manager else.
-            api.leave_swarm(force=True)
-        record = self.folder / f"{node.number}.pid"
-        if record.exists() and record.with_name(f"{node.number}.sock").exists():
-            engine = int(record.read_text())
-            if engine in _list_processes(node):
-                os.kill(engine, signal.SIGTERM)
-        deadline = time.monotonic() + START_SECONDS
-        while _list_processes(node) and time.monotonic() < deadline:
-            if (process := self._processes.get(node.number)) is not None:
-                process.poll()  # it would stay there as a zombie else
-            time.sleep(0.05)
+        # What it leaves in memory goes with its namespaces, and the rest is in its folder.
         self.kill(node)
+        wait_until(lambda: not _list_processes(node))
         # One hierarchy, or one for each kind of resource, by the version of the kernel's control groups.
         for group in [
             *Path("/sys/fs/cgroup").glob(node.namespace),
             *Path("/sys/fs/cgroup").glob(f"*/{node.namespace}"),
         ]:
             for folder, _, _ in os.walk(group, topdown=False):
-                Path(folder).rmdir()
+                wait_until(partial(_remove_group, Path(folder)))
+
+
+def _remove_group(folder: Path) -> bool:
+    """Remove a control group, unless there is a process in it that nobody has buried yet."""
+    try:
+        folder.rmdir()
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return False
+    return True
 
 
 def _list_processes(node: Node) -> list[int]:

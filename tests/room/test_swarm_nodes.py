@@ -24,7 +24,7 @@ def _list_namespaces() -> list[str]:
 def test_two_engines_are_one_swarm_and_nothing_is_left_of_them() -> None:
     """Also where another process takes them down, after one of them has lost its power."""
     with tempfile.TemporaryDirectory(prefix="smd-") as parent:
-        nodes = SwarmNodes(Path(parent) / "swarm")
+        nodes = SwarmNodes(Path(parent) / "swarm", in_memory=True)
         nodes.start()
         try:
             with closing(nodes.manager.connect()) as manager, closing(nodes.nodes[1].connect()) as worker:
