@@ -17,6 +17,7 @@ READ_ELSEWHERE = {
     "DOCKER_HOST": "the engine whose containers are used",
     "PIP_*, proxies": "where packages come from: pip's own variables hold while images and environments are built",
     "SHELL": "the shell of `completion install`",
+    "SMDEBUG_EMULATOR_SECRET": "what the programs behind `env` and `run` sign with; the commands set it themselves",
     "SMDEBUG_EMULATOR_STATE_DIR": "folder of what survives a restart; commands find the running emulator by it",
     "XDG_CACHE_HOME": "where environments and clients' files are kept: below it, in `smdebug-emulator`",
     "XDG_STATE_HOME": "where state is kept without SMDEBUG_EMULATOR_STATE_DIR: below it, in `smdebug-emulator`",
@@ -122,7 +123,7 @@ def list_client_variables() -> list[str]:
 def list_container_variables() -> list[str]:
     """Names of what the service sets in a training container, by the source of what builds them."""
     named = re.findall(r'"([A-Z][A-Z_]+)": ', inspect.getsource(build_environment))
-    aws = build_aws_environment("us-east-1", Settings(), "http://127.0.0.1:4580")
+    aws = build_aws_environment("us-east-1", Settings().container_credentials, "http://127.0.0.1:4580")
     return sorted({*named, *aws, "SAGEMAKER_BASE_DIR"})
 
 

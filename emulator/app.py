@@ -15,6 +15,7 @@ from emulator.exceptions import InternalFailure, ResourceInUse, StartupError
 from emulator.faults import FAULTS, parse_fault
 from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
 from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.keys import load_keys
 from emulator.settings import VERSION
 from emulator.state_archive import apply_staged, read_last_import, stage_archive, write_archive
 from emulator.state_folder import StateFolder
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from emulator.jobs.accounts import Accounts
     from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.records.training_job import TrainingJob
+    from emulator.keys import Keys
     from emulator.settings import Settings
 
 # Events of jobs that ended while the emulator stops still go out, for so long.
@@ -68,7 +70,8 @@ class Emulator:
             disk = settings.disk
             listeners = [Listener(LOOPBACK, settings.port, disk)]
             closers.callback(listeners[0].close)
-            settings = self.settings = replace(settings, port=listeners[0].port)
+            keys = load_keys(settings.state_dir)
+            settings = self.settings = replace(settings, port=listeners[0].port, keys=keys)
 
             # The emulator's pages answer; requests for the rooms below wait.
             from emulator.api.account_rooms import RoomsOfRequests
@@ -124,6 +127,8 @@ class Emulator:
                 has_sagemaker_operation,
                 partial(find_account, default=settings.account_id),
                 settings.moto_api,
+                keys=keys,
+                **build_checks(settings, keys),
             )
             gateway = Gateway(rooms)
             closers.callback(_stop_listening, rooms, listeners)
@@ -203,6 +208,7 @@ class Emulator:
                 settings.state_dir / "lambda",
                 settings.container_credentials,
                 pythons=settings.pythons,
+                issue_credentials=settings.issue_credentials,
             )
             closers.callback(invoker.close)
             rooms.invoke.set_result(InvokeApplication(invoker, itemgetter(ACCOUNT_HEADER), find_region))
@@ -244,7 +250,12 @@ class Emulator:
                 closers.callback(Pruner(look).close)
 
             # Every room answers: other processes may find this one by its folder.
-            folder.announce(settings.endpoint_url, settings.region, settings.account_id)
+            folder.announce(
+                settings.endpoint_url,
+                settings.region,
+                settings.account_id,
+                keys if settings.require_signature else None,
+            )
             self._closers = closers.pop_all()
         threading.Thread(target=sagemaker.preload, name="preload", daemon=True).start()
 
@@ -335,7 +346,7 @@ class Emulator:
         from emulator.jobs.staging.opt_ml import build_aws_environment
 
         settings = replace(self.settings, account_id=account)
-        aws = build_aws_environment(settings.region, settings, settings.endpoint_url)
+        aws = build_aws_environment(settings.region, settings.container_credentials, settings.endpoint_url)
         return build_reader_environment({**aws, "AWS_MAX_ATTEMPTS": "2", "SMDEBUG_S3_OUTAGE_WAIT": "0"})
 
     def _locate_measures(self, job: TrainingJob) -> Path:
@@ -381,6 +392,17 @@ def _stop_listening(rooms: Rooms, listeners: list[Listener]) -> None:
     rooms.cancel()
     for listener in listeners:
         listener.close()
+
+
+def build_checks(settings: Settings, keys: Keys) -> dict[str, Any]:
+    """Build what refuses requests that prove nothing, where the settings ask for it."""
+    if not settings.require_signature:
+        return {}
+    # Imported here: it needs a part of moto, which the first answers would wait for.
+    from emulator.gateway.guard import Guard, TokenCheck
+
+    guard = Guard(keys, settings.account_id, settings.access_keys)
+    return {"guard": guard, "token_check": TokenCheck(keys.token)}
 
 
 def record_outcome(accounts: Accounts, outcome: Outcome) -> None:

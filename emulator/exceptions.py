@@ -11,6 +11,7 @@ EmulatorError
 │   ├── UnknownOperationException
 │   ├── SerializationException    a body that is not JSON of the operation's shape
 │   └── InternalFailure
+├── SignatureError                who signed a request may not ask for it; each service has its own words
 ├── ObjectStoreError              S3 as the jobs see it
 │   ├── NoSuchBucket
 │   ├── NoSuchKey
@@ -81,6 +82,20 @@ class MissingAuthenticationToken(AwsError):  # noqa: N818
     """The request is not signed."""
 
     status = 403
+
+
+class SignatureError(EmulatorError):
+    """A request that its signature, or its signer's policies, do not let pass.
+
+    Attributes:
+        kind: ``missing``, ``incomplete``, ``unknown_key``, ``bad_token``, ``expired_token``, ``mismatch``, ``skewed``,
+            ``expired`` (an address), ``denied``: each service has words of its own for it.
+    """
+
+    def __init__(self, kind: str, message: str | None = None) -> None:
+        super().__init__(message or kind)
+        self.kind = kind
+        self.message = message or kind
 
 
 class UnknownOperationException(AwsError):  # noqa: N818

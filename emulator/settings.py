@@ -14,12 +14,17 @@ from emulator.exceptions import StartupError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from emulator.keys import Keys
+
 _REGION = re.compile(r"[a-z]{2,3}(-[a-z]+)+-\d")
 DEFAULT_ACCOUNT_ID = "123456789012"
+# As long as a job of SageMaker's may run.
+_LONGEST_SECONDS = 28 * 86_400
 VERSION = "0.1.0"
 """The distribution's, as in pyproject.toml: to read it from the installed metadata takes longer than most commands."""
 
 _USER = re.compile(r"root|(\d{1,9})(?::(\d{1,9}))?")
+_ACCESS_KEY = re.compile(r"[\w-]{4,128}")
 _AGE = re.compile(r"(\d{1,9})([smhd])")
 _AGE_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -34,6 +39,18 @@ def parse_age(text: str) -> float:
     if found is None:
         raise ValueError(f"{text!r} is no age: give a whole number with s, m, h or d")
     return float(int(found[1]) * _AGE_SECONDS[found[2]])
+
+
+def parse_access_keys(text: str) -> dict[str, str]:
+    """Return the secret keys by their ids, of a text such as ``ID:SECRET,ID:SECRET``.
+
+    Raises:
+        ValueError: it is none.
+    """
+    pairs = dict(each.strip().partition(":")[::2] for each in text.split(",") if each.strip())
+    if not all(_ACCESS_KEY.fullmatch(key) and secret for key, secret in pairs.items()):
+        raise ValueError("it is no list of keys")
+    return pairs
 
 
 def parse_folders(text: str) -> tuple[Path, ...]:
@@ -82,6 +99,8 @@ VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str
     "container_user": (parse_user, may_choose_user, "give root, UID or UID:GID, and start the emulator as root"),
     "writable_root": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
     "moto_api": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
+    "require_signature": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
+    "access_keys": (parse_access_keys, lambda _: True, "give ID:SECRET, several separated by commas"),
     "allow_internet": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
 }
 
@@ -113,6 +132,10 @@ class Settings:
         retention_size: so many bytes of it are kept, the newest; None for all.
         moto_api: whether moto's own controls below ``/moto-api/`` answer, its reset and recorder among them.
         allow_internet: whether containers of the Docker back end reach more than the emulator and their job's hosts.
+        require_signature: whether requests need a valid signature and policies that allow them, and the emulator's own
+            API its token.
+        access_keys: secret keys by their ids, which sign as the account's root where signatures are required.
+        keys: the emulator's own; None before it starts.
         pythons: folders of interpreters that Lambda functions may ask for, looked into before PATH.
         strict_versions: whether a job is refused whose image is of a version that no environment here holds.
         container_user: uid and gid of Docker containers; the back end's choice when None.
@@ -134,6 +157,9 @@ class Settings:
     retention_size: int | None = None
     moto_api: bool = False
     allow_internet: bool = False
+    require_signature: bool = False
+    access_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    keys: Keys | None = None
     pythons: tuple[Path, ...] = ()
     strict_versions: bool = False
     container_user: tuple[int, int] | None = None
@@ -155,8 +181,26 @@ class Settings:
 
     @property
     def container_credentials(self) -> Mapping[str, str]:
-        """Credentials that containers sign with, as the account: good for nothing but this emulator."""
-        return {"AWS_ACCESS_KEY_ID": self.account_id, "AWS_SECRET_ACCESS_KEY": "smdebug-emulator"}
+        """Credentials that the emulator's own clients sign with, as the account: good for nothing but this emulator."""
+        secret = "smdebug-emulator" if self.keys is None else self.keys.secret
+        return {"AWS_ACCESS_KEY_ID": self.account_id, "AWS_SECRET_ACCESS_KEY": secret}
+
+    def issue_credentials(
+        self, role_arn: str | None, session: str, seconds: float, account_id: str | None = None
+    ) -> Mapping[str, str]:
+        """Make what a container signs with: credentials of its own role, good for so many seconds and an hour.
+
+        Args:
+            role_arn: the role that the request names; where it names none, the credentials can be used for nothing
+                where signatures are required.
+            session: who has them, such as a job's name.
+            seconds: how long the container may run.
+            account_id: whose container it is; this account's when None.
+        """
+        if self.keys is None:
+            return self.container_credentials
+        role = role_arn or f"arn:aws:iam::{self.account_id}:role/none"
+        return self.keys.issue(role, session[:64], account_id or self.account_id, min(seconds, _LONGEST_SECONDS) + 3600)
 
 
 def settings_from_environment(environment: Mapping[str, str] | None = None) -> Settings:

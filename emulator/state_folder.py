@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
@@ -15,6 +15,8 @@ from emulator.settings import VERSION
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
+
+    from emulator.keys import Keys
 
 RECORD_NAME = "emulator.json"
 _LOCK_NAME = "emulator.lock"
@@ -32,6 +34,8 @@ class RunningEmulator:
         region: its default region.
         version: of its distribution.
         account_id: of whoever signs with no account's key.
+        secret: what its own key, and those of accounts, sign with; None where signatures are not required.
+        token: opens its own API; None where that is open.
     """
 
     pid: int
@@ -39,6 +43,13 @@ class RunningEmulator:
     region: str
     version: str = "unknown"
     account_id: str | None = None
+    secret: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a request to its own API has to have."""
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
 
 class StateFolder:
@@ -65,11 +76,14 @@ class StateFolder:
                 f"{state_dir}), or give another folder with --state-dir."
             )
 
-    def announce(self, endpoint_url: str, region: str, account_id: str) -> None:
-        """Write the record; it is there in whole or not at all."""
-        record = RunningEmulator(os.getpid(), endpoint_url, region, VERSION, account_id)
+    def announce(self, endpoint_url: str, region: str, account_id: str, keys: Keys | None = None) -> None:
+        """Write the record; it is there in whole or not at all, and only its owner may read it."""
+        secret, token = (None, None) if keys is None else (keys.secret, keys.token)
+        record = RunningEmulator(os.getpid(), endpoint_url, region, VERSION, account_id, secret, token)
         partial = self._state_dir / f"{RECORD_NAME}.partial"
-        partial.write_text(json.dumps(asdict(record)))
+        partial.unlink(missing_ok=True)
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(json.dumps(asdict(record)))
         partial.replace(self._state_dir / RECORD_NAME)
 
     def close(self) -> None:

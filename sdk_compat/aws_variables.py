@@ -13,8 +13,11 @@ import os
 import re
 from configparser import Error as ConfigError
 from configparser import RawConfigParser
+from hashlib import sha256
+from hmac import digest
 from pathlib import Path
 from socket import create_connection
+from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode, urlsplit
 
@@ -23,7 +26,12 @@ if TYPE_CHECKING:
     from socket import socket
 
 # Good for nothing but the emulator, which reads signatures and does not check them.
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "smdebug-emulator", "AWS_SECRET_ACCESS_KEY": "smdebug-emulator"}
+# What an emulator checks that requires signatures stands in this variable; the emulator's own commands set it.
+SECRET_VARIABLE = "SMDEBUG_EMULATOR_SECRET"  # noqa: S105 - its name
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "smdebug-emulator",
+    "AWS_SECRET_ACCESS_KEY": os.environ.get(SECRET_VARIABLE, "smdebug-emulator"),
+}
 _ANSWER_SECONDS = 60.0
 _STS_RULE_SET = ("sts", "2011-06-15", "endpoint-rule-set-1.json")
 
@@ -196,12 +204,17 @@ def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters:
     Raises:
         NoAnswerError: nobody answers.
     """
-    scope = f"{signer['AWS_ACCESS_KEY_ID']}/20260101/{signer['AWS_REGION']}/{service}/aws4_request"
     body, address = urlencode(parameters), urlsplit(endpoint_url)
+    moment = strftime("%Y%m%dT%H%M%SZ", gmtime())
+    region, secret = signer["AWS_REGION"], signer["AWS_SECRET_ACCESS_KEY"]
+    scope = f"{moment[:8]}/{region}/{service}/aws4_request"
+    signed = f"Credential={signer['AWS_ACCESS_KEY_ID']}/{scope}, SignedHeaders=host;x-amz-date"
+    signature = _sign(secret, scope, moment, address.netloc, body)
     head = (
         "POST / HTTP/1.0",
         f"Host: {address.netloc}",
-        f"Authorization: AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0",
+        f"X-Amz-Date: {moment}",
+        f"Authorization: AWS4-HMAC-SHA256 {signed}, Signature={signature}",
         "Content-Type: application/x-www-form-urlencoded",
         f"Content-Length: {len(body)}",
     )
@@ -220,6 +233,16 @@ def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters:
             "smdebug-emulator start, or give the address of one that runs."
         ) from error
     return answer.partition(b"\r\n\r\n")[2].decode(errors="replace")
+
+
+def _sign(secret: str, scope: str, moment: str, host: str, body: str) -> str:
+    """Return the signature, version 4, of a POST to the root; botocore's would take longer to import than all else."""
+    signed = f"POST\n/\n\nhost:{host}\nx-amz-date:{moment}\n\nhost;x-amz-date\n{sha256(body.encode()).hexdigest()}"
+    text = f"AWS4-HMAC-SHA256\n{moment}\n{scope}\n{sha256(signed.encode()).hexdigest()}"
+    key = f"AWS4{secret}".encode()
+    for part in (*scope.split("/"), text):
+        key = digest(key, part.encode(), "sha256")
+    return key.hex()
 
 
 def _encrypt(connection: socket, name: str) -> socket:

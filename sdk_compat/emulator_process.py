@@ -161,5 +161,7 @@ def _build_environment() -> dict[str, str]:
     """
     ours = str(Path(__file__).parents[1])
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    # Its clients know no keys: whoever wants signatures checked starts an emulator himself.
+    left_out = {"PYTHONPATH", "SMDEBUG_EMULATOR_REQUIRE_SIGNATURE"}
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
     return environment | ({"PYTHONPATH": ours} if ours in named else {})

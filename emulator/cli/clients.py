@@ -19,6 +19,8 @@ from emulator.state_folder import find_running_emulator
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from emulator.state_folder import RunningEmulator
+
 
 @click.command()
 @state_dir_option
@@ -29,6 +31,7 @@ def env(state_dir: Path | None, region: str | None, account: str | None, role: s
     """Print what a shell has to export so that AWS clients talk to the emulator: eval "$(smdebug-emulator env)"."""
     record = find_running(read_settings(state_dir))
     warn_of_version(record)
+    hand_secret_on(record)
     command = [sys.executable, "-P", "-m", "sdk_compat", "env", "--endpoint", record.endpoint_url]
     command += ["--region", region or record.region, *(["--account", account] if account else [])]
     command += ["--role", role] if role else []
@@ -62,6 +65,7 @@ def run(
     record = find_running_emulator(settings.state_dir)
     if record is not None:
         warn_of_version(record)
+        hand_secret_on(record)
         where = ["--endpoint", record.endpoint_url]
     else:
         where = ["--start", runtime, *(["--state-dir", str(settings.state_dir)] if state_dir else [])]
@@ -71,3 +75,9 @@ def run(
     # This process becomes the command: its exit code, signals and terminal need no passing on.
     program = [sys.executable, "-P", "-m", "sdk_compat", "run", *where, "--role", role, "--", *command]
     os.execv(sys.executable, program)  # noqa: S606 - running the user's command is what it is for
+
+
+def hand_secret_on(record: RunningEmulator) -> None:
+    """Tell the program that this process becomes what to sign with, where signatures are required."""
+    if record.secret is not None:
+        os.environ["SMDEBUG_EMULATOR_SECRET"] = record.secret

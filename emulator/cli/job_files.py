@@ -38,6 +38,8 @@ def open_console(state_dir: Path | None, name: str | None, *, only_print: bool) 
     """Open the console in a browser, at a job where NAME is given."""
     emulator = connect(state_dir)
     address = f"{emulator.record.endpoint_url}{CONSOLE}"
+    if emulator.record.token is not None:
+        address += f"?token={emulator.record.token}"
     if name is not None:
         address += f"#/{find_job(emulator, name).path}"
     click.echo(address)

@@ -43,7 +43,9 @@ def ask(
         url = f"{url}?{text}"
     sent = None if body is None else json.dumps(body).encode()
     try:
-        answer = urllib3.PoolManager().request(method, url, body=sent, timeout=_ANSWER_SECONDS, retries=False)
+        answer = urllib3.PoolManager().request(
+            method, url, body=sent, headers=emulator.record.headers, timeout=_ANSWER_SECONDS, retries=False
+        )
         found = json.loads(answer.data)
     except (urllib3.exceptions.HTTPError, ValueError) as error:
         fail(f"The emulator at {emulator.record.endpoint_url} does not answer: {error}")

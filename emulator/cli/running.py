@@ -103,15 +103,15 @@ def warn_of_version(record: RunningEmulator) -> None:
         )
 
 
-def build_client_factory(endpoint_url: str, region: str) -> ClientFactory:
+def build_client_factory(record: RunningEmulator, region: str) -> ClientFactory:
     """Return a function that makes a boto3 client of the emulator for a service's name."""
     import boto3
     from botocore.session import Session
 
     # AWS_PROFILE may name a profile that is not here, and says nothing of the emulator.
     own: Any = Session(session_vars={"profile": (None, None, None, None)})
-    session: Any = boto3.Session(KEY, KEY, region_name=region, botocore_session=own)
-    return partial(session.client, endpoint_url=endpoint_url)
+    session: Any = boto3.Session(KEY, record.secret or KEY, region_name=region, botocore_session=own)
+    return partial(session.client, endpoint_url=record.endpoint_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Emulator:
 
     def client(self, service: str, region: str | None = None) -> Any:
         """Make a boto3 client."""
-        return build_client_factory(self.record.endpoint_url, region or self.record.region)(service)
+        return build_client_factory(self.record, region or self.record.region)(service)
 
 
 def connect(state_dir: Path | None) -> Emulator:
@@ -138,7 +138,8 @@ def connect(state_dir: Path | None) -> Emulator:
     record = find_running(read_settings(state_dir))
     try:
         address = f"{record.endpoint_url}/_emulator/health"
-        health = json.loads(urllib3.PoolManager().request("GET", address, timeout=10, retries=False).data)
+        pool = urllib3.PoolManager(headers=record.headers)
+        health = json.loads(pool.request("GET", address, timeout=10, retries=False).data)
     except (urllib3.exceptions.HTTPError, ValueError) as error:
         fail(f"The emulator at {record.endpoint_url} (process {record.pid}) does not answer: {error}")
     warn_of_version(record)
@@ -152,7 +153,7 @@ def build_client_environment(record: RunningEmulator, region: str | None = None)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     region = region or record.region
     led = {"AWS_ENDPOINT_URL": record.endpoint_url, "AWS_REGION": region, "AWS_DEFAULT_REGION": region}
-    return {**kept, **led, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": KEY}
+    return {**kept, **led, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": record.secret or KEY}
 
 
 def fail(text: str, code: int = 1) -> NoReturn:

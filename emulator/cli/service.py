@@ -30,6 +30,7 @@ from emulator.cli.running import (
     read_settings,
     state_dir_option,
 )
+from emulator.console.page import CONSOLE
 from emulator.exceptions import StartupError
 from emulator.faults import parse_fault
 from emulator.settings import RUNTIME_CHOICES, Settings
@@ -117,6 +118,12 @@ def check_faults(_context: click.Context, _option: click.Parameter, faults: tupl
     help="Open moto's own controls below /moto-api/: reset, seed, recorder. They ask for no signature.",
 )
 @click.option(
+    "--require-signature",
+    is_flag=True,
+    help="Answer signed requests only, as far as IAM's policies allow them, and the own API to who has its token. "
+    "Keys are those of IAM and STS, and SMDEBUG_EMULATOR_ACCESS_KEYS=ID:SECRET,… in the environment.",
+)
+@click.option(
     "--allow-internet",
     is_flag=True,
     help="Let Docker containers reach the internet, and with it whatever else this machine reaches; without it they "
@@ -158,6 +165,7 @@ def start(
     *,
     writable_root: bool,
     moto_api: bool,
+    require_signature: bool,
     allow_internet: bool,
     strict_versions: bool,
     detach: bool,
@@ -186,6 +194,7 @@ def start(
         "retention": retention,
         "retention_size": retention_size,
         "moto_api": moto_api or None,
+        "require_signature": require_signature or None,
         "allow_internet": allow_internet or None,
         "strict_versions": strict_versions or None,
     }
@@ -219,6 +228,7 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
     command += [] if settings.retention is None else ["--retention", f"{settings.retention:.0f}s"]
     command += [] if settings.retention_size is None else ["--retention-size", str(settings.retention_size)]
     command += ["--account", settings.account_id, *(["--moto-api"] if settings.moto_api else [])]
+    command += ["--require-signature"] if settings.require_signature else []
     command += ["--allow-internet"] if settings.allow_internet else []
     command += ["--strict-versions"] if settings.strict_versions else []
     command += [] if init_folder is None else ["--init-folder", str(init_folder.absolute())]
@@ -304,6 +314,9 @@ def _serve(settings: Settings, stopping: threading.Event, scripts: Sequence[Path
     try:
         run_scripts(scripts, emulator.settings)
         click.echo(f"{emulator.settings.endpoint_url} answers. {emulator.chosen.reason} State: {settings.state_dir}")
+        if emulator.settings.keys is not None and settings.require_signature:
+            link = f"{emulator.settings.endpoint_url}{CONSOLE}?token={emulator.settings.keys.token}"
+            click.echo(f"Signatures are required. The console opens at {link}")
         sys.stdout.flush()
         stopping.wait()
     finally:

@@ -93,10 +93,11 @@ def import_state(state_dir: Path | None, file: Path) -> None:
 
     with file.open("rb") as source:
         name = _ask(state_dir, "POST", "state", data=source).json()["import"]
-    endpoint_url, deadline = find_running(read_settings(state_dir)).endpoint_url, time.monotonic() + _SECONDS
+    record, deadline = find_running(read_settings(state_dir)), time.monotonic() + _SECONDS
+    endpoint_url, headers = record.endpoint_url, record.headers
     while time.monotonic() < deadline:
         try:
-            health = requests.get(f"{endpoint_url}{PREFIX}health", timeout=_SECONDS).json()
+            health = requests.get(f"{endpoint_url}{PREFIX}health", headers=headers, timeout=_SECONDS).json()
         except (requests.RequestException, ValueError):
             health = {}  # it begins anew
         if health.get("lastImport") == name and health.get("status") == "running":
@@ -111,7 +112,8 @@ def _ask(state_dir: Path | None, method: str, page: str, **arguments: Any) -> re
 
     record = find_running(read_settings(state_dir))
     try:
-        answer = requests.request(method, f"{record.endpoint_url}{PREFIX}{page}", timeout=_SECONDS, **arguments)
+        url = f"{record.endpoint_url}{PREFIX}{page}"
+        answer = requests.request(method, url, headers=record.headers, timeout=_SECONDS, **arguments)
     except requests.RequestException as error:
         fail(f"The emulator at {record.endpoint_url} does not answer: {error}")
     if answer.status_code >= HTTPStatus.BAD_REQUEST:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from emulator.cli.running import build_client_factory, fail, find_running, read_settings, state_dir_option
+from emulator.state_folder import RunningEmulator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,11 +33,9 @@ def deploy(
     from emulator.stop_handler.deployment import deploy_stop_handler
 
     settings = read_settings(state_dir)
-    if endpoint_url is None:
-        record = find_running(settings)
-        client = build_client_factory(record.endpoint_url, record.region)
-    else:
-        client = build_client_factory(endpoint_url, settings.region)
+    named = None if endpoint_url is None else RunningEmulator(0, endpoint_url, settings.region)
+    record = named or find_running(settings)
+    client = build_client_factory(record, record.region)
     try:
         deployed = deploy_stop_handler(client, name, rule_names=rules, job_name_prefix=job_name_prefix)
     except (BotoCoreError, ClientError) as error:

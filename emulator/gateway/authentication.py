@@ -1,7 +1,8 @@
 """Who asks, and for which region: the scope of a SigV4 signature, and the Host and Origin of a request.
 
-Signatures are read, not checked: any key and secret will do. What keeps strangers out is where the emulator listens,
-and the Host and Origin checks, which keep a web page from reaching it through the user's browser.
+Signatures are read here, not checked: any key and secret will do, unless ``guard`` looks at them. What
+keeps strangers out otherwise is where the emulator listens, and the Host and Origin checks, which keep a web page from
+reaching it through the user's browser.
 """
 
 from __future__ import annotations

@@ -21,14 +21,17 @@ from emulator.gateway.faults import cutting, find_failure
 from emulator.gateway.protocol import encode_error
 from emulator.gateway.sagemaker import check_request, read_operation_name
 from emulator.lambda_functions.invoke_api import INVOKE_PATH
+from emulator.moto_services.iam.principals import note_session
 from emulator.moto_services.stored_only import build_note, noting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+    from emulator.gateway.guard import Guard, TokenCheck
     from emulator.gateway.protocol import WireAnswer
     from emulator.gateway.sagemaker import SageMaker
+    from emulator.keys import Keys
 
     Headers = list[tuple[str, str]]
 
@@ -53,6 +56,9 @@ class Rooms:
         has_moto_operation: whether moto has a SageMaker operation, by its name in snake case.
         find_account: the account of an access key.
         opens_moto_api: whether moto's own controls below ``/moto-api/`` answer.
+        keys: seal the credentials of containers; None where there are none.
+        guard: refuses requests that are not signed, or not allowed; None where all are answered.
+        token_check: refuses requests for the emulator's own pages that have no token; None where all are answered.
         invoke: Lambda's Invoke.
         sagemaker: SageMaker's operations.
         moto: every other service.
@@ -63,6 +69,9 @@ class Rooms:
     has_moto_operation: Callable[[str], bool]
     find_account: Callable[[str], str]
     opens_moto_api: bool = False
+    keys: Keys | None = None
+    guard: Guard | None = None
+    token_check: TokenCheck | None = None
     invoke: Future[WSGIApplication] = field(default_factory=Future)
     sagemaker: Future[SageMaker] = field(default_factory=Future)
     moto: Future[WSGIApplication] = field(default_factory=Future)
@@ -102,6 +111,7 @@ class Gateway:
             self._refuse_controls,
             self._name_account,
             self._serve_pages,
+            self._check_signature,
             self._invoke_function,
             self._fail_on_purpose,
             self._run_operation,
@@ -140,10 +150,20 @@ class Gateway:
 
     def _name_account(self, request: Request) -> None:
         """Say whose request it is in the header that moto has for it, and that the rooms of ours read, too."""
-        request.environ.setdefault(ACCOUNT_HEADER, self._rooms.find_account(read_access_key(request.environ)))
+        environ, rooms = request.environ, self._rooms
+        if rooms.guard is not None:
+            environ.pop(ACCOUNT_HEADER, None)  # the signature says it
+        account = None if rooms.keys is None else note_session(environ, rooms.keys)
+        environ.setdefault(ACCOUNT_HEADER, account or rooms.find_account(read_access_key(environ)))
 
     def _serve_pages(self, request: Request) -> WSGIApplication | None:
-        return self._rooms.pages if request.path.startswith(PREFIX) or is_from_a_browser(request) else None
+        check = self._rooms.token_check
+        if not request.path.startswith(PREFIX) and not is_from_a_browser(request, may_ask=check is not None):
+            return None
+        return (check.refuse(request.environ) if check is not None else None) or self._rooms.pages
+
+    def _check_signature(self, request: Request) -> WSGIApplication | None:
+        return None if self._rooms.guard is None else self._rooms.guard.refuse(request.environ)
 
     def _invoke_function(self, request: Request) -> WSGIApplication | None:
         if request.method == "POST" and INVOKE_PATH.fullmatch(request.path):
@@ -179,9 +199,16 @@ def parse_request(environ: WSGIEnvironment) -> Request:
     return Request(environ, method, path, operation)
 
 
-def is_from_a_browser(request: Request) -> bool:
-    """Tell a browser at the address itself from a client of S3, whose ListBuckets has to be signed."""
-    signed = "HTTP_AUTHORIZATION" in request.environ or bool(request.environ.get("QUERY_STRING"))
+def is_from_a_browser(request: Request, *, may_ask: bool = False) -> bool:
+    """Tell a browser at the address itself from a client of S3, whose ListBuckets has to be signed.
+
+    Args:
+        request: the request.
+        may_ask: whether the address may have the token in it.
+    """
+    query = request.environ.get("QUERY_STRING", "")
+    asks = bool(query) and not (may_ask and query.startswith("token="))
+    signed = "HTTP_AUTHORIZATION" in request.environ or asks
     own_name = urlsplit(f"//{request.environ.get('HTTP_HOST', '')}").hostname or ""
     if request.method != "GET" or signed or own_name.endswith(".localhost"):
         return False

@@ -58,6 +58,7 @@ class FunctionInvoker:
         idle_seconds: float = 300.0,
         max_workers: int = 10,
         pythons: tuple[Path, ...] = (),
+        issue_credentials: Callable[[str, str, float, str], Mapping[str, str]] | None = None,
     ) -> None:
         """Remove what an earlier run left behind; start nothing yet.
 
@@ -68,13 +69,16 @@ class FunctionInvoker:
             credentials: what functions sign with.
             idle_seconds: a worker that was not needed for so long is ended.
             max_workers: how many may run at once; AWS throttles at its own limit (error 429) in the same way.
+            issue_credentials: makes credentials of a function's role in their place.
             pythons: folders of interpreters that functions may ask for, looked into before PATH.
 
         Raises:
             ContainerRuntimeError, OSError: what was left behind cannot be removed, or the folder cannot be made.
         """
         labels = {LABEL_ROLE: _ROLE, LABEL_STATE: hashlib.sha256(str(work_dir.resolve()).encode()).hexdigest()[:32]}
-        settings = WorkerSettings(container_runtime, endpoint_url, work_dir, credentials, labels, pythons)
+        settings = WorkerSettings(
+            container_runtime, endpoint_url, work_dir, credentials, labels, pythons, issue_credentials
+        )
         self._pool = WorkerPool(settings, idle_seconds, max_workers)
         self._lock = threading.Lock()
         # One thread for each function: its asynchronous invocations run one after the other.

@@ -23,7 +23,7 @@ from emulator.lambda_functions.worker_log import WorkerLog
 from emulator.moto_services.cloudwatch.logs import LogGroups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from container_runtime.runtime import ContainerRuntime
@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 IMAGE = "smdebug-emulator/lambda"
 # Between the start of the container and its first request for work. AWS allows 10 s; a busy laptop needs more.
 START_TIMEOUT_S = 60.0
+# Then a worker is replaced: its credentials are good for an hour more, and a function runs for 15 minutes at most.
+_CREDENTIALS_SECONDS = 12 * 3600.0
 # How long the log's tail may take: its lines are held back for a moment, and a busy machine reads them late.
 _TAIL_SECONDS = 10.0
 _MIB = 1024 * 1024
@@ -49,6 +51,7 @@ class WorkerSettings:
         endpoint_url: the emulator, as a worker reaches it.
         work_dir: a folder of its own, where each worker has a sub-folder while it lives.
         credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the workers.
+        issue_credentials: makes those of a role, for a name, so many seconds and an account, in their place.
         labels: how the workers of this emulator, and of no other, are found.
         pythons: folders of interpreters, looked into before PATH.
     """
@@ -59,6 +62,7 @@ class WorkerSettings:
     credentials: Mapping[str, str]
     labels: Mapping[str, str]
     pythons: tuple[Path, ...] = ()
+    issue_credentials: Callable[[str, str, float, str], Mapping[str, str]] | None = None
 
 
 class Worker:
@@ -88,7 +92,9 @@ class Worker:
     @property
     def usable(self) -> bool:
         """Whether it can take an invocation."""
-        return self._api is not None and not self._api.ended and not self._closed and not self._broken
+        if self._api is None or time.monotonic() - self._started_at > _CREDENTIALS_SECONDS:
+            return False
+        return not (self._api.ended or self._closed or self._broken)
 
     def start(self) -> None:
         """Unpack the code and start the container; returns before the function's module is imported.
@@ -253,6 +259,13 @@ class Worker:
             memory_bytes=self.function.memory_mb * _MIB,
         )
 
+    def _find_credentials(self) -> Mapping[str, str]:
+        if self._settings.issue_credentials is None:
+            return {**self._settings.credentials, "AWS_ACCESS_KEY_ID": self.function.account}
+        function = self.function
+        issue = self._settings.issue_credentials
+        return issue(function.role, function.name, _CREDENTIALS_SECONDS, function.account)
+
     def _build_environment(self, api: RuntimeApi, mounts: tuple[Mount, ...]) -> dict[str, str]:
         """Set what Lambda sets, over what the function's configuration says, over the emulator's defaults."""
         function, container_runtime = self.function, self._settings.container_runtime
@@ -269,8 +282,7 @@ class Worker:
             "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
             "LANG": "en_US.UTF-8",
             "TZ": ":UTC",
-            **self._settings.credentials,
-            "AWS_ACCESS_KEY_ID": function.account,
+            **self._find_credentials(),
             **function.environment,
             "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.runtime}",
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_mb),

@@ -16,6 +16,7 @@ from emulator.disk import is_disk_full
 from emulator.exceptions import AwsError, DamagedObjectError
 from emulator.moto_services import sagemaker_tags
 from emulator.moto_services.durable import keeping, reading
+from emulator.moto_services.iam.principals import KNOWN_SESSIONS
 from emulator.moto_services.locks import service_lock
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ class MotoApplication:
                         attached_policies.install()
                         missing_roles.install()
                         policy_simulation.install()
+                    if service == "sts":
+                        KNOWN_SESSIONS.install()
                     if service == "sagemaker":
                         sagemaker_tags.install()
                     return create_backend_app(service)

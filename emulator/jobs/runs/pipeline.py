@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5
+_LONGEST_SECONDS = 28 * 86_400
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -83,7 +84,10 @@ class PipelineRun:
     def _connect(self, service: str) -> Any:
         import boto3
 
-        credentials = self._with.settings.container_credentials
+        settings, role = self._with.settings, self._execution.request.get("RoleArn")
+        credentials = (
+            settings.issue_credentials(role, self.name, _LONGEST_SECONDS) if role else settings.container_credentials
+        )
         make: Any = boto3.client
         return make(
             service,
@@ -91,6 +95,7 @@ class PipelineRun:
             region_name=self._execution.region,
             aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
+            aws_session_token=credentials.get("AWS_SESSION_TOKEN"),
         )
 
     def _run_steps(self) -> None:

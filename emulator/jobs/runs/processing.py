@@ -28,6 +28,7 @@ from emulator.jobs.staging.opt_ml import (
     TARGET,
     build_aws_environment,
     find_work_folder,
+    issue_credentials,
     locate_scratch,
     remove_work_folder,
 )
@@ -284,7 +285,8 @@ class ProcessingRun(ContainersRun):
             paths = self._find_paths(host)
             entrypoint = paths.rewrite(application.get("ContainerEntrypoint"))
             own = paths.rewrite(request.get("Environment") or {})
-            aws = build_aws_environment(self._region, self._with.settings, self._with.endpoint_url, own)
+            credentials = issue_credentials(self._with.settings, self._job.request, self.name)
+            aws = build_aws_environment(self._region, credentials, self._with.endpoint_url, own)
             self._start_container(
                 host,
                 f"-{host.name}",

@@ -15,7 +15,7 @@ from emulator.jobs.records.rule_evaluation import VERDICT_STATUSES, RuleEvaluati
 from emulator.jobs.runs.processing import ContainersRun
 from emulator.jobs.staging.hosts import INSTANCE_GROUP, Host
 from emulator.jobs.staging.job_files import JobFolder, describe_refused
-from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment
+from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment, issue_credentials
 from emulator.jobs.staging.rule_configuration import (
     build_rule_configuration,
     check_local_path,
@@ -113,11 +113,16 @@ class RuleRun(ContainersRun):
             self._host,
             image=image,
             environment={
-                **build_aws_environment(self._region, self._with.settings, self._with.endpoint_url),
+                **build_aws_environment(self._region, self._issue_credentials(), self._with.endpoint_url),
                 "SMDEBUG_RULE_CONFIG_PATH": self._with.runtime.path_in_container(self._mount, _CONFIGURATION),
             },
             mounts=(self._mount,) if is_below(self._mount, self._output) else (self._mount, self._output),
         )
+
+    def _issue_credentials(self) -> Mapping[str, str]:
+        """Issue those of the role of the rule's training job; it may wait for that job for as long as that runs."""
+        session = self._evaluation.configuration["RuleConfigurationName"]
+        return issue_credentials(self._with.settings, {"RoleArn": self._job.request.get("RoleArn")}, session)
 
     def _begin(self) -> None:
         if self._evaluation.start_ms is None:

@@ -58,6 +58,8 @@ _OWN = ("input", "output/failure", "output/metrics")
 
 # Containers outlive the emulator, and their clients its restart: these go on for most of a minute, boto3's own five
 # attempts for some seconds.
+# Of a request that names none, as rules are that wait for their job.
+_LONGEST_RUNTIME_SECONDS = 28 * 86_400
 _RETRIES = {"AWS_RETRY_MODE": "standard", "AWS_MAX_ATTEMPTS": "10"}
 
 
@@ -248,6 +250,7 @@ def build_environment(
     path_in_container: Callable[[Mount, str], str],
 ) -> dict[str, str]:
     """Build the container's environment: the request's, then what the service sets and no request may change."""
+    credentials = issue_credentials(settings, job.request, job.name)
 
     def configuration(name: str) -> str:
         return path_in_container(opt_ml.mount, f"{_CONFIGURATION}/{name}")
@@ -257,7 +260,7 @@ def build_environment(
         **(job.request.get("Environment") or {}),
         "TRAINING_JOB_NAME": job.name,
         "TRAINING_JOB_ARN": job.arn,
-        **build_aws_environment(job.region, settings, endpoint_url, job.request.get("Environment")),
+        **build_aws_environment(job.region, credentials, endpoint_url, job.request.get("Environment")),
         "SAGEMAKER_METRICS_DIRECTORY": path_in_container(opt_ml.mount, METRICS),
         "SMDEBUG_CONFIG_FILE_PATH": configuration("debughookconfig.json"),
         "TENSORBOARD_CONFIG_FILE_PATH": configuration("tensorboardoutputconfig.json"),
@@ -266,14 +269,20 @@ def build_environment(
     }
 
 
+def issue_credentials(settings: Settings, request: Mapping[str, Any], session: str) -> Mapping[str, str]:
+    """Issue the credentials of a job's role, for as long as the job may run."""
+    seconds = (request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds") or _LONGEST_RUNTIME_SECONDS
+    return settings.issue_credentials(request.get("RoleArn"), session, seconds)
+
+
 def build_aws_environment(
-    region: str, settings: Settings, endpoint_url: str, own: Mapping[str, str] | None = None
+    region: str, credentials: Mapping[str, str], endpoint_url: str, own: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Build what an AWS client inside a container reads to reach the emulator and nothing else.
 
     Args:
         region: of the job.
-        settings: whose credentials are given.
+        credentials: what it signs with.
         endpoint_url: of the emulator, as the container reaches it.
         own: the variables that the request sets; retries are left to it where it names any.
     """
@@ -281,7 +290,7 @@ def build_aws_environment(
         **(_RETRIES if _RETRIES.keys().isdisjoint(own or {}) else {}),
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
-        **settings.container_credentials,
+        **credentials,
         "AWS_ENDPOINT_URL": endpoint_url,
     }
 

@@ -11,8 +11,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+# Operators of conditions, without Not and IfExists.
+_OPERATORS = frozenset({"StringEquals", "StringEqualsIgnoreCase", "StringLike", "ArnEquals", "ArnLike", "Bool"})
+# Keys that a request has or has not: where they are absent, a condition on them does not hold.
+_OPTIONAL_KEYS = frozenset({"s3:prefix", "s3:delimiter", "s3:max-keys"})
 _ARN = re.compile(r"arn:[\w-]+:iam::\d{12}:(?P<kind>role|user|group)/(?:.*/)?(?P<name>[^/]+)")
 
 
@@ -36,7 +40,7 @@ def simulate_principal_policy(response: Any) -> Any:
     owner = _find_principal(response.backend, found["kind"], arn)
     if owner is None:
         raise NotFoundException(f"The {found['kind']} with name {found['name']} cannot be found.")
-    documents = list(_list_documents(response.backend, found["kind"], owner))
+    documents = list(list_documents(response.backend, found["kind"], owner))
     return ActionResult(_simulate(response, [*documents, *_list_given(response)]))
 
 
@@ -47,13 +51,22 @@ def simulate_custom_policy(response: Any) -> Any:
     return ActionResult(_simulate(response, _list_given(response)))
 
 
-def judge(documents: Iterable[str], action: str, resource: str) -> str:
-    """Judge one action on one resource by policy documents, as IAM names the decisions."""
+def judge(documents: Iterable[str], action: str, resource: str, context: Mapping[str, str] | None = None) -> str:
+    """Judge one action on one resource by policy documents, as IAM names the decisions.
+
+    Args:
+        documents: the policies.
+        action: such as ``s3:GetObject``.
+        resource: an ARN.
+        context: values of the keys that conditions name, in small letters; None where conditions are not looked at.
+    """
     decision = "implicitDeny"
     for document in documents:
         statements = json.loads(document).get("Statement", [])
         for statement in statements if isinstance(statements, list) else [statements]:
             if _fits(statement, "Action", action, re.IGNORECASE) and _fits(statement, "Resource", resource, 0):
+                if context is not None and not _holds(statement, context):
+                    continue
                 if statement.get("Effect") == "Deny":
                     return "explicitDeny"
                 decision = "allowed"
@@ -66,6 +79,36 @@ def _fits(statement: dict[str, Any], member: str, name: str, flags: int) -> bool
             patterns = statement[key] if isinstance(statement[key], list) else [statement[key]]
             return any(_as_expression(pattern, flags).fullmatch(name) for pattern in patterns) is wanted
     return True  # a trust or key policy names no resource
+
+
+def _holds(statement: dict[str, Any], context: Mapping[str, str]) -> bool:
+    """Whether a statement's conditions hold. One that cannot be told lets nothing be allowed, and denies."""
+    denies = statement.get("Effect") == "Deny"
+    for operator, wanted in statement.get("Condition", {}).items():
+        base, if_exists = operator.removesuffix("IfExists"), operator.endswith("IfExists")
+        positive, like = base.replace("Not", "", 1), "Like" in base or base.startswith("Arn")
+        for key, values in wanted.items():
+            if positive not in _OPERATORS:
+                return denies
+            value = context.get(key.lower())
+            if value is None:
+                # Absent, a key equals nothing; IfExists asks for no more.
+                if not if_exists and positive == base:
+                    return denies if key.lower() not in _OPTIONAL_KEYS else False
+                continue
+            patterns = [str(each) for each in (values if isinstance(values, list) else [values])]
+            flags = re.IGNORECASE if base.endswith("IgnoreCase") or base == "Bool" else 0
+            same = any(
+                _as_expression(each, flags).fullmatch(value) if like else _is_same(each, value, flags)
+                for each in patterns
+            )
+            if same is (positive != base):
+                return False
+    return True
+
+
+def _is_same(wanted: str, value: str, flags: int) -> bool:
+    return wanted.lower() == value.lower() if flags else wanted == value
 
 
 def _as_expression(pattern: str, flags: int) -> re.Pattern[str]:
@@ -103,10 +146,11 @@ def _find_principal(backend: Any, kind: str, arn: str) -> Any:
     return next((owner for owner in owners.values() if owner.arn == arn), None)
 
 
-def _list_documents(backend: Any, kind: str, owner: Any) -> Iterable[str]:
+def list_documents(backend: Any, kind: str, owner: Any) -> Iterable[str]:
+    """List the policies of a user, a role or a group: inline ones, attached ones, and those of a user's groups."""
     yield from (str(document) for document in owner.policies.values())
     for policy in owner.managed_policies.values():
         yield next(each.document for each in policy.versions if each.version_id == policy.default_version_id)
     if kind == "user":
         for group in backend.get_groups_for_user(owner.name):
-            yield from _list_documents(backend, "group", group)
+            yield from list_documents(backend, "group", group)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import hashlib
 import io
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -16,16 +17,18 @@ from urllib.parse import parse_qsl
 from werkzeug.wrappers import Response
 from werkzeug.wsgi import wrap_file
 
-from emulator.exceptions import AwsError
+from emulator.exceptions import AwsError, SignatureError
 from emulator.moto_services.s3.checksums import encode_checksum, start_checksum
 from emulator.moto_services.s3.content import ContentReader, StoredContent
 from emulator.moto_services.s3.records import StoredKey
+from emulator.signatures import BODY_HASH, CHUNK_SIGNATURES, hash_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from wsgiref.types import InputStream, WSGIEnvironment
 
     from emulator.moto_services.s3.journal import S3Journal
+    from emulator.signatures import ChunkSignatures
 
 TRANSFER = "emulator.s3_transfer"
 """Key in a WSGI environment: the ``Transfer`` of its request."""
@@ -81,22 +84,30 @@ def receive_body(environ: WSGIEnvironment, journal: S3Journal | None) -> Transfe
         OSError: the disk is full.
     """
     transfer = environ[TRANSFER] = Transfer(journal)
+    body_hash = environ.get(BODY_HASH)
     if journal is None or not _puts_object(environ):
+        if body_hash is not None and hash_body(environ) != body_hash:
+            raise _other_hash()
         return transfer
     length = int(environ.get("CONTENT_LENGTH") or 0)
     stream = environ["wsgi.input"]
     trailer: dict[str, str] = {}
     if environ.get("HTTP_X_AMZ_CONTENT_SHA256", "").startswith("STREAMING-"):
-        pieces = _decode_chunks(stream, trailer)
+        pieces = _decode_chunks(stream, trailer, environ.get(CHUNK_SIGNATURES))
     else:
         pieces = _read_pieces(stream, length)
     algorithm = _find_algorithm(environ)
     checksum = start_checksum(algorithm)
+    digest = None if body_hash is None else hashlib.sha256()
     with journal.open_writer("", environ.get("PATH_INFO", "")) as writer:
         for piece in pieces:
             writer.write(piece)
             if checksum is not None:
                 checksum.update(piece)
+            if digest is not None:
+                digest.update(piece)
+        if digest is not None and digest.hexdigest() != body_hash:
+            raise _other_hash()
         content = writer.finish()
         _check_length(environ, content)
         _check_md5(environ, content)
@@ -135,10 +146,16 @@ def _read_pieces(stream: InputStream, length: int) -> Iterator[bytes]:
         yield piece
 
 
-def _decode_chunks(stream: InputStream, trailer: dict[str, str]) -> Iterator[bytes]:
-    """Yield what a body in AWS's own chunks holds, and put the headers after it into ``trailer``."""
+def _decode_chunks(stream: InputStream, trailer: dict[str, str], signatures: ChunkSignatures | None) -> Iterator[bytes]:
+    """Yield what a body in AWS's own chunks holds, and put the headers after it into ``trailer``.
+
+    Raises:
+        AwsError: it is cut, or a chunk's signature is not that of its bytes, which came out already.
+    """
     while True:
         line = stream.readline(_LINE_BYTES)
+        said = line.partition(b"chunk-signature=")[2].strip().decode("latin-1")
+        digest = hashlib.sha256()
         try:
             size = int(line.partition(b";")[0], 16)
         except ValueError:
@@ -147,12 +164,39 @@ def _decode_chunks(stream: InputStream, trailer: dict[str, str]) -> Iterator[byt
             break
         for piece in _read_pieces(stream, size):
             size -= len(piece)
+            if signatures is not None:
+                digest.update(piece)
             yield piece
         if size or stream.readline(_LINE_BYTES) != b"\r\n":
             raise _incomplete()
+        if signatures is not None:
+            _check_chunk(signatures.check_chunk, said, digest.hexdigest())
+    if signatures is not None:
+        _check_chunk(signatures.check_chunk, said, digest.hexdigest())
+    _read_trailer(stream, trailer, signatures)
+
+
+def _read_trailer(stream: InputStream, trailer: dict[str, str], signatures: ChunkSignatures | None) -> None:
     while line := stream.readline(_LINE_BYTES).strip():
         name, _, text = line.decode("latin-1").partition(":")
         trailer[name.strip().lower()] = text.strip()
+    if signatures is not None and (trailer or signatures.has_trailer):
+        said = trailer.pop("x-amz-trailer-signature", "")
+        lines = "".join(f"{name}:{text}\n" for name, text in trailer.items()).encode("latin-1")
+        _check_chunk(signatures.check_trailer, said, lines)
+
+
+def _check_chunk(check: Callable[[str, Any], None], said: str, what: str | bytes) -> None:
+    try:
+        check(said, what)
+    except SignatureError:
+        text = "The signature of a chunk of the body does not match its bytes."
+        raise AwsError(text, code="SignatureDoesNotMatch", status=403) from None
+
+
+def _other_hash() -> AwsError:
+    text = "The provided 'x-amz-content-sha256' header does not match what was computed."
+    return AwsError(text, code="XAmzContentSHA256Mismatch")
 
 
 def _incomplete() -> AwsError:

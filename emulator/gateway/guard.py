@@ -1,0 +1,229 @@
+"""Lets only those pass who prove who they are and are allowed what they ask: ``start --require-signature``."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from emulator.exceptions import SignatureError
+from emulator.moto_services.iam.actions import find_asked
+from emulator.moto_services.iam.policy_simulation import judge
+from emulator.moto_services.iam.principals import Principal, find_principal, list_role_documents
+from emulator.moto_services.service_requests import encode_error, find_model, find_protocol
+from emulator.signatures import (
+    Signature,
+    check_old_address,
+    check_signature,
+    read_old_address,
+    read_signature,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from wsgiref.types import WSGIApplication, WSGIEnvironment
+
+    from emulator.keys import Keys
+
+OWN_KEY = "smdebug-emulator"
+"""The access key of the emulator's own commands; so is an account's number, which signs as that account."""
+_ACCOUNT = re.compile(r"\d{12}")
+_ALWAYS_ALLOWED = frozenset({"sts:GetCallerIdentity"})
+_MISMATCH = (
+    "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key "
+    "and signing method. Consult the service documentation for details."
+)
+_UNKNOWN = "The security token included in the request is invalid."
+# What S3, the query protocol, EC2 and those of JSON call it, with the status of each, and the message.
+_WORDS: Mapping[str, tuple[tuple[str, int], tuple[str, int], tuple[str, int], tuple[str, int], str]] = {
+    "missing": (
+        ("AccessDenied", 403), ("MissingAuthenticationToken", 403), ("AuthFailure", 401),
+        ("MissingAuthenticationTokenException", 400), "Request is missing Authentication Token",
+    ),
+    "incomplete": (
+        ("AuthorizationHeaderMalformed", 400), ("IncompleteSignature", 400), ("AuthFailure", 401),
+        ("IncompleteSignatureException", 400), "The request's signature is incomplete.",
+    ),
+    "unknown_key": (
+        ("InvalidAccessKeyId", 403), ("InvalidClientTokenId", 403), ("AuthFailure", 401),
+        ("UnrecognizedClientException", 400), _UNKNOWN,
+    ),
+    "bad_token": (
+        ("InvalidToken", 400), ("InvalidClientTokenId", 403), ("AuthFailure", 401),
+        ("UnrecognizedClientException", 400), _UNKNOWN,
+    ),
+    "expired_token": (
+        ("ExpiredToken", 400), ("ExpiredToken", 403), ("RequestExpired", 400), ("ExpiredTokenException", 400),
+        "The security token included in the request is expired",
+    ),
+    "mismatch": (
+        ("SignatureDoesNotMatch", 403), ("SignatureDoesNotMatch", 403), ("AuthFailure", 401),
+        ("InvalidSignatureException", 400), _MISMATCH,
+    ),
+    "skewed": (
+        ("RequestTimeTooSkewed", 403), ("SignatureDoesNotMatch", 403), ("RequestExpired", 400),
+        ("InvalidSignatureException", 400),
+        "The difference between the request time and the current time is too large.",
+    ),
+    "expired": (
+        ("AccessDenied", 403), ("SignatureDoesNotMatch", 403), ("RequestExpired", 400),
+        ("InvalidSignatureException", 400), "Request has expired",
+    ),
+    "denied": (
+        ("AccessDenied", 403), ("AccessDenied", 403), ("UnauthorizedOperation", 403), ("AccessDeniedException", 400),
+        "Access Denied",
+    ),
+}  # fmt: skip
+
+
+class Guard:
+    """Checks requests to AWS's services. Thread safe.
+
+    Args:
+        keys: the emulator's own.
+        account: the default one: that of the emulator's own key and of configured ones.
+        configured: secret keys by their ids, each of the account's root.
+    """
+
+    def __init__(self, keys: Keys, account: str, configured: Mapping[str, str]) -> None:
+        self._keys = keys
+        self._account = account
+        self._configured = dict(configured)
+
+    def refuse(self, environ: WSGIEnvironment) -> WSGIApplication | None:
+        """Return the answer to a request that may not pass, in the words of its service; None where it may."""
+        signature: Signature | None = None
+        try:
+            signature = read_signature(environ) or read_old_address(environ)
+            if signature is None:
+                raise SignatureError("missing")  # noqa: TRY301 - one place for all refusals
+            principal = self._identify(signature)
+            check = check_signature if signature.day else check_old_address
+            check(environ, signature, principal.secret)
+            if principal.documents is not None:
+                _authorize(environ, signature, principal)
+        except SignatureError as error:
+            return refuse(environ, guess_service(environ) if signature is None else signature.service, error)
+        return None
+
+    def _identify(self, signature: Signature) -> Principal:
+        key, token = signature.access_key, signature.token
+        if token is not None and (session := self._keys.read_session(token)) is not None:
+            if session.access_key != key:
+                raise SignatureError("bad_token")
+            if session.expires < time.time():
+                raise SignatureError("expired_token")
+            documents = list_role_documents(session.account, session.role_arn)
+            return Principal(
+                session.arn, session.account, self._keys.find_secret(token), token, session.expires, documents
+            )
+        own = self._keys.secret if key == OWN_KEY or _ACCOUNT.fullmatch(key) else None
+        secret = own or self._configured.get(key)
+        account = key if _ACCOUNT.fullmatch(key) else self._account
+        found = find_principal(key) if secret is None else Principal(f"arn:aws:iam::{account}:root", account, secret)
+        if found is None:
+            raise SignatureError("unknown_key")
+        if (token or "").encode() != (found.token or "").encode():
+            raise SignatureError("bad_token")
+        if found.expires is not None and found.expires < time.time():
+            raise SignatureError("expired_token")
+        return found
+
+
+def _authorize(environ: WSGIEnvironment, signature: Signature, principal: Principal) -> None:
+    """Judge a request by the signer's policies.
+
+    Raises:
+        SignatureError: ``denied``.
+    """
+    assert principal.documents is not None
+    asked = find_asked(environ, signature.service, signature.region, principal.account)
+    if asked.action in _ALWAYS_ALLOWED:
+        return
+    documents = principal.documents()
+    context = _build_context(environ, signature, principal)
+    for resource in asked.resources:
+        decision = judge(documents, asked.action, resource, context)
+        if decision != "allowed":
+            why = (
+                "with an explicit deny in an identity-based policy"
+                if decision == "explicitDeny"
+                else f"because no identity-based policy allows the {asked.action} action"
+            )
+            text = f"User: {principal.arn} is not authorized to perform: {asked.action} on resource: {resource} {why}"
+            raise SignatureError("denied", text)
+
+
+def _build_context(environ: WSGIEnvironment, signature: Signature, principal: Principal) -> dict[str, str]:
+    query = parse_qs(environ.get("QUERY_STRING", ""))
+    given = {f"s3:{name}": query[name][0] for name in ("prefix", "delimiter", "max-keys") if name in query}
+    return given | {
+        "aws:principalarn": principal.arn,
+        "aws:principalaccount": principal.account,
+        "aws:requestedregion": signature.region,
+        "aws:sourceip": str(environ.get("REMOTE_ADDR", "")),
+        # Nothing of it leaves this machine: what asks for TLS is to work here, too.
+        "aws:securetransport": "true",
+    }
+
+
+def refuse(environ: WSGIEnvironment, service: str, error: SignatureError) -> WSGIApplication:
+    """Build the answer to a request that may not pass, as its service has it."""
+    protocol = find_protocol(find_model(service), environ)
+    column = 0 if service == "s3" else {"query": 1, "ec2": 2}.get(protocol, 3)
+    *codes, message = _WORDS[error.kind]
+    code, status = codes[column]
+    if column == 3 and protocol.startswith("rest"):  # which have statuses of HTTP's meaning
+        status = 403
+    text = message if error.message == error.kind else error.message
+    return encode_error(service, environ, code, text, status)
+
+
+def guess_service(environ: WSGIEnvironment) -> str:
+    """Guess the service of a request that no signature names."""
+    if target := environ.get("HTTP_X_AMZ_TARGET"):
+        prefix = str(target).partition(".")[0].lower()
+        return {"sagemaker": "sagemaker", "awsevents": "events", "logs_20140328": "logs"}.get(prefix, "sagemaker")
+    if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
+        return "sts"
+    return "lambda" if environ.get("PATH_INFO", "").startswith("/2015-03-31/") else "s3"
+
+
+COOKIE = "smdebug-emulator-token"
+_COOKIE_VALUE = re.compile(rf"(?:^|;\s*){COOKIE}=([^;\s]+)")
+
+
+class TokenCheck:
+    """Opens the emulator's own API and console to who has the token: in a header, a cookie, or once in the address."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def refuse(self, environ: WSGIEnvironment) -> WSGIApplication | None:
+        """Return the answer to who has no token, or has it in the address; None to who may pass."""
+        from werkzeug.wrappers import Response
+
+        header = environ.get("HTTP_AUTHORIZATION", "")
+        cookie = _COOKIE_VALUE.search(environ.get("HTTP_COOKIE", ""))
+        if self._is_right(header.removeprefix("Bearer ")) or (cookie is not None and self._is_right(cookie[1])):
+            return None
+        query = parse_qs(environ.get("QUERY_STRING", ""))
+        if environ["REQUEST_METHOD"] == "GET" and self._is_right(query.get("token", [""])[0]):
+            # The address is kept in the browser's history: a cookie stands for it from now on.
+            address = urlsplit(environ.get("PATH_INFO", "/")).path
+            answer = Response(status=303, headers={"Location": address, "Cache-Control": "no-store"})
+            answer.set_cookie(COOKIE, self._token, httponly=True, samesite="Strict", path="/")
+            return answer
+        text = (
+            "This emulator was started with --require-signature: its own API and its console ask for its token. "
+            "smdebug-emulator open opens the console, and programs send it as Authorization: Bearer TOKEN; it is in "
+            "keys.json in the state folder."
+        )
+        body = json.dumps({"error": text, "code": "AccessDeniedException"})
+        return Response(body, 401, {"WWW-Authenticate": "Bearer"}, content_type="application/json")
+
+    def _is_right(self, said: str) -> bool:
+        return hmac.compare_digest(said.encode("utf-8", "replace"), self._token.encode())

@@ -1,0 +1,185 @@
+"""Which action of IAM's a request is, and on which resource: ``s3:GetObject`` on ``arn:aws:s3:::bucket/key``."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+from emulator.moto_services.service_requests import find_model, read_operation
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIEnvironment
+
+# Where an action is called otherwise than its operation.
+_S3_ACTIONS = {
+    "HeadObject": "GetObject", "ListObjects": "ListBucket", "ListObjectsV2": "ListBucket", "HeadBucket": "ListBucket",
+    "ListBuckets": "ListAllMyBuckets", "CreateMultipartUpload": "PutObject", "UploadPart": "PutObject",
+    "CompleteMultipartUpload": "PutObject", "CopyObject": "PutObject", "UploadPartCopy": "PutObject",
+    "ListMultipartUploads": "ListBucketMultipartUploads", "ListParts": "ListMultipartUploadParts",
+    "DeleteObjects": "DeleteObject", "ListObjectVersions": "ListBucketVersions", "SelectObjectContent": "GetObject",
+    "GetBucketLifecycleConfiguration": "GetLifecycleConfiguration", "GetBucketNotificationConfiguration":
+    "GetBucketNotification", "PutBucketLifecycleConfiguration": "PutLifecycleConfiguration",
+    "DeleteBucketLifecycle": "PutLifecycleConfiguration", "PutBucketNotificationConfiguration": "PutBucketNotification",
+    "GetBucketEncryption": "GetEncryptionConfiguration", "PutBucketEncryption": "PutEncryptionConfiguration",
+    "DeleteBucketEncryption": "PutEncryptionConfiguration", "GetBucketReplication": "GetReplicationConfiguration",
+    "GetBucketCors": "GetBucketCORS", "PutBucketCors": "PutBucketCORS", "DeleteBucketCors": "PutBucketCORS",
+    "DeleteBucketTagging": "PutBucketTagging", "GetObjectAttributes": "GetObject",
+}  # fmt: skip
+_LAMBDA_ACTIONS = {
+    "Invoke": "InvokeFunction",
+    "InvokeAsync": "InvokeFunction",
+    "InvokeWithResponseStream": "InvokeFunction",
+}
+_PREFIXES = {"monitoring": "cloudwatch", "email": "ses"}
+_SMALL_BODY_BYTES = 8 * 1024**2
+# A resource of SageMaker's by the end of the member that names it, and how its ARN calls the kind.
+_SAGEMAKER_NAME = re.compile(r"(?P<kind>[A-Z]\w*?)(Job|Config|Package|Group|Component)?Name")
+
+
+class Asked(NamedTuple):
+    """What a request asks for.
+
+    Attributes:
+        action: as policies name it.
+        resources: ARNs; that of all of the service's where it cannot be told which.
+    """
+
+    action: str
+    resources: list[str]
+
+
+def find_asked(environ: WSGIEnvironment, service: str, region: str, account: str) -> Asked:
+    """Find what a request asks for.
+
+    Args:
+        environ: the request; its body can be read again.
+        service: as the signature names it.
+        region: of the signature.
+        account: the signer's.
+    """
+    prefix = _PREFIXES.get(service, service)
+    if service == "s3":
+        return _find_of_s3(environ)
+    operation = read_operation(environ)
+    members: dict[str, Any] = {}
+    if operation is None:
+        operation, members = find_rest_operation(environ, service, environ.get("PATH_INFO", "/"))
+    members |= _read_members(environ)
+    action = _LAMBDA_ACTIONS.get(operation or "", operation or "") if service == "lambda" else operation or ""
+    return Asked(f"{prefix}:{action}", _find_resources(prefix, region, account, members))
+
+
+def _find_of_s3(environ: WSGIEnvironment) -> Asked:
+    path = environ.get("PATH_INFO", "/").encode("latin-1").decode(errors="replace")
+    host = environ.get("HTTP_HOST", "").partition(":")[0]
+    if host.endswith(".localhost") and not host.startswith("s3."):  # the bucket is in the host's name
+        path = f"/{host.partition('.')[0]}{path}"
+    operation, members = find_rest_operation(environ, "s3", path)
+    action = _S3_ACTIONS.get(operation or "", operation or "")
+    bucket, key = members.get("Bucket", ""), members.get("Key", "")
+    resource = f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket or '*'}"
+    if operation == "DeleteObjects":
+        resource = f"arn:aws:s3:::{bucket}/*"
+    return Asked(f"s3:{action}", [resource])
+
+
+def find_rest_operation(environ: WSGIEnvironment, service: str, path: str) -> tuple[str | None, dict[str, Any]]:
+    """Find the operation of a service that is told by method, path and query, and what the path names."""
+    query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
+    best: tuple[int, str, dict[str, Any]] | None = None
+    for route in _load_routes(service).get(environ["REQUEST_METHOD"], ()):
+        found = route.path.fullmatch(path)
+        if found is None or not all(query.get(name) == value for name, value in route.literals):
+            continue
+        if any(name not in query for name in route.queries) or any(name not in environ for name in route.headers):
+            continue
+        weight = 2 * len(route.literals) + len(route.queries) + len(route.headers)
+        if best is None or weight > best[0]:
+            names = zip(route.names, found.groups(), strict=True)
+            best = weight, route.operation, {name: unquote(value) for name, value in names}
+    return (None, {}) if best is None else best[1:]
+
+
+class _Route(NamedTuple):
+    operation: str
+    path: re.Pattern[str]
+    names: tuple[str, ...]
+    literals: tuple[tuple[str, str], ...]
+    queries: tuple[str, ...]
+    headers: tuple[str, ...]
+
+
+@lru_cache(maxsize=32)
+def _load_routes(service: str) -> dict[str, list[_Route]]:
+    """Load how a service's operations are told from each other, by their methods."""
+    model = find_model(service)
+    routes: dict[str, list[_Route]] = {}
+    for name in model.operation_names if model is not None else ():
+        assert model is not None
+        operation = model.operation_model(name)
+        template, _, literal = str(operation.http.get("requestUri", "/")).partition("?")
+        parts = re.split(r"\{([^}]+)\}", template)
+        pattern = "".join(
+            re.escape(part) if number % 2 == 0 else ("(.+)" if part.endswith("+") else "([^/]+)")
+            for number, part in enumerate(parts)
+        )
+        shape = operation.input_shape
+        required = shape.required_members if shape is not None else []
+        places: dict[str, list[str]] = {"querystring": [], "header": []}
+        for member in required:
+            described = shape.members[member].serialization  # type: ignore[union-attr]
+            if (where := described.get("location")) in places:
+                places[where].append(described.get("name", member))
+        routes.setdefault(str(operation.http.get("method", "POST")), []).append(
+            _Route(
+                name,
+                re.compile(f"{pattern}/?" if not template.endswith("+}") else pattern, re.DOTALL),
+                tuple(part.rstrip("+") for part in parts[1::2]),
+                tuple(parse_qsl(literal, keep_blank_values=True)),
+                tuple(places["querystring"]),
+                tuple(f"HTTP_{each.upper().replace('-', '_')}" for each in places["header"]),
+            )
+        )
+    return routes
+
+
+def _read_members(environ: WSGIEnvironment) -> dict[str, Any]:
+    """Read the members of a request's body, where that is a form or JSON and not large."""
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    if not 0 < length <= _SMALL_BODY_BYTES:
+        return dict(parse_qsl(environ.get("QUERY_STRING", "")))
+    body = environ["wsgi.input"].read(length)
+    environ["wsgi.input"] = BytesIO(body)
+    if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
+        return dict(parse_qsl(body.decode(errors="replace")))
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _find_resources(prefix: str, region: str, account: str, members: dict[str, Any]) -> list[str]:
+    """Find what a request is for; a job of SageMaker's, a function or a queue by its name, others by their ARNs."""
+    own = f"arn:aws:{prefix}:{region}:{account}:"
+    if prefix == "sagemaker":
+        for member, value in members.items():
+            if isinstance(value, str) and (found := _SAGEMAKER_NAME.fullmatch(member)):
+                kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", f"{found['kind']}{found[2] or ''}").lower()
+                return [f"{own}{kind}/{value.lower()}", f"{own}{kind}/{value}"][: 1 if value == value.lower() else 2]
+    if prefix == "lambda" and (name := members.get("FunctionName")):
+        return [name if str(name).startswith("arn:") else f"{own}function:{name}"]
+    if prefix == "sqs" and (url := members.get("QueueUrl")):
+        return [f"{own}{str(url).rstrip('/').rpartition('/')[2]}"]
+    if prefix == "logs" and (name := members.get("logGroupName")):
+        return [f"{own}log-group:{name}"]
+    if prefix == "iam":
+        for kind in ("Role", "User", "Group"):
+            if name := members.get(f"{kind}Name"):
+                return [f"arn:aws:iam::{account}:{kind.lower()}/{name}"]
+    named = [value for value in members.values() if isinstance(value, str) and value.startswith("arn:")]
+    return named or [f"{own}*"]

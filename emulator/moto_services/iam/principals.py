@@ -1,0 +1,132 @@
+"""Whose an access key is, as moto's IAM and STS gave it out, and what the policies of its owner allow."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from emulator.moto_services.iam.policy_simulation import list_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from wsgiref.types import WSGIEnvironment
+
+    from emulator.keys import Keys, Session
+
+_SESSIONS_KNOWN = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who signs.
+
+    Attributes:
+        arn: of the user or the assumed role; of the account's root where everything is allowed.
+        account: its number.
+        secret: the secret key.
+        token: of temporary credentials; None where a key has none.
+        expires: epoch seconds; None for never.
+        documents: lists its policies; None where everything is allowed.
+    """
+
+    arn: str
+    account: str
+    secret: str
+    token: str | None = None
+    expires: float | None = None
+    documents: Callable[[], list[str]] | None = None
+
+
+def find_principal(access_key: str) -> Principal | None:
+    """Find the user, or the assumed role, that has an access key; None where it is inactive or nobody's."""
+    from moto.iam.models import iam_backends
+    from moto.sts.models import sts_backends
+
+    for account, partitions in list(iam_backends.items()):
+        for partition, backend in list(partitions.items()):
+            key: Any = backend.access_keys.get(access_key)
+            if key is None or getattr(key, "status", "Active") != "Active":
+                continue
+            for role in sts_backends[account][partition].assumed_roles:
+                if role.access_key_id == access_key:
+                    documents = list_role_documents(account, role.role_arn)
+                    expires = role.expiration.timestamp()
+                    return Principal(
+                        role.arn, str(account), role.secret_access_key, role.session_token, expires, documents
+                    )
+            user: Any = backend.users.get(key.user_name)
+            if user is not None:
+                policies = partial(_list_policies, backend, user)
+                return Principal(user.arn, str(account), key.secret_access_key, documents=policies)
+    return None
+
+
+def _list_policies(backend: Any, user: Any) -> list[str]:
+    return list(list_documents(backend, "user", user))
+
+
+def list_role_documents(account: str, role_arn: str) -> Callable[[], list[str]]:
+    """Return what lists a role's policies: none where there is no such role (any more)."""
+
+    def list_them() -> list[str]:
+        from moto.iam.models import iam_backends
+
+        for backend in list(iam_backends[account].values()):
+            for role in list(backend.roles.values()):
+                if role.arn == role_arn:
+                    return list(list_documents(backend, "role", role))
+        return []
+
+    return list_them
+
+
+class KnownSessions:
+    """The sessions of the emulator's own credentials that have asked, by their keys: STS says who they are."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_key: OrderedDict[str, Session] = OrderedDict()
+
+    def note(self, session: Session) -> None:
+        """Keep a session; the one that was not seen for longest goes."""
+        with self._lock:
+            self._by_key[session.access_key] = session
+            self._by_key.move_to_end(session.access_key)
+            if len(self._by_key) > _SESSIONS_KNOWN:
+                self._by_key.popitem(last=False)
+
+    def install(self) -> None:
+        """Let moto's GetCallerIdentity know them."""
+        from moto.sts.models import STSBackend
+
+        find = getattr(STSBackend.get_caller_identity, "__wrapped__", STSBackend.get_caller_identity)
+
+        def get_caller_identity(backend: Any, access_key_id: str, region: str) -> tuple[str, str, str]:
+            session = self._by_key.get(access_key_id)
+            if session is None or session.expires < time.time():
+                return find(backend, access_key_id, region)
+            return f"AROA{session.access_key[4:]}:{session.name}", session.arn, session.account
+
+        get_caller_identity.__wrapped__ = find  # type: ignore[attr-defined]
+        changed: Any = STSBackend
+        changed.get_caller_identity = get_caller_identity
+
+
+KNOWN_SESSIONS = KnownSessions()
+
+
+def note_session(environ: WSGIEnvironment, keys: Keys) -> str | None:
+    """Return the account of temporary credentials of the emulator's own, and let STS know them; None for others."""
+    token = environ.get("HTTP_X_AMZ_SECURITY_TOKEN", "")
+    if not token and "X-Amz-Security-Token=" in environ.get("QUERY_STRING", ""):
+        token = parse_qs(environ["QUERY_STRING"]).get("X-Amz-Security-Token", [""])[0]
+    session = keys.read_session(token) if token else None
+    if session is None:
+        return None
+    KNOWN_SESSIONS.note(session)
+    return session.account

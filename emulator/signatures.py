@@ -1,0 +1,314 @@
+"""Signature Version 4, from the receiving side: what was signed, with which key, and whether it is what came.
+
+A signature stands in the Authorization header or in the query of a presigned address. What is signed is the method,
+the path, the query, some headers and the hash of the body; a body in AWS's own chunks has a signature for each of them,
+of which each takes the one before it in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import time
+from calendar import timegm
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from emulator.exceptions import SignatureError
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIEnvironment
+
+CHUNK_SIGNATURES = "emulator.chunk_signatures"
+"""Key in a WSGI environment: the ``ChunkSignatures`` of a body whose chunks are signed."""
+BODY_HASH = "emulator.body_hash"
+"""Key in a WSGI environment: the SHA-256 that the body must have, in hexadecimal digits; it is for who reads it."""
+
+_ALGORITHM = "AWS4-HMAC-SHA256"
+_SIGNED_CHUNKS = ("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER")
+_UNSIGNED_BODIES = ("UNSIGNED-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
+_EMPTY_HASH = hashlib.sha256(b"").hexdigest()
+_HASH = re.compile(r"[0-9a-f]{64}")
+_PAIR = re.compile(r"(Credential|SignedHeaders|Signature)=([^,\s]*)")
+_CREDENTIAL = re.compile(r"(?P<key>[^/\s]+)/(?P<day>\d{8})/(?P<region>[\w-]+)/(?P<service>[\w.-]+)/aws4_request")
+_SAFE = "-_.~"
+_SKEW_SECONDS = 15 * 60
+_MOST_PRESIGNED_SECONDS = 7 * 86_400
+_PIECE_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a request says of its signature.
+
+    Attributes:
+        access_key: the key's id.
+        day: of the scope, as ``20260131``.
+        region: of the scope.
+        service: of the scope.
+        headers: those that are signed, in small letters.
+        text: the signature, in hexadecimal digits.
+        moment: when it was signed, as ``20260131T120000Z``.
+        expires: for how many seconds a presigned address holds; None where the header signs.
+        token: of temporary credentials.
+    """
+
+    access_key: str
+    day: str
+    region: str
+    service: str
+    headers: tuple[str, ...]
+    text: str
+    moment: str
+    expires: int | None
+    token: str | None
+
+    @property
+    def scope(self) -> str:
+        """The credential's scope."""
+        return f"{self.day}/{self.region}/{self.service}/aws4_request"
+
+
+def read_signature(environ: WSGIEnvironment) -> Signature | None:
+    """Read a request's signature; None where it has none.
+
+    Raises:
+        SignatureError: ``incomplete``, it has something of one.
+    """
+    header = environ.get("HTTP_AUTHORIZATION", "")
+    if header.startswith(_ALGORITHM):
+        parts = dict(_PAIR.findall(header))
+        moment = environ.get("HTTP_X_AMZ_DATE") or _read_http_date(environ.get("HTTP_DATE", ""))
+        token, expires = environ.get("HTTP_X_AMZ_SECURITY_TOKEN"), None
+        names = ("Credential", "SignedHeaders", "Signature")
+    elif "X-Amz-Signature=" in environ.get("QUERY_STRING", ""):
+        parts = dict(parse_qsl(environ["QUERY_STRING"]))
+        names = ("X-Amz-Credential", "X-Amz-SignedHeaders", "X-Amz-Signature")
+        moment, token = parts.get("X-Amz-Date", ""), parts.get("X-Amz-Security-Token")
+        seconds = parts.get("X-Amz-Expires", "")
+        if not seconds.isdecimal() or not 0 < int(seconds) <= _MOST_PRESIGNED_SECONDS:
+            raise SignatureError("incomplete", "X-Amz-Expires has to be from 1 to 604800 seconds.")
+        expires = int(seconds)
+    else:
+        return None
+    missing = [name for name in names if not parts.get(name)]
+    found = _CREDENTIAL.fullmatch(parts.get(names[0], ""))
+    if missing or found is None or not moment:
+        wrong = ", ".join(missing) or (names[0] if found is None else "X-Amz-Date")
+        raise SignatureError("incomplete", f"The request's signature lacks a valid {wrong}.")
+    headers = tuple(parts[names[1]].lower().split(";"))
+    return Signature(
+        found["key"], found["day"], found["region"], found["service"], headers, parts[names[2]], moment, expires, token
+    )
+
+
+def check_signature(environ: WSGIEnvironment, signature: Signature, secret: str) -> None:
+    """Check a request's signature and its time, and say in its environment what its body has to be.
+
+    Raises:
+        SignatureError: ``mismatch``, ``skewed`` or ``expired``.
+    """
+    _check_time(signature)
+    body_hash = _find_body_hash(environ, signature)
+    headers = _canonical_headers(environ, signature.headers)
+    path = environ.get("REQUEST_URI") or quote(environ.get("PATH_INFO", ""))
+    path = path.partition("?")[0] or "/"
+    if signature.service != "s3":
+        path = quote(_normalize(path), safe="/~")
+    # As it came, which is how botocore signs it; other clients sign what they would have encoded it to.
+    pairs = [tuple(part.partition("=")[::2]) for part in environ.get("QUERY_STRING", "").split("&") if part]
+    pairs = [pair for pair in pairs if pair[0] != "X-Amz-Signature"]
+    encoded = [tuple(quote(unquote(text), safe=_SAFE) for text in pair) for pair in pairs]
+    key = derive_key(secret, signature.day, signature.region, signature.service)
+    for each in (pairs, encoded):
+        query = "&".join(f"{name}={value}" for name, value in sorted(each))
+        signed = (environ["REQUEST_METHOD"], path, query, headers, ";".join(signature.headers), body_hash)
+        digest = hashlib.sha256("\n".join(signed).encode("latin-1", "replace")).hexdigest()
+        expected = _sign(key, f"{_ALGORITHM}\n{signature.moment}\n{signature.scope}\n{digest}")
+        if hmac.compare_digest(expected.encode(), signature.text.encode("latin-1", "replace")):
+            break
+    else:
+        raise SignatureError("mismatch")
+    if body_hash in _SIGNED_CHUNKS:
+        environ[CHUNK_SIGNATURES] = ChunkSignatures(key, signature, has_trailer=body_hash.endswith("-TRAILER"))
+    elif _HASH.fullmatch(body_hash):
+        environ[BODY_HASH] = body_hash
+
+
+def read_old_address(environ: WSGIEnvironment) -> Signature | None:
+    """Read the signature of an address of S3 that was presigned in version 2, as boto3 does unless told otherwise."""
+    query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
+    if not {"AWSAccessKeyId", "Signature", "Expires"} <= query.keys():
+        return None
+    if not query["Expires"].isdecimal():
+        raise SignatureError("incomplete", "Expires has to be a number of seconds.")
+    token = query.get("x-amz-security-token")
+    return Signature(query["AWSAccessKeyId"], "", "", "s3", (), query["Signature"], "", int(query["Expires"]), token)
+
+
+def check_old_address(environ: WSGIEnvironment, signature: Signature, secret: str) -> None:
+    """Check an address that was presigned in version 2.
+
+    Raises:
+        SignatureError: ``mismatch`` or ``expired``.
+    """
+    from botocore.auth import HmacV1QueryAuth
+    from botocore.compat import HTTPHeaders
+    from botocore.credentials import Credentials
+
+    expires = signature.expires or 0
+    if time.time() > expires:
+        raise SignatureError("expired", "Request has expired")
+    headers: Any = HTTPHeaders()
+    kept = []
+    for part in environ["QUERY_STRING"].split("&"):
+        name, _, value = part.partition("=")
+        if name.startswith("x-amz-") or name in ("content-md5", "content-type"):  # which stand for headers
+            headers[name] = unquote(value)
+        elif name not in ("AWSAccessKeyId", "Signature", "Expires"):
+            kept.append(part)
+    path = (environ.get("REQUEST_URI") or quote(environ.get("PATH_INFO", ""))).partition("?")[0]
+    host = environ.get("HTTP_HOST", "").partition(":")[0]
+    in_host = host.endswith(".localhost") and not host.startswith("s3.")
+    bucket = f"/{host.partition('.')[0]}" if in_host else ""
+
+    class Signer(HmacV1QueryAuth):
+        """Signs the moment of the address instead of one from now."""
+
+        def _get_date(self) -> str:
+            return str(expires)
+
+    expected: str = Signer(Credentials(signature.access_key, secret, signature.token)).get_signature(
+        environ["REQUEST_METHOD"], urlsplit(f"{path}?{'&'.join(kept)}"), headers, auth_path=f"{bucket}{path}"
+    )
+    if not hmac.compare_digest(expected.encode(), signature.text.encode("latin-1", "replace")):
+        raise SignatureError("mismatch")
+
+
+class ChunkSignatures:
+    """The signatures of a body's chunks, in their order.
+
+    Attributes:
+        has_trailer: whether signed headers come behind them.
+    """
+
+    def __init__(self, key: bytes, signature: Signature, *, has_trailer: bool) -> None:
+        self._key = key
+        self.has_trailer = has_trailer
+        self._head = f"{signature.moment}\n{signature.scope}"
+        self._before = signature.text
+
+    def check_chunk(self, said: str, digest: str) -> None:
+        """Check the next chunk, the empty last one included.
+
+        Args:
+            said: the signature that came with it.
+            digest: SHA-256 of its bytes.
+
+        Raises:
+            SignatureError: ``mismatch``.
+        """
+        self._check(said, f"{_ALGORITHM}-PAYLOAD\n{self._head}\n{self._before}\n{_EMPTY_HASH}\n{digest}")
+
+    def check_trailer(self, said: str, lines: bytes) -> None:
+        """Check the headers behind the last chunk, each with a line's end.
+
+        Raises:
+            SignatureError: ``mismatch``.
+        """
+        digest = hashlib.sha256(lines).hexdigest()
+        self._check(said, f"{_ALGORITHM}-TRAILER\n{self._head}\n{self._before}\n{digest}")
+
+    def _check(self, said: str, text: str) -> None:
+        expected = _sign(self._key, text)
+        if not hmac.compare_digest(expected.encode(), said.encode("latin-1", "replace")):
+            raise SignatureError("mismatch")
+        self._before = expected
+
+
+@lru_cache(maxsize=1024)
+def derive_key(secret: str, day: str, region: str, service: str) -> bytes:
+    """Derive the key of a day, a region and a service."""
+    key = f"AWS4{secret}".encode()
+    for part in (day, region, service, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return key
+
+
+def _sign(key: bytes, text: str) -> str:
+    return hmac.digest(key, text.encode("latin-1", "replace"), "sha256").hex()
+
+
+def _check_time(signature: Signature) -> None:
+    try:
+        signed = timegm(time.strptime(signature.moment, "%Y%m%dT%H%M%SZ"))
+    except ValueError:
+        raise SignatureError("incomplete", "X-Amz-Date has to look like 20260131T120000Z.") from None
+    age = time.time() - signed
+    if not signature.moment.startswith(signature.day):
+        raise SignatureError(
+            "mismatch", "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date"
+        )
+    if signature.expires is not None and age > signature.expires:
+        raise SignatureError("expired", "Request has expired")
+    if age < -_SKEW_SECONDS or (signature.expires is None and age > _SKEW_SECONDS):
+        raise SignatureError(
+            "skewed", f"Signature expired: {signature.moment} is not within 15 minutes of this machine's time"
+        )
+
+
+def _find_body_hash(environ: WSGIEnvironment, signature: Signature) -> str:
+    """Find the line that stands for the body in what is signed; hash the body where no header says it."""
+    said: str | None = environ.get("HTTP_X_AMZ_CONTENT_SHA256")
+    if signature.service == "s3":
+        if signature.expires is not None:
+            return said or "UNSIGNED-PAYLOAD"
+        if said is None or not (_HASH.fullmatch(said) or said in _UNSIGNED_BODIES or said in _SIGNED_CHUNKS):
+            raise SignatureError(
+                "incomplete", "Missing or invalid required header for this request: x-amz-content-sha256"
+            )
+        return said
+    return hash_body(environ)
+
+
+def hash_body(environ: WSGIEnvironment) -> str:
+    """Return the SHA-256 of a request's body, which can be read again."""
+    length, stream = int(environ.get("CONTENT_LENGTH") or 0), environ["wsgi.input"]
+    if not length:
+        return _EMPTY_HASH
+    digest, began = hashlib.sha256(), stream.tell()
+    while length > 0 and (piece := stream.read(min(length, _PIECE_BYTES))):
+        length -= len(piece)
+        digest.update(piece)
+    stream.seek(began)
+    return digest.hexdigest()
+
+
+def _canonical_headers(environ: WSGIEnvironment, names: tuple[str, ...]) -> str:
+    lines = []
+    for name in names:
+        key = name.upper().replace("-", "_")
+        value = environ.get(key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}", "")
+        lines.append(f"{name}:{' '.join(value.split())}\n")
+    return "".join(lines)
+
+
+def _normalize(path: str) -> str:
+    """Return the path without empty parts and dots, as every service but S3 signs it."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return f"/{'/'.join(parts)}{'/' if parts and path.endswith('/') else ''}"
+
+
+def _read_http_date(text: str) -> str:
+    from email.utils import parsedate
+
+    found = parsedate(text)
+    return "" if found is None else time.strftime("%Y%m%dT%H%M%SZ", found)

@@ -1,0 +1,181 @@
+"""A job, its rule and a function that stops it, where every request has to be signed and allowed."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from sdk_compat.demo.training_job import (
+    BUCKET,
+    ROLE_ARN,
+    SICK,
+    build_request,
+    build_script_mode,
+    has_ended,
+    stage_inputs,
+    stage_source,
+)
+from tests.running_emulator import BACK_ENDS
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KEY, SECRET = "AKIAOFTHETESTS", "the secret of the tests"
+PROBE = """
+import boto3, os
+from botocore.exceptions import ClientError
+print("I am", boto3.client("sts").get_caller_identity()["Arn"])
+for other in ("sick", "probe"):
+    try:
+        boto3.client("sagemaker").stop_training_job(TrainingJobName=other)
+        print("stopped", other)
+    except ClientError as error:
+        print("not", other, error.response["Error"]["Code"])
+print("keys", sorted(value for name, value in os.environ.items() if "SECRET" in name) != [])
+raise SystemExit(0)
+"""
+
+
+class Guarded:
+    """An emulator that requires signatures, as a user starts it."""
+
+    def __init__(self, state_dir: Path, runtime: str) -> None:
+        self.state_dir = state_dir
+        environment = {**os.environ, "SMDEBUG_EMULATOR_ACCESS_KEYS": f"{KEY}:{SECRET}"}
+        options = ["--port", "0", "--runtime", runtime, "--state-dir", str(state_dir), "--require-signature"]
+        command = [sys.executable, "-m", "emulator", "start", *options]
+        self.log = (state_dir.parent / "log").open("w+")
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment)
+        assert self.process.stdout is not None
+        self.lines = [self.process.stdout.readline() for _ in range(2)]
+        self.record = json.loads((state_dir / "emulator.json").read_text())
+        self.endpoint_url: str = self.record["endpoint_url"]
+
+    def client(self, service: str, key: str = KEY, secret: str = SECRET) -> Any:
+        make: Any = boto3.client
+        return make(
+            service,
+            endpoint_url=self.endpoint_url,
+            region_name="us-east-1",
+            aws_access_key_id=key,
+            aws_secret_access_key=secret,
+        )
+
+    def run(self, *command: str) -> str:
+        """Run a command of the emulator's, which signs for itself."""
+        done = subprocess.run(
+            [sys.executable, "-m", "emulator", *command, "--state-dir", str(self.state_dir)],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return done.stdout
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.communicate()
+        self.log.close()
+
+
+@pytest.fixture(scope="module", params=BACK_ENDS)
+def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    emulator = Guarded(tmp_path_factory.mktemp("guarded") / "state", request.param)
+    yield emulator
+    emulator.stop()
+
+
+def test_a_job_its_rule_and_a_function_work_with_their_own_roles(guarded: Guarded, tmp_path: Path) -> None:
+    """The function's role may stop the job; the role of another job may not, and has credentials of its own."""
+    iam, sagemaker, s3 = (guarded.client(each) for each in ("iam", "sagemaker", "s3"))
+    stage_inputs(s3)
+    trust = {"Version": "2012-10-17", "Statement": []}
+    iam.create_role(RoleName=ROLE_ARN.rpartition("/")[2], AssumeRolePolicyDocument=json.dumps(trust))
+    allowed = {"Effect": "Allow", "Action": "s3:*", "Resource": [f"arn:aws:s3:::{BUCKET}", f"arn:aws:s3:::{BUCKET}/*"]}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    iam.put_role_policy(RoleName=ROLE_ARN.rpartition("/")[2], PolicyName="data", PolicyDocument=document)
+    guarded.run("stop-handler", "deploy")
+
+    script = tmp_path / "probe.py"
+    script.write_text(PROBE)
+    source = stage_source(s3, "probe", [script])
+    probe = build_request("probe", SICK)
+    for name in ("DebugHookConfig", "DebugRuleConfigurations"):
+        probe.pop(name, None)
+    probe["HyperParameters"] = build_script_mode(source, "probe.py", {})
+    sagemaker.create_training_job(**build_request("sick", SICK))
+    sagemaker.create_training_job(**probe)
+
+    def find_ended(name: str) -> dict[str, Any] | None:
+        description: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
+        return description if has_ended(description) else None
+
+    ended: dict[str, Any] = {
+        name: wait_until(partial(find_ended, name), name, seconds=400) for name in ("probe", "sick")
+    }
+    assert ended["probe"]["TrainingJobStatus"] == "Completed", ended["probe"]
+    printed = guarded.run("logs", "probe")
+    role = ROLE_ARN.rpartition("/")[2]
+    assert f"I am arn:aws:sts::123456789012:assumed-role/{role}/probe" in printed
+    assert "not sick AccessDenied" in printed
+    assert "not probe AccessDenied" in printed
+    assert guarded.record["secret"] not in printed
+
+    sick = ended["sick"]
+    assert sick["TrainingJobStatus"] == "Stopped", sick
+    rules = {rule["RuleConfigurationName"]: rule for rule in sick["DebugRuleEvaluationStatuses"]}
+    assert rules["VanishingGradient"]["RuleEvaluationStatus"] == "IssuesFound", rules
+    logs = guarded.client("logs")
+
+    def find_word() -> list[Any]:
+        group = "/aws/lambda/smdebug-stop-training"
+        return list(logs.filter_log_events(logGroupName=group, filterPattern='"Stopped sick"')["events"])
+
+    wait_until(lambda: bool(find_word()), "the handler's word")
+    assert "sick" in guarded.run("jobs")
+
+
+def test_who_proves_nothing_gets_nothing(guarded: Guarded) -> None:
+    for name in ("emulator.json", "keys.json"):
+        assert stat.S_IMODE((guarded.state_dir / name).stat().st_mode) == 0o600
+    for key, secret, code in (
+        (KEY, "another", "InvalidSignatureException"),
+        ("AKIAOFNOBODY", SECRET, "UnrecognizedClientException"),
+        ("123456789012", "123456789012", "InvalidSignatureException"),
+        ("smdebug-emulator", "smdebug-emulator", "InvalidSignatureException"),
+    ):
+        with pytest.raises(ClientError) as refused:
+            guarded.client("sagemaker", key, secret).list_training_jobs()
+        assert refused.value.response["Error"]["Code"] == code
+    with pytest.raises(ClientError, match="SignatureDoesNotMatch"):
+        guarded.client("s3", secret="another").list_buckets()
+    with pytest.raises(ClientError, match="InvalidClientTokenId"):
+        guarded.client("sts", "AKIAOFNOBODY").get_caller_identity()
+
+    for path in ("/_emulator/health", "/console", "/_emulator/jobs", f"/console?token={'x' * 40}"):
+        asked = urllib.request.Request(guarded.endpoint_url + path, headers={"Accept": "text/html"})
+        with pytest.raises(urllib.error.HTTPError) as answer:
+            urllib.request.urlopen(asked)
+        with answer.value as refusal:
+            assert refusal.code in (401, 403), path
+
+    link = guarded.lines[1].rpartition(" ")[2].strip()
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    opener.addheaders = [("Accept", "text/html")]
+    with opener.open(link) as page:
+        assert page.url == f"{guarded.endpoint_url}/console", "the token is in the cookie, not in the address"
+    with opener.open(f"{guarded.endpoint_url}/_emulator/health") as health:
+        assert json.load(health)["status"] == "running"
