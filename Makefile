@@ -17,7 +17,7 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check images engine bench screenshots docs audit licences lint types arrows clean
+.PHONY: help setup demo test soak check images engine bench screenshots docs audit licences lock lint types arrows clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -103,7 +103,7 @@ docs: .venv/.docs ## build the site of docs/ into .docs, to be opened from there
 
 # The auditors are in an environment of their own: what they need is no part of what they judge.
 AUDITORS := .cache/auditors
-AUDITED ?= constraints.txt
+AUDITED ?= constraints.txt $(wildcard rules_images/*/*.lock rules_images/*/*/*.lock)
 
 $(AUDITORS)/.made: pyproject.toml constraints.txt .venv/.runs
 	@$(PYTHON) -m venv $(AUDITORS)
@@ -112,11 +112,17 @@ $(AUDITORS)/.made: pyproject.toml constraints.txt .venv/.runs
 	@touch $@
 
 # Strict: an index that cannot tell of a package's weaknesses is no proof that it has none.
-audit: $(AUDITORS)/.made ## look for known weaknesses of what constraints.txt pins (asks PyPI)
-	@$(AUDITORS)/bin/pip-audit --strict --progress-spinner off --no-deps --disable-pip --requirement $(AUDITED)
+audit: $(AUDITORS)/.made ## look for known weaknesses of what constraints.txt and the images' lock files pin (asks PyPI)
+	@for each in $(AUDITED); do echo "$$each"; \
+		sed '/# for the processor$$/d' "$$each" > $(AUDITORS)/audited.txt && $(AUDITORS)/bin/pip-audit --strict \
+		--progress-spinner off --no-deps --disable-pip --requirement $(AUDITORS)/audited.txt || failed=1; done; exit $${failed:-0}
 
-licences: $(AUDITORS)/.made ## list the licences of the packages in .venv
+lock: $(AUDITORS)/.made ## choose the images' packages anew, with the hashes of their wheels (asks PyPI); IMAGES=... for some
+	@PYTHONPATH=. $(AUDITORS)/bin/python -m container_runtime.images.lock_making $(IMAGES)
+
+licences: $(AUDITORS)/.made ## list the licences of the packages in .venv and in the images
 	@$(AUDITORS)/bin/pip-licenses --python $(BIN)/python --from mixed --order license --format markdown
+	@$(BIN)/python -m container_runtime.images.licences
 
 clean: ## remove .venv, caches, the site and what the demo left
 	rm -rf .venv .cache .demo .docs .mypy_cache .ruff_cache .pytest_cache

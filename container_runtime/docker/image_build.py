@@ -28,7 +28,8 @@ from container_runtime.images.catalogue import (
     local_name,
 )
 from container_runtime.images.installation import ROOT, collect_smdebug, locate_cache
-from container_runtime.images.wheelhouse import fetch_wheels, key_of_requirements
+from container_runtime.images.lock_files import LOCK, read_requirements
+from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels, key_of_requirements
 from container_runtime.runtime import ContainerRuntimeError
 
 if TYPE_CHECKING:
@@ -66,11 +67,14 @@ def plan_builds(catalogue: ImageCatalogue, root: Path = ROOT) -> list[Build]:
     smdebug_key = key_of_contents(collect_smdebug(root))
     builds = []
     for definition in catalogue:
-        base_key = hash_parts(read_files(catalogue.base_folder), key_of_requirements(definition.requirements))
+        requirements = read_requirements(definition, IMAGE_PYTHON)
+        base_key = hash_parts(read_files(catalogue.base_folder), key_of_requirements(requirements))
         parts = [base_key, repr((definition.entrypoint, sorted(definition.environment.items())))]
         parts += [repr(sorted(definition.links.items()))] if definition.links else []
         parts += [smdebug_key] if definition.with_smdebug else []
-        key = hash_parts(read_files(definition.folder, {"image.toml"}), *parts)
+        # What the base holds is in its key; of the folder, its other environments' locks are no part of this one.
+        files = [each for each in read_files(definition.folder, {"image.toml"}) if not each[0].endswith(LOCK)]
+        key = hash_parts(files, *parts)
         builds.append(Build(definition, f"{NAMESPACE}/base:{base_key}", key))
     return builds
 
@@ -135,7 +139,7 @@ def _build_bases(
         fetched = {}
         for base, definition in missing.items():
             report(definition.name, "fetching wheels")
-            fetched[base] = pool.submit(fetch_wheels, definition.requirements, cache)
+            fetched[base] = pool.submit(fetch_wheels, read_requirements(definition, IMAGE_PYTHON), cache)
         for base, definition in missing.items():
             wheels = fetched[base].result()
             report(definition.name, "installing its requirements")

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from container_runtime.images.lock_files import INSTALLER_MARK, PROCESSOR_MARK, is_locked
 from container_runtime.runtime import WheelhouseError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 IMAGE_PYTHON = "3.11"
 """Version of the interpreter in our images, which need not be the host's."""
@@ -27,6 +30,9 @@ IMAGE_PYTHON = "3.11"
 TRAINING_TOOLKIT = "sagemaker-training==5.1.4"
 _TOOLKIT_NEEDS = "inotify_simple==1.2.1"
 """Published as source, too, and pure Python."""
+
+FOR_GPUS = re.compile(r"(nvidia|cuda)-|triton\b")
+"""Packages that only a framework's wheel for GPUs needs."""
 
 # Debian 12's glibc is 2.36; every older one's wheels run on it. pip does not know that 2014 and 2010 are other names of
 # 2.17 and 2.12.
@@ -67,12 +73,13 @@ def fetch_wheels(requirements: Sequence[str], cache: Path, python: str = IMAGE_P
     Fetched once: the folder's name is made of the requirements.
 
     Args:
-        requirements: as pip takes them.
+        requirements: as pip takes them, or all lines of a lock file: then nothing but what these name is fetched, and
+            ``requirements.txt`` has the hash of every wheel.
         cache: holds the folder.
         python: version that the wheels are for, e.g. ``3.11``.
 
     Raises:
-        WheelhouseError: pip failed.
+        WheelhouseError: pip failed, or something has another hash than the lock file says.
     """
     folder = cache / "wheels" / key_of_requirements(requirements, python)
     if folder.is_dir():
@@ -81,17 +88,8 @@ def fetch_wheels(requirements: Sequence[str], cache: Path, python: str = IMAGE_P
     with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder.parent) as temporary:
         partial = Path(temporary) / "wheels"
         partial.mkdir()
-        for toolkit in (line for line in requirements if line.startswith("sagemaker-training==")):
-            build_training_toolkit(partial, toolkit)
-            _run_pip("wheel", "--no-deps", "--wheel-dir", str(partial), _TOOLKIT_NEEDS)
-        platforms = [argument for tag in _PLATFORMS for argument in ("--platform", tag)]
-        _run_pip(
-            "download",
-            *("--dest", str(partial), "--find-links", str(partial), "--only-binary", ":all:"),
-            *("--python-version", python, "--implementation", "cp", *platforms),
-            *(*requirements, "pip"),
-        )
-        (partial / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
+        fetched = _fetch(requirements, partial, python)
+        (partial / "requirements.txt").write_text("".join(f"{line}\n" for line in fetched), encoding="utf-8")
         try:
             partial.rename(folder)
         except OSError:
@@ -99,6 +97,83 @@ def fetch_wheels(requirements: Sequence[str], cache: Path, python: str = IMAGE_P
             if not folder.is_dir():
                 raise
     return folder
+
+
+def _fetch(requirements: Sequence[str], into: Path, python: str) -> list[str]:
+    """Fetch wheels, and return what is to be installed of them."""
+    toolkits = [line for line in requirements if line.startswith("sagemaker-training==")]
+    if not is_locked(requirements):
+        for toolkit in toolkits:
+            build_training_toolkit(into, toolkit)
+            _build_wheel(_TOOLKIT_NEEDS, into)
+        download([*requirements, "pip", "uv"], into, python, "--find-links", str(into))
+        return list(requirements)
+    wanted = list(requirements)
+    for toolkit in toolkits:
+        needed = next(line for line in requirements if line.startswith("inotify-simple=="))
+        for line, wheel in ((toolkit, build_training_toolkit(into, toolkit)), (needed, _build_wheel(needed, into))):
+            wanted[wanted.index(line)] = f"{line.split()[0]} --hash=sha256:{_hash_file(wheel)}"
+    smaller = [line for line in wanted if line.endswith(PROCESSOR_MARK)]
+    wanted = [line for line in wanted if line not in smaller]
+    if smaller and _find(smaller, into, python):
+        names = {line.partition("==")[0] for line in smaller}
+        kept = [line for line in wanted if line.partition("==")[0] not in names and FOR_GPUS.match(line) is None]
+        wanted = [*kept, *smaller]
+    download(wanted, into, python, "--no-deps", "--require-hashes", "--find-links", str(into))
+    return [line for line in wanted if not line.endswith(INSTALLER_MARK)]
+
+
+def _find(lines: Sequence[str], into: Path, python: str) -> bool:
+    """Fetch wheels that not every index has; False where there are none."""
+    try:
+        download(lines, into, python, "--no-deps", "--require-hashes")
+    except WheelhouseError as error:
+        if "No matching distribution" not in str(error):
+            raise
+        return False
+    return True
+
+
+def download(lines: Sequence[str], into: Path, python: str, *options: str) -> None:
+    """Let pip fetch wheels for a version of Python on Linux.
+
+    Raises:
+        WheelhouseError: pip failed.
+    """
+    platforms = [argument for tag in _PLATFORMS for argument in ("--platform", tag)]
+    with _written(lines) as file:
+        _run_pip(
+            _name(lines),
+            *("download", "--dest", str(into), "--only-binary", ":all:", *options),
+            *("--python-version", python, "--implementation", "cp", *platforms, "--requirement", file),
+        )
+
+
+def _build_wheel(line: str, into: Path) -> Path:
+    """Build the wheel of a package that is published as source, and return its path."""
+    with _written([line]) as file:
+        _run_pip(_name([line]), "wheel", "--no-deps", "--wheel-dir", str(into), "--requirement", file)
+    return next(into.glob(f"{line.partition('==')[0].replace('-', '_')}-*.whl"))
+
+
+@contextmanager
+def _written(lines: Iterable[str]) -> Iterator[str]:
+    """Write a requirements file: hashes can be given in no other way."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("".join(f"{line}\n" for line in lines))
+        file.flush()
+        yield file.name
+
+
+def _name(lines: Sequence[str]) -> str:
+    """Name the first of them, for a message."""
+    more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
+    return ", ".join(line.split()[0] for line in lines[:3]) + more
+
+
+def _hash_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def build_training_toolkit(into: Path, requirement: str = TRAINING_TOOLKIT) -> Path:
@@ -113,14 +188,16 @@ def build_training_toolkit(into: Path, requirement: str = TRAINING_TOOLKIT) -> P
         (source / "setup.py").rename(source / "setup_original.py")
         (source / "setup.py").write_text(_SETUP_WITHOUT_EXTENSION, encoding="utf-8")
         (source / "gethostname.py").write_text(_MODULE_FOR_EXTENSION, encoding="utf-8")
-        _run_pip("wheel", "--no-deps", "--wheel-dir", temporary, str(source))
+        _run_pip(source.name, "wheel", "--no-deps", "--wheel-dir", temporary, str(source))
         built = next(Path(temporary).glob("*.whl"))
         return Path(shutil.copy2(built, into))
 
 
 def _unpack_source(requirement: str, into: Path) -> Path:
     # Metadata is not asked for (no build isolation, no dependencies): only the archive is wanted.
-    _run_pip("download", "--no-deps", "--no-binary", ":all:", "--dest", str(into), requirement)
+    with _written([requirement]) as file:
+        options = ("--no-deps", "--no-binary", ":all:", "--dest", str(into))
+        _run_pip(_name([requirement]), "download", *options, "--requirement", file)
     archive = next(into.glob("*.tar.gz"))
     with tarfile.open(archive) as tar:
         tar.extractall(into, filter="data")
@@ -128,9 +205,9 @@ def _unpack_source(requirement: str, into: Path) -> Path:
     return next(path for path in into.iterdir() if path.is_dir())
 
 
-def _run_pip(*arguments: str) -> None:
+def _run_pip(what: str, *arguments: str) -> None:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         last = "\n".join(done.stderr.strip().splitlines()[-8:])
-        raise WheelhouseError(f"`pip {' '.join(arguments[:1])}` failed for {arguments[-1]}:\n{last}")
+        raise WheelhouseError(f"`pip {arguments[0]}` failed for {what}:\n{last}")

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.installation import ROOT, collect_smdebug, locate_cache
+from container_runtime.images.lock_files import is_locked, read_requirements
 from container_runtime.images.own_packages import FOLDER, make_own_packages
 from container_runtime.images.wheelhouse import fetch_wheels, key_of_requirements
 from container_runtime.runtime import EnvironmentBuildError
@@ -96,7 +97,8 @@ def _is_met(requirement: str) -> bool:
 
 def locate_environment(definition: ImageDefinition, cache: Path | None = None) -> OwnEnvironment:
     """Return where the environment of an image is, or will be."""
-    requirements_key = key_of_requirements(definition.requirements, _choose_version(definition))
+    python = _choose_version(definition)
+    requirements_key = key_of_requirements(read_requirements(definition, python), python)
     parts = [_FORM, requirements_key, platform.python_implementation(), str(ROOT), str(definition.with_smdebug)]
     parts += [
         *(f"{link}={target}" for link, target in sorted(definition.links.items())),
@@ -150,7 +152,10 @@ def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path
     started = time.monotonic()
     shutil.rmtree(environment.folder, ignore_errors=True)
     say(f"building the environment of {definition.name}, once: fetching {', '.join(definition.requirements)}")
-    wheels = fetch_wheels(definition.requirements, cache, _choose_version(definition))
+    requirements = read_requirements(definition, _choose_version(definition))
+    if not is_locked(requirements):
+        say(f"there is no lock file for Python {_choose_version(definition)}: pip chooses the versions, unchecked")
+    wheels = fetch_wheels(requirements, cache, _choose_version(definition))
     say("installing them")
     # A virtual environment cannot be moved: it is built where it stays, and the last file says that it is whole.
     _run([_find_interpreter(_choose_version(definition)), "-m", "venv", "--without-pip", str(environment.folder)])
@@ -160,6 +165,7 @@ def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path
         [
             *(str(environment.python), str(pip), "install", "--quiet", "--disable-pip-version-check"),
             *("--no-cache-dir", "--no-index", "--find-links", str(wheels)),
+            *(("--no-deps", "--require-hashes") if is_locked(requirements) else ()),
             *("--requirement", str(wheels / "requirements.txt")),
         ]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -10,13 +11,17 @@ import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
+from packaging.utils import canonicalize_name
 
 from container_runtime.docker.border import connect
 from container_runtime.docker.engine import DockerEngine
 from container_runtime.docker.image_build import build_images, find_stale, plan_builds
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
+from container_runtime.images.lock_files import INSTALLER_MARK, read_requirements
 from container_runtime.images.wheelhouse import (
+    FOR_GPUS,
+    IMAGE_PYTHON,
     build_training_toolkit,
     fetch_wheels,
     key_of_requirements,
@@ -27,6 +32,8 @@ from container_runtime.spec import ContainerSpec
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from container_runtime.images.catalogue import ImageDefinition
 
 
 @pytest.mark.docker
@@ -85,6 +92,46 @@ print((site / "smdebug_autoload.pth").exists(), (site / "wheels").exists(), path
 """
     ended, lines = run(engine, "pytorch-training", source)
     assert (ended, lines) == (Exit(0), ["2.13.0 /opt/venv/bin/train", "True False False"])
+
+
+# Compilers, what compiles with them, caches, and what is left of the build; and what is installed.
+LOOK_INTO = """
+import importlib.metadata, json, pathlib, shutil, sys
+tools = "gcc g++ cc clang ld as make cmake cargo uv".split()
+found = list(filter(shutil.which, tools))
+for folder in ("/wheels", "/uv", "/var/cache/apt/archives", "/var/lib/apt/lists", "/root", "/usr/include", "/home"):
+    files = [str(path) for path in pathlib.Path(folder).rglob("*") if path.is_file()]
+    found += [path for path in files if not path.startswith(("/root/.bash", "/root/.profile"))]
+for line in pathlib.Path("/var/lib/dpkg/status").read_text().splitlines():
+    if line.startswith("Package: ") and line.endswith(("-dev", "build-essential")):
+        found.append(line)
+installed = {each.metadata["Name"]: each.version for each in importlib.metadata.distributions(path=[sys.argv[1]])}
+print(json.dumps([found, installed]))
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("definition", ImageCatalogue().select(()), ids=lambda definition: definition.name)
+def test_an_image_holds_what_is_locked_and_nothing_to_compile_with(
+    engine: DockerEngine, definition: ImageDefinition
+) -> None:
+    spec = ContainerSpec(
+        name=f"test-{uuid.uuid4().hex[:12]}",
+        image=definition.name,
+        entrypoint=("python", "-c"),
+        command=(LOOK_INTO, "/opt/venv/lib/python3.11/site-packages"),
+    )
+    container = engine.start(spec)
+    (line,) = (line.text for line in engine.logs(container))
+    found, installed = json.loads(line)
+    assert found == []
+    lines = (line for line in read_requirements(definition, IMAGE_PYTHON) if not line.endswith(INSTALLER_MARK))
+    locked = dict(line.split()[0].split("==") for line in lines)
+    names = ((str(canonicalize_name(name)), version) for name, version in installed.items() if name != "smdebug")
+    present = {name: version.partition("+cpu")[0] for name, version in names}
+    # Of a wheel for GPUs, and of what that needs, nothing is there where pip found the one for the processor.
+    locked = {name: version.partition("+cpu")[0] for name, version in locked.items() if not FOR_GPUS.match(name)}
+    assert {name: version for name, version in present.items() if not FOR_GPUS.match(name)} == locked
 
 
 @pytest.mark.docker

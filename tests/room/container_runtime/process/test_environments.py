@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import re
@@ -19,6 +20,7 @@ import pytest
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
 from container_runtime.images.installation import ROOT
+from container_runtime.images.lock_files import build_header, locate_lock
 from container_runtime.images.wheelhouse import key_of_requirements
 from container_runtime.process.environment_start import wrap_start
 from container_runtime.process.environments import (
@@ -34,6 +36,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 REQUIREMENTS = ("tiny-package==1.0",)
 IMAGE_TOML = """
 name = "tiny-training"
@@ -130,6 +133,26 @@ def ask(python: Path, code: str) -> str:
     return ran.stdout.strip()
 
 
+@pytest.mark.parametrize("damaged", [False, True])
+def test_what_is_locked_is_installed_by_its_hash(
+    definition: ImageDefinition, cache: Path, wheels: Path, *, damaged: bool
+) -> None:
+    """A wheel that became another one in the cache is as good as none."""
+    (wheel,) = wheels.glob("tiny*.whl")
+    digest = "0" * 64 if damaged else hashlib.sha256(wheel.read_bytes()).hexdigest()
+    line = f"tiny-package==1.0 --hash=sha256:{digest}"
+    locate_lock(definition, PYTHON).write_text(f"{build_header(definition)}\n{line}\n")
+    write_pip(wheels)
+    (wheels / "requirements.txt").write_text(f"{line}\n")
+    wheels.rename(wheels.with_name(key_of_requirements([line], PYTHON)))
+    if damaged:
+        with pytest.raises(EnvironmentBuildError, match="DO NOT MATCH THE HASHES"):
+            build_environment(definition, cache)
+    else:
+        built = build_environment(definition, cache)
+        assert ask(built.python, "import tiny_package; print(tiny_package.ANSWER)") == "42"
+
+
 def test_built_whole_and_once(definition: ImageDefinition, cache: Path, wheels: Path) -> None:
     write_pip(wheels)
     said: list[str] = []
@@ -139,6 +162,7 @@ def test_built_whole_and_once(definition: ImageDefinition, cache: Path, wheels: 
     assert built.is_complete
     assert [line.split(":")[0].rsplit(" after ")[0] for line in said] == [
         "building the environment of tiny-training, once",
+        f"there is no lock file for Python {PYTHON}",
         "installing them",
         "the environment is ready",
     ]

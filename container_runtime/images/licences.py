@@ -1,0 +1,43 @@
+"""Lists the licences of what is installed in images, as its wheels say: ``make licences``. Wheels are fetched first."""
+
+from __future__ import annotations
+
+import zipfile
+from email.parser import HeaderParser
+from typing import TYPE_CHECKING
+
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.installation import locate_cache
+from container_runtime.images.lock_files import read_requirements
+from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read_licence(wheel: Path) -> tuple[str, str, str]:
+    """Return licence, name and version of a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(
+            each for each in archive.namelist() if each.endswith(".dist-info/METADATA") and each.count("/") == 1
+        )
+        metadata = HeaderParser().parsestr(archive.read(name).decode())
+    classified = [each.rpartition(" :: ")[2] for each in metadata.get_all("Classifier", ()) if "License ::" in each]
+    said = (metadata["License-Expression"], "; ".join(classified), (metadata["License"] or "").partition("\n")[0])
+    return next(filter(None, said), "not said"), metadata["Name"], metadata["Version"]
+
+
+def main() -> None:
+    """Print a table, and in which images each package is."""
+    images: dict[tuple[str, str, str], list[str]] = {}
+    for definition in ImageCatalogue():
+        requirements = read_requirements(definition, IMAGE_PYTHON)
+        for wheel in fetch_wheels(requirements, locate_cache()).glob("*.whl") if requirements else ():
+            images.setdefault(read_licence(wheel), []).append(definition.name)
+    print("| Name | Version | License | Images |\n|---|---|---|---|")  # noqa: T201
+    for (licence, name, version), names in sorted(images.items()):
+        print(f"| {name} | {version} | {licence} | {', '.join(sorted(names))} |")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

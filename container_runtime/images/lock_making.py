@@ -1,0 +1,121 @@
+"""Makes the lock files of images anew, with uv: ``make lock``, for all images or those that are named."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.lock_files import INSTALLER_MARK, PROCESSOR_MARK, build_header, locate_lock
+from container_runtime.images.wheelhouse import download
+from container_runtime.runtime import WheelhouseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from container_runtime.images.catalogue import ImageDefinition
+
+PYTHONS = ("3.11", "3.12", "3.13")
+"""That lock files are made for, on the kind of processor that this runs on; elsewhere pip chooses the versions."""
+
+_INSTALLERS = ("pip", "uv")
+_UV = ("-m", "uv", "--no-config", "pip", "compile", "--quiet", "--format", "pylock.toml")
+_PLATFORM = f"{platform.machine()}-manylinux_2_36"
+# PyTorch's wheels for the processor are on an index of its own, under the version with this at its end.
+_FOR_PROCESSOR = "torch"
+_WHEEL = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl")
+
+
+def write_lock(definition: ImageDefinition, python: str) -> bool:
+    """Choose the newest versions that fit together, and write their lock file; False where none do.
+
+    Raises:
+        WheelhouseError: uv fails for another reason.
+    """
+    packages = _resolve(definition.requirements, python)
+    if packages is None:
+        return False
+    lines = [_build_line(package, python) for package in packages]
+    for package in packages:
+        if package["name"] == _FOR_PROCESSOR:
+            lines += _build_lines_for_processor(package["version"], python)
+    # What installs the others is part of what has to be trusted.
+    installers = [name for name in _INSTALLERS if not any(package["name"] == name for package in packages)]
+    lines += [_build_line(each, python) + INSTALLER_MARK for each in _resolve(installers, python) or ()]
+    path = locate_lock(definition, python)
+    path.write_text("\n".join([build_header(definition), *lines, ""]), encoding="utf-8")
+    return True
+
+
+def _resolve(requirements: Sequence[str], python: str) -> list[dict[str, Any]] | None:
+    """Return the packages that uv chooses; None where there is no solution."""
+    with tempfile.TemporaryDirectory() as temporary:
+        required, locked = Path(temporary, "requirements.in"), Path(temporary, "pylock.toml")
+        required.write_text("\n".join(requirements), encoding="utf-8")
+        command = [sys.executable, *_UV, "--python-version", python, "--python-platform", _PLATFORM]
+        done = subprocess.run(
+            [*command, str(required), "--output-file", str(locked)], check=False, capture_output=True, text=True
+        )
+        if "No solution found" in done.stderr:
+            print(done.stderr.strip())  # noqa: T201
+            return None
+        if done.returncode:
+            raise WheelhouseError(f"uv failed:\n{done.stderr.strip()}")
+        packages: list[dict[str, Any]] = tomllib.loads(locked.read_text(encoding="utf-8"))["packages"]
+        return packages
+
+
+def _build_line(package: dict[str, Any], python: str) -> str:
+    files = [wheel for wheel in package.get("wheels", ()) if _fits(wheel["url"].rpartition("/")[2], python)]
+    hashes = [file["hashes"]["sha256"] for file in files or [package["sdist"]]]
+    return " ".join([f"{package['name']}=={package['version']}", *(f"--hash=sha256:{each}" for each in sorted(hashes))])
+
+
+def _fits(name: str, python: str) -> bool:
+    """Whether a wheel is for this version of Python, on Linux with glibc."""
+    found = _WHEEL.fullmatch(name)
+    if found is None:
+        return False
+    tags, minor = {f"{each}{python.replace('.', '')}" for each in ("cp", "py")} | {"py3"}, int(python.partition(".")[2])
+    pythons = found["python"].split(".")
+    older = [each for each in pythons if re.fullmatch(r"cp3\d+", each) and int(each[3:]) <= minor]
+    if not (tags.intersection(pythons) or (found["abi"] == "abi3" and older)):
+        return False
+    system = found["platform"]
+    return system == "any" or ("manylinux" in system and system.endswith(platform.machine()))
+
+
+def _build_lines_for_processor(version: str, python: str) -> Iterator[str]:
+    """Build the line of the wheel for the processor alone, where pip is led to one."""
+    requirement = f"{_FOR_PROCESSOR}=={version}+cpu"
+    with tempfile.TemporaryDirectory() as temporary:
+        try:
+            download([requirement], Path(temporary), python, "--no-deps")
+        except WheelhouseError:
+            print(f"  torch for the processor is not on pip's indexes for Python {python}: only the other is locked")  # noqa: T201
+        for wheel in Path(temporary).glob("*.whl"):
+            with wheel.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            yield f"{requirement} --hash=sha256:{digest}{PROCESSOR_MARK}"
+
+
+def main(names: Sequence[str]) -> None:
+    """Write the lock files of the named images, or of all."""
+    definitions = [found for found in ImageCatalogue() if found.requirements]
+    for definition in definitions:
+        if names and definition.name not in names:
+            continue
+        for python in (definition.python,) if definition.python else PYTHONS:
+            made = write_lock(definition, python)
+            print(f"{definition.name}, Python {python}: {'locked' if made else 'its requirements have no solution'}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,67 @@
+"""Lock files: each image has them, they hold what it requires, and nothing else is taken."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
+from container_runtime.images.lock_files import PROCESSOR_MARK, locate_lock, read_requirements
+from container_runtime.images.lock_making import PYTHONS
+from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
+from container_runtime.runtime import WheelhouseError
+from tests.small_wheel import write_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEFINITIONS = [definition for definition in ImageCatalogue() if definition.requirements]
+
+
+@pytest.fixture(autouse=True)
+def _processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.name)
+def test_what_an_image_requires_is_locked_with_hashes(definition: ImageDefinition) -> None:
+    for python in (definition.python,) if definition.python else PYTHONS:
+        assert locate_lock(definition, python).is_file(), "run `make lock`"
+        lines = [line for line in read_requirements(definition, python) if not line.endswith(PROCESSOR_MARK)]
+        assert all("--hash=sha256:" in line for line in lines)
+        locked = dict(line.split()[0].split("==") for line in lines)
+        for required in map(Requirement, definition.requirements):
+            assert required.specifier.contains(locked[canonicalize_name(required.name)]), required
+        assert {"pip", "uv"} <= locked.keys()
+
+
+def test_a_lock_file_of_other_requirements_is_refused() -> None:
+    changed = replace(DEFINITIONS[0], requirements=("numpy>=99",))
+    with pytest.raises(WheelhouseError, match="run `make lock`"):
+        read_requirements(changed, IMAGE_PYTHON)
+
+
+def test_where_there_is_none_pip_chooses() -> None:
+    assert read_requirements(DEFINITIONS[0], "3.99") == DEFINITIONS[0].requirements
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_wheel_of_other_bytes_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
+    wheel = write_wheel(tmp_path, "one_of_a_kind", "LIMIT = 1\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest() if right else "0" * 64
+    lines = [f"one-of-a-kind==1.0 --hash=sha256:{digest}"]
+    if right:
+        fetched = fetch_wheels(lines, tmp_path / "cache")
+        assert (fetched / "requirements.txt").read_text() == f"{lines[0]}\n"
+        assert (fetched / wheel.name).read_bytes() == wheel.read_bytes()
+        return
+    with pytest.raises(WheelhouseError, match="DO NOT MATCH THE HASHES"):
+        fetch_wheels(lines, tmp_path / "cache")
+    assert list((tmp_path / "cache" / "wheels").iterdir()) == []
