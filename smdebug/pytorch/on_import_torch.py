@@ -101,6 +101,8 @@ class TorchWatch(ZeroScriptChange[Hook]):
         self._last_step = 0
         self._has_trained = False
         self._says_no_more = False
+        # What a script switches off while it trains another part is trained in its turn.
+        self._saw_switched_off = False
 
     def start(self) -> None:
         """Watch the calls of all modules until every model that is trained is known, and those of losses for good."""
@@ -126,6 +128,7 @@ class TorchWatch(ZeroScriptChange[Hook]):
             self.stop()
             return
         if not _is_trained(module):
+            self._saw_switched_off = self._saw_switched_off or _is_switched_off(module)
             return
         if self.hook is None:
             # A script may have asked for the job's hook, to save a scalar of its own, and left its model to us.
@@ -165,10 +168,10 @@ class TorchWatch(ZeroScriptChange[Hook]):
     @guarded("models that are trained after the first")
     def _on_new_optimizer(self, *, is_known: bool) -> None:
         self._has_trained = True
-        if is_known:
-            self._calls.stop()
-        else:
+        if not is_known:
             self._look_for_models()
+        elif not self._saw_switched_off:
+            self._calls.stop()
 
     def _look_for_models(self) -> None:
         self._last_step = _STEPS_TO_LOOK + (self.hook.step if self.hook else 0)
@@ -192,6 +195,12 @@ def _is_trained(module: nn.Module) -> bool:
         and not is_being_built()
         and not _is_of_keras(module)
     )
+
+
+def _is_switched_off(module: nn.Module) -> bool:
+    """Tell whether none of the parameters that a module has is trained at present, though it is in training mode."""
+    parameters = list(module.parameters())
+    return module.training and bool(parameters) and not any(parameter.requires_grad for parameter in parameters)
 
 
 def _is_of_keras(module: nn.Module) -> bool:

@@ -55,6 +55,44 @@ trainer = lightning.Trainer(
 trainer.fit(Classifier(), loader, loader)
 """
 
+# Two networks in turn, each with the other's parameters switched off, from the very first step on.
+TOGGLED = """
+import json, sys, torch
+import lightning
+from torch import nn
+
+torch.manual_seed(0)
+noted = {"steps": []}
+
+class Pair(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.maker, self.judge = nn.Linear(3, 4), nn.Linear(4, 1)
+        self.loss = nn.MSELoss()
+    def training_step(self, batch, number):
+        first, second = self.optimizers()
+        step = {}
+        for name, optimizer, wanted in (("maker", first, 1.0), ("judge", second, 0.0)):
+            self.toggle_optimizer(optimizer)
+            loss = self.loss(self.judge(self.maker(batch[0])), torch.full((4, 1), wanted))
+            optimizer.zero_grad()
+            self.manual_backward(loss)
+            step[name] = {"loss": loss.item(), "gradient": getattr(self, name).weight.grad.tolist()}
+            optimizer.step()
+            self.untoggle_optimizer(optimizer)
+        noted["steps"].append(step)
+    def configure_optimizers(self):
+        return [torch.optim.SGD(part.parameters(), lr=0.1) for part in (self.maker, self.judge)]
+
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(12, 3)), batch_size=4)
+trainer = lightning.Trainer(
+    max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+    enable_model_summary=False, default_root_dir=sys.argv[1],
+)
+trainer.fit(Pair(), loader)
+"""
+
 HUGGING_FACE = """
 import json, sys, torch
 from torch.utils.data import Dataset
@@ -144,6 +182,19 @@ def test_lightning(train: Any, run: WrittenRun) -> None:
     tested = [run.values(step)["CrossEntropyLoss_output_0"] for step in get_mode(run, "EVAL")]
     assert tested == [np.float32(loss) for loss in noted["tested"][-6:]]
     assert run.has_ended
+
+
+def test_lightning_toggles_optimizers_from_the_first_step_on(train: Any, run: WrittenRun) -> None:
+    noted = train(TOGGLED)["steps"]
+    found = [run.values(step) for step in get_mode(run, "TRAIN")]
+    # The call of the first network begins a step, so each turn is one.
+    turns = [(name, step[name]) for step in noted for name in ("maker", "judge")]
+    assert len(found) == len(turns) == 6
+    for values, (name, turn) in zip(found, turns, strict=True):
+        assert values["MSELoss_output_0"] == np.float32(turn["loss"])
+        trained, other = ("Linear", "Linear_1") if name == "maker" else ("Linear_1", "Linear")
+        np.testing.assert_array_equal(values[f"gradient/{trained}_weight"], np.float32(turn["gradient"]))
+        assert f"gradient/{other}_weight" not in values
 
 
 def test_hugging_face(train: Any, run: WrittenRun) -> None:
