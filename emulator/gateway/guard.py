@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from emulator.exceptions import SignatureError
-from emulator.moto_services.iam.actions import find_asked
+from emulator.moto_services.iam.actions import find_asked, find_copied
 from emulator.moto_services.iam.policy_simulation import judge
 from emulator.moto_services.iam.principals import Principal, find_principal, list_role_documents
 from emulator.moto_services.service_requests import encode_error, find_model, find_protocol
@@ -145,15 +145,17 @@ def _authorize(environ: WSGIEnvironment, signature: Signature, principal: Princi
         return
     documents = principal.documents()
     context = _build_context(environ, signature, principal)
-    for resource in asked.resources:
-        decision = judge(documents, asked.action, resource, context)
+    copied = find_copied(environ) if signature.service == "s3" else None
+    wanted = [(each.action, resource) for each in (asked, copied) if each is not None for resource in each.resources]
+    for action, resource in wanted:
+        decision = judge(documents, action, resource, context)
         if decision != "allowed":
             why = (
                 "with an explicit deny in an identity-based policy"
                 if decision == "explicitDeny"
-                else f"because no identity-based policy allows the {asked.action} action"
+                else f"because no identity-based policy allows the {action} action"
             )
-            text = f"User: {principal.arn} is not authorized to perform: {asked.action} on resource: {resource} {why}"
+            text = f"User: {principal.arn} is not authorized to perform: {action} on resource: {resource} {why}"
             raise SignatureError("denied", text)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
+from html import unescape
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
@@ -36,6 +37,7 @@ _LAMBDA_ACTIONS = {
 }
 _PREFIXES = {"monitoring": "cloudwatch", "email": "ses"}
 _SMALL_BODY_BYTES = 8 * 1024**2
+_DELETED_KEY = re.compile(rb"<Key>(.*?)</Key>", re.DOTALL)
 # A resource of SageMaker's by the end of the member that names it, and how its ARN calls the kind.
 _SAGEMAKER_NAME = re.compile(r"(?P<kind>[A-Z]\w*?)(Job|Config|Package|Group|Component)?Name")
 
@@ -83,8 +85,17 @@ def _find_of_s3(environ: WSGIEnvironment) -> Asked:
     bucket, key = members.get("Bucket", ""), members.get("Key", "")
     resource = f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket or '*'}"
     if operation == "DeleteObjects":
-        resource = f"arn:aws:s3:::{bucket}/*"
+        keys = [unescape(found.decode(errors="replace")) for found in _DELETED_KEY.findall(_read_body(environ))]
+        return Asked(f"s3:{action}", [f"arn:aws:s3:::{bucket}/{each}" for each in keys] or [f"arn:aws:s3:::{bucket}/*"])
     return Asked(f"s3:{action}", [resource])
+
+
+def find_copied(environ: WSGIEnvironment) -> Asked | None:
+    """Find what a request copies, which takes a right of its own; None where it copies nothing."""
+    source = environ.get("HTTP_X_AMZ_COPY_SOURCE")
+    if source is None:
+        return None
+    return Asked("s3:GetObject", [f"arn:aws:s3:::{unquote(source.partition('?')[0]).lstrip('/')}"])
 
 
 def find_rest_operation(environ: WSGIEnvironment, service: str, path: str) -> tuple[str | None, dict[str, Any]]:
@@ -149,11 +160,9 @@ def _load_routes(service: str) -> dict[str, list[_Route]]:
 
 def _read_members(environ: WSGIEnvironment) -> dict[str, Any]:
     """Read the members of a request's body, where that is a form or JSON and not large."""
-    length = int(environ.get("CONTENT_LENGTH") or 0)
-    if not 0 < length <= _SMALL_BODY_BYTES:
+    body = _read_body(environ)
+    if not body:
         return dict(parse_qsl(environ.get("QUERY_STRING", "")))
-    body = environ["wsgi.input"].read(length)
-    environ["wsgi.input"] = BytesIO(body)
     if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
         return dict(parse_qsl(body.decode(errors="replace")))
     try:
@@ -161,6 +170,16 @@ def _read_members(environ: WSGIEnvironment) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _read_body(environ: WSGIEnvironment) -> bytes:
+    """Read a body that is not large; it can be read again."""
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    if not 0 < length <= _SMALL_BODY_BYTES:
+        return b""
+    body: bytes = environ["wsgi.input"].read(length)
+    environ["wsgi.input"] = BytesIO(body)
+    return body
 
 
 def _find_resources(prefix: str, region: str, account: str, members: dict[str, Any]) -> list[str]:
