@@ -154,8 +154,10 @@ def model_fn(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train)
 def read():
     return tf.data.Dataset.from_tensor_slices((x, y)).repeat(3).batch(8)
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]) if way == "mirrored" else None
-config = tf.estimator.RunConfig(save_checkpoints_steps=3 if way == "both" else None, train_distribute=strategy)
+# By its default 2.15 waits for ever where two replicas of a session are to add up, without any hook, too.
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice())
+config = tf.estimator.RunConfig(save_checkpoints_steps=3 if way == "both" else None,
+                                train_distribute=strategy if way == "mirrored" else None)
 estimator = tf.estimator.Estimator(model_fn, config=config)
 if way == "both":
     tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(read, max_steps=6, hooks=hooks),

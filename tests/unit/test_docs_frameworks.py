@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -37,3 +38,36 @@ def test_every_suite_of_a_framework_is_named() -> None:
 @pytest.mark.parametrize("link", re.findall(r"\]\(([\w/.-]+)\)", PAGE))
 def test_links_lead_somewhere(link: str) -> None:
     assert (CHECKOUT / "docs" / link).is_file()
+
+
+def find_tables_of_generations() -> list[list[str]]:
+    """Lines of the tables that have a column for each generation, cell by cell."""
+    found: list[list[str]] = []
+    is_inside = False
+    for line in PAGE.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("|"):
+            is_inside = False
+        elif is_inside and not line.startswith("|---"):
+            found.append(cells)
+        elif cells[-1] == "test":
+            is_inside = True
+    return found
+
+
+GENERATIONS = find_tables_of_generations()
+
+
+def test_each_framework_has_its_generations() -> None:
+    assert len(GENERATIONS) >= 18
+    assert {len(line) for line in GENERATIONS} == {5, 7}
+
+
+@pytest.mark.parametrize("line", GENERATIONS, ids=lambda line: line[0][:50])
+def test_the_tests_of_a_line_are_there(line: list[str]) -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", line[-1])
+    assert named
+    assert line[-1].count("`") == 2 * len(named)
+    for path, name in named:
+        module = ast.parse((CHECKOUT / path).read_text(encoding="utf-8"))
+        assert name in {node.name for node in module.body if isinstance(node, ast.FunctionDef)}, (path, name)
