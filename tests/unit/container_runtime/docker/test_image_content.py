@@ -49,7 +49,7 @@ def add_requirement(checkout: Path) -> None:
     edit(checkout / "rules_images/lambda/image.toml", '"boto3', '"six", "boto3')
     # As `make lock` does.
     for lock in (checkout / "rules_images/lambda").glob("*.lock"):
-        edit(lock, "boto3>=1.44,<2\n", "boto3>=1.44,<2 six\n")
+        edit(lock, "boto3>=1.44,<2\n", "boto3>=1.44,<2 six\nsix==1.17.0 --hash=sha256:0\n")
 
 
 def change_entry_point(checkout: Path) -> None:
