@@ -56,7 +56,7 @@ parameter goes to its constructor, as text or as what the annotation `int`, `flo
   `what_to_do`, advice: they stand in the verdict, the report and the messages of actions.
 * A `requirements.txt` beside the file is installed with pip before the file is imported; wheels may lie beside it.
 * `other_trials` names finished jobs, or s3:// paths, separated by commas. One that has saved nothing is an error.
-* `InstanceType` limits the container's memory. `VolumeSizeInGB` is not enforced, which its log says. `LocalPath` is
+* `InstanceType` limits the container's memory. `VolumeSizeInGB` bounds what it writes. `LocalPath` is
   where the rule's files are in the container, `S3OutputPath` where they go.
 * A rule that cannot be imported, raises, exits or uses up its memory is an Error with the reason. One that never ends
   is stopped by StopProcessingJob, or when MaxRuntimeInSeconds has passed again after the training's end. None of this
