@@ -105,7 +105,7 @@ class Listener:
         for connection in list(self._connections.values()):
             if connection is not self._server.trigger:
                 with contextlib.suppress(OSError):  # the other end may have gone first
-                    connection.close()
+                    connection.handle_close()
 
 
 class _Entrance(wasyncore.dispatcher):  # type: ignore[misc]  # publishes no types

@@ -130,3 +130,9 @@ class S3Channel(HTTPChannel):  # type: ignore[misc]
 
     task_class = S3Task
     parser_class = S3Parser
+
+    def handle_close(self) -> None:
+        """Close the connection, and the file of a body of which the rest will not come, which waitress leaves."""
+        super().handle_close()
+        if self.request is not None:
+            self.request.close()

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from emulator.disk import DiskBudget
 from emulator.exceptions import StartupError
 from emulator.gateway.listener import LOOPBACK, Listener
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,3 +74,29 @@ def test_close_lets_running_requests_end_and_gives_the_port_back() -> None:
         closing.result(60)
     listener.close()
     Listener(LOOPBACK, listener.port).close()
+
+
+@pytest.mark.parametrize("who_ends", ["client", "listener"])
+def test_the_file_of_half_a_body_is_closed(tmp_path: Path, who_ends: str) -> None:
+    def count_files() -> int:
+        found = 0
+        for descriptor in Path("/proc/self/fd").iterdir():
+            try:
+                found += str(descriptor.readlink()).startswith(str(tmp_path))
+            except FileNotFoundError:  # closed meanwhile
+                continue
+        return found
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        listener = Listener(LOOPBACK, 0, DiskBudget(tmp_path, 0))
+        listener.serve(hello)
+        with socket.create_connection((LOOPBACK, listener.port)) as client:
+            client.sendall(b"PUT /bucket/key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n\r\n")
+            client.sendall(bytes(4_000_000))
+            wait_until(lambda: count_files() == 1)
+            if who_ends == "listener":
+                listener.close()
+        wait_until(lambda: count_files() == 0)
+        listener.close()
+    assert [str(each.message) for each in caught if "unclosed file" in str(each.message)] == []
