@@ -6,6 +6,9 @@ BIN := .venv/bin
 WHEELS := .cache/wheels/built
 BUILD_TOOLKIT := "from pathlib import Path; from container_runtime.images.wheelhouse import build_training_toolkit; \
 	print(build_training_toolkit(Path('$(WHEELS)')))"
+# torchvision and torchaudio, fitted to a PyTorch for the processor, where that is the one in .venv.
+FETCH_FITTED := "from pathlib import Path; from container_runtime.images.wheelhouse import fetch_fitted_wheels; \
+	print(*fetch_fitted_wheels(Path('$(WHEELS)')))"
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --find-links $(WHEELS)
 PYTEST_ARGS ?=
 TO_RUN := --no-build-isolation --editable '.[emulator]'
@@ -33,6 +36,7 @@ help: ## say what can be made
 	@echo "Adding what the tests need ..."
 	@$(BIN)/python -c $(BUILD_TOOLKIT) >> .venv/install.log
 	@$(call pip_install,$(TO_TEST))
+	@$(BIN)/python -c $(FETCH_FITTED) | xargs --no-run-if-empty $(PIP) --no-deps >> .venv/install.log
 	@touch $@
 
 # The console's page, made once of each state of its sources. Where it cannot be, it says so, and all else works.

@@ -1,12 +1,14 @@
 """Fetches wheels on the host, where pip is configured and a network may be reached, for builds that have neither.
 
 AWS's training toolkit is published as source with a C extension: its wheel is built here without that extension, so no
-compiler is needed. The extension only matters to jobs that are spread over machines with MPI.
+compiler is needed. The extension only matters to jobs that are spread over machines with MPI. What PyPI has for GPUs
+alone is fitted to a PyTorch for the processor, where that is the one that pip finds (``processor_wheels.py``).
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import platform
 import re
 import shutil
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from container_runtime.images.lock_files import INSTALLER_MARK, PROCESSOR_MARK, is_locked
+from container_runtime.images.processor_wheels import FITTED, FITTING, FOR_PROCESSOR, fit_wheel, fit_wheels
 from container_runtime.runtime import WheelhouseError
 
 if TYPE_CHECKING:
@@ -61,9 +64,10 @@ def call(*_):
 
 def key_of_requirements(requirements: Iterable[str], python: str = IMAGE_PYTHON) -> str:
     """Short text that is the same for the same requirements on the same platform and version of Python."""
-    text = "\n".join(
-        [python, platform.machine(), _SETUP_WITHOUT_EXTENSION, _MODULE_FOR_EXTENSION, *sorted(requirements)]
-    )
+    lines = sorted(requirements)
+    fitting = [FITTING for each in lines if each.startswith(FITTED)]
+    made_here = [_SETUP_WITHOUT_EXTENSION, _MODULE_FOR_EXTENSION, *fitting]
+    text = "\n".join([python, platform.machine(), *made_here, *lines])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -107,6 +111,7 @@ def _fetch(requirements: Sequence[str], into: Path, python: str) -> list[str]:
             build_training_toolkit(into, toolkit)
             _build_wheel(_TOOLKIT_NEEDS, into)
         download([*requirements, "pip", "uv"], into, python, "--find-links", str(into))
+        fit_wheels(into)
         return list(requirements)
     wanted = list(requirements)
     for toolkit in toolkits:
@@ -120,7 +125,9 @@ def _fetch(requirements: Sequence[str], into: Path, python: str) -> list[str]:
         kept = [line for line in wanted if line.partition("==")[0] not in names and FOR_GPUS.match(line) is None]
         wanted = [*kept, *smaller]
     download(wanted, into, python, "--no-deps", "--require-hashes", "--find-links", str(into))
-    return [line for line in wanted if not line.endswith(INSTALLER_MARK)]
+    fitted = fit_wheels(into)
+    wanted = [line for line in wanted if not (line.endswith(INSTALLER_MARK) or line.partition("==")[0] in fitted)]
+    return [*wanted, *map(_name_wheel, fitted.values())]
 
 
 def _find(lines: Sequence[str], into: Path, python: str) -> bool:
@@ -174,6 +181,27 @@ def _name(lines: Sequence[str]) -> str:
 def _hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _name_wheel(wheel: Path) -> str:
+    """Build the line of a wheel that was made here."""
+    name, version, _ = wheel.name.split("-", 2)
+    return f"{name}=={version} --hash=sha256:{_hash_file(wheel)}"
+
+
+def fetch_fitted_wheels(into: Path) -> list[Path]:
+    """Fit what this interpreter has beside a PyTorch for the processor, and return the wheels that it is to have.
+
+    Raises:
+        WheelhouseError: pip cannot fetch them.
+    """
+    versions = {name: importlib.metadata.version(name) for name in ("torch", *FITTED)}
+    lines = [f"{name}=={versions[name]}" for name in FITTED if FOR_PROCESSOR not in versions[name]]
+    if FOR_PROCESSOR not in versions["torch"] or not lines:
+        return []
+    into.mkdir(parents=True, exist_ok=True)
+    download(lines, into, f"{sys.version_info.major}.{sys.version_info.minor}", "--no-deps")
+    return [fit_wheel(wheel) for line in lines for wheel in into.glob(f"{line.replace('==', '-')}-*.whl")]
 
 
 def build_training_toolkit(into: Path, requirement: str = TRAINING_TOOLKIT) -> Path:

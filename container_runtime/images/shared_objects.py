@@ -1,0 +1,180 @@
+"""Takes libraries away from what a shared object is linked to, so that it loads where they are not.
+
+A dynamic linker refuses an object when a library that it needs, or a name that it has from one, is nowhere. Here the
+libraries leave its list. A name that the object has from one of them by a version, and is known to be theirs by that,
+becomes a function of the object itself that does nothing and returns 0: such are called while it is loaded. Others may
+stand in any library, and become weak: they are found where they are, and else are 0, which only harms who calls them.
+
+Bytes are changed in their places and none is added, so nothing moves. ELF's specification has the names of fields.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import WheelhouseError
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+
+_IDENTIFICATION = b"\x7fELF\x02\x01\x01"
+"""64 bits, little-endian, ELF's version 1."""
+_X86_64 = 62
+_RETURN_0 = b"\x31\xc0\xc3"
+"""Its instructions: xor eax, eax; ret."""
+
+_LOADED, _EXECUTABLE, _PT_DYNAMIC = 1, 1, 2
+_NEEDED, _STRINGS = 1, 5
+_VERSIONS, _NEEDED_VERSIONS, _NEEDED_VERSIONS_COUNT = 0x6FFFFFF0, 0x6FFFFFFE, 0x6FFFFFFF
+_VERSION_NUMBER = 0x7FFF
+_LOCAL, _WEAK, _FUNCTION, _HIDDEN = 0, 2, 2, 2
+_SYMBOLS_OF_DYNAMIC_LINKER = 11
+_ANY_SECTION = 1
+"""A symbol of section 0 is not defined; the linker asks for no more."""
+
+_PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")  # p_type, p_flags, p_offset, p_vaddr, p_paddr, p_filesz, p_memsz, p_align
+_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")  # sh_name, sh_type, sh_flags, sh_addr, sh_offset, sh_size, …
+_DYNAMIC = struct.Struct("<QQ")  # d_tag, d_val
+_SYMBOL = struct.Struct("<IBBHQQ")  # st_name, st_info, st_other, st_shndx, st_value, st_size
+_NEEDED_LIBRARY = struct.Struct("<HHIII")  # vn_version, vn_cnt, vn_file, vn_aux, vn_next
+_NEEDED_VERSION = struct.Struct("<IHHII")  # vna_hash, vna_flags, vna_other, vna_name, vna_next
+
+
+def unlink_libraries(content: bytes, libraries: re.Pattern[str], names: re.Pattern[str]) -> bytes:
+    """Return a shared object that needs none of the libraries; the same bytes where it needs none already.
+
+    Args:
+        content: of the file.
+        libraries: matches the whole name of each library that is taken away.
+        names: found in every name that only they may have.
+
+    Raises:
+        WheelhouseError: it is none, it is damaged, or it needs one and is not for x86-64.
+    """
+    if not content.startswith(_IDENTIFICATION):
+        raise WheelhouseError("it is no shared object of 64 bits, little-endian")
+    try:
+        return _SharedObject(bytearray(content)).unlink(libraries, names)
+    except (struct.error, KeyError, IndexError, StopIteration, ValueError) as exc:
+        raise WheelhouseError("it is a damaged shared object") from exc
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    offset: int
+    address: int
+    size: int
+    executable: bool
+
+
+class _SharedObject:
+    def __init__(self, content: bytearray) -> None:
+        self._content = content
+        start, size, count = *struct.unpack_from("<Q", content, 32), *struct.unpack_from("<HH", content, 54)
+        headers = [_PROGRAM_HEADER.unpack_from(content, start + number * size) for number in range(count)]
+        self._segments = [
+            _Segment(offset, address, held, bool(flags & _EXECUTABLE))
+            for kind, flags, offset, address, _, held, *_ in headers
+            if kind == _LOADED
+        ]
+        if any(each.offset + each.size > len(content) for each in self._segments):
+            raise WheelhouseError("it is cut short")
+        _, _, self._dynamic_offset, _, _, length, *_ = next(each for each in headers if each[0] == _PT_DYNAMIC)
+        self._dynamic_length = length // _DYNAMIC.size
+        entries = _DYNAMIC.iter_unpack(content[self._dynamic_offset : self._dynamic_offset + length])
+        self._dynamic = [entry for entry in entries if entry[0]]
+        self._tables = dict(self._dynamic)
+
+    def unlink(self, libraries: re.Pattern[str], names: re.Pattern[str]) -> bytes:
+        gone = {
+            value for tag, value in self._dynamic if tag == _NEEDED and libraries.fullmatch(self._read_string(value))
+        }
+        if not gone:
+            return bytes(self._content)
+        if struct.unpack_from("<H", self._content, 18)[0] != _X86_64:
+            raise WheelhouseError("only objects for x86-64 can be changed so")
+        self._dynamic = [entry for entry in self._dynamic if entry[0] != _NEEDED or entry[1] not in gone]
+        self._change_symbols(names, self._unlink_versions(libraries))
+        filled = [*self._dynamic, *[(0, 0)] * (self._dynamic_length - len(self._dynamic))]
+        for number, entry in enumerate(filled):
+            _DYNAMIC.pack_into(self._content, self._dynamic_offset + number * _DYNAMIC.size, *entry)
+        return bytes(self._content)
+
+    def _unlink_versions(self, libraries: re.Pattern[str]) -> set[int]:
+        """Take the libraries from those whose versions are asked for, and return the numbers of these versions."""
+        kept, numbers = [], set()
+        for place, (_, count, name, first, _) in self._walk_needed_versions():
+            if libraries.fullmatch(self._read_string(name)) is None:
+                kept.append(place)
+                continue
+            at = place + first
+            for _ in range(count):
+                _, _, number, _, following = _NEEDED_VERSION.unpack_from(self._content, at)
+                numbers.add(number)
+                at += following
+        for place, following in zip(kept, [*kept[1:], None], strict=True):
+            members = _NEEDED_LIBRARY.unpack_from(self._content, place)
+            distance = 0 if following is None else following - place
+            _NEEDED_LIBRARY.pack_into(self._content, place, *members[:4], distance)
+        if numbers:
+            # Places differ from addresses by the same, for the table is in one segment.
+            moved = kept[0] - self._locate(self._tables[_NEEDED_VERSIONS]) if kept else 0
+            new = {_NEEDED_VERSIONS: self._tables[_NEEDED_VERSIONS] + moved, _NEEDED_VERSIONS_COUNT: len(kept)}
+            entries = [(tag, new.get(tag, value)) for tag, value in self._dynamic]
+            self._dynamic = [entry for entry in entries if kept or entry[0] not in new]
+        return numbers
+
+    def _walk_needed_versions(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        if _NEEDED_VERSIONS not in self._tables:
+            return
+        place = self._locate(self._tables[_NEEDED_VERSIONS])
+        for _ in range(self._tables[_NEEDED_VERSIONS_COUNT]):
+            members = _NEEDED_LIBRARY.unpack_from(self._content, place)
+            yield place, members
+            if not members[4]:
+                return
+            place += members[4]
+
+    def _change_symbols(self, names: re.Pattern[str], gone: set[int]) -> None:
+        """Define what is nowhere defined and of a version that is gone, and make weak what has one of the names."""
+        for number, place in enumerate(self._walk_symbols()):
+            name, info, _, section, _, size = _SYMBOL.unpack_from(self._content, place)
+            if section or not name:
+                continue
+            version_at = self._locate(self._tables[_VERSIONS]) + 2 * number if _VERSIONS in self._tables else None
+            if version_at and struct.unpack_from("<H", self._content, version_at)[0] & _VERSION_NUMBER in gone:
+                defined = (name, _LOCAL << 4 | _FUNCTION, _HIDDEN, _ANY_SECTION, self._find_return(), size)
+                _SYMBOL.pack_into(self._content, place, *defined)
+                struct.pack_into("<H", self._content, version_at, 0)
+            elif names.search(self._read_string(name)):
+                self._content[place + 4] = _WEAK << 4 | info & 0xF
+
+    def _walk_symbols(self) -> Iterator[int]:
+        (start,), (size, count) = (
+            struct.unpack_from("<Q", self._content, 40),
+            struct.unpack_from("<HH", self._content, 58),
+        )
+        for number in range(count):
+            _, kind, _, _, first, length, *_ = _SECTION_HEADER.unpack_from(self._content, start + number * size)
+            if kind == _SYMBOLS_OF_DYNAMIC_LINKER:
+                yield from range(first, first + length, _SYMBOL.size)
+
+    def _find_return(self) -> int:
+        """Return the address of instructions that return 0: any function's last ones."""
+        for segment in self._segments:
+            found = self._content.find(_RETURN_0, segment.offset, segment.offset + segment.size)
+            if segment.executable and found >= 0:
+                return segment.address + found - segment.offset
+        raise WheelhouseError("it has no instructions that return 0, which what is missing could be")
+
+    def _locate(self, address: int) -> int:
+        """Return the place in the file of what is loaded at an address."""
+        segment = next(each for each in self._segments if each.address <= address < each.address + each.size)
+        return segment.offset + address - segment.address
+
+    def _read_string(self, start: int) -> str:
+        first = self._locate(self._tables[_STRINGS]) + start
+        return self._content[first : self._content.index(b"\0", first)].decode()
