@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 import tensorflow as tf
 
 from smdebug.barrier import guarded
+from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugNotImplementedError
 from smdebug.logger import get_logger
@@ -39,7 +40,6 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         super().__init__(*args, **kwargs)
         # A training may be interrupted by an evaluation in a graph of its own.
         self._graphs: WeakKeyDictionary[Any, FetchedGraph] = WeakKeyDictionary()
-        self._modes: WeakKeyDictionary[Any, ModeKeys] = WeakKeyDictionary()
         self._is_mode_given = False
         self._optimizers: list[Any] = []
 
@@ -102,9 +102,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         put_first_in_session(self)
         graph = v1.get_default_graph()
         self._graphs[graph] = fetched = FetchedGraph(graph)
-        mode = None if self._is_mode_given else find_estimator_mode()
-        if mode is not None:
-            self._modes[graph] = mode
+        fetched.mode = None if self._is_mode_given else find_estimator_mode()
         collections = self.recorder.collections
         for optimizer in self._optimizers:
             self.set_optimizer_variables(optimizer.variables())
@@ -130,31 +128,42 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         graph = self._graphs.get(run_context.session.graph)
         if graph is None:
             return None
-        mode = self._modes.get(run_context.session.graph)
-        if mode is not None and mode is not self.recorder.mode:
-            self.recorder.change_mode(mode)
-        plan = self.recorder.begin()
+        recorder = self.recorder
+        if graph.mode is not None and graph.mode is not recorder.mode:
+            recorder.change_mode(graph.mode)
+        plan = recorder.begin()
         if plan is None:
             return None
+        fetches = run_context.original_args.fetches
+        # What is found once holds until a collection has got another name.
+        wanted = graph.recall(
+            fetches,
+            (plan, self.mode, self.recorder.collections.extent),
+            lambda: self._find_wanted(graph, fetches, plan),
+        )
+        return v1.train.SessionRunArgs(wanted) if wanted else None
+
+    def _find_wanted(self, graph: FetchedGraph, fetches: Any, plan: StepPlan) -> dict[str, Any]:
+        """Return, by name, what is due of what a run computes that is asked for `fetches`."""
         named = {name for collection in plan.due for name in collection.tensor_names}
-        tensors = graph.get_computed(run_context.original_args.fetches, frozenset(named))
+        tensors = graph.get_computed(fetches, frozenset(named))
         if self.mode in (ModeKeys.EVAL, ModeKeys.PREDICT):
             left_out = self.collection_manager.get(CollectionKeys.GRADIENTS).tensor_names
             tensors = {name: tensor for name, tensor in tensors.items() if name not in left_out}
-        wanted = {
+        return {
             name: tensor for name, tensor in tensors.items() if any(collection.matches(name) for collection in plan.due)
         }
-        return v1.train.SessionRunArgs(wanted) if wanted else None
 
     @guarded("a step")
     def after_run(self, run_context: Any, run_values: Any) -> None:  # noqa: ARG002 - the session's signature
         """Save what was fetched, and end the step."""
+        recorder = self.recorder
         for name, value in (run_values.results or {}).items():
-            self.recorder.save(name, value)
-        if self.recorder.saves_late:
-            self.recorder.in_step = False
+            recorder.save(name, value)
+        if recorder.saves_late or (recorder.plan is None and not recorder.is_open):
+            recorder.in_step = False
         else:
-            self.recorder.end()
+            recorder.end()
 
     def end(self, session: Any) -> None:  # noqa: ARG002 - as above
         """Make what is left visible; the run goes on until the hook is closed."""

@@ -111,28 +111,28 @@ class Confusion(BuiltInRule):
         for column in columns:
             self.watch_limit(right, place.step, float(shares[column, column]), place.name, place.worker)
             self.watch_limit(wrong, place.step, float(others[:, column].max()), place.name, place.worker)
-        return any(self._judge_column(place, column, shares, others, right, wrong) for column in columns)
+        return bool(columns) and self._judge_worst(place, columns, shares, others, right, wrong)
 
-    def _judge_column(
+    def _judge_worst(
         self,
         place: Place,
-        column: int,
+        columns: list[int],
         shares: NDArray[np.float64],
         others: NDArray[np.float64],
         right: Limit,
         wrong: Limit,
     ) -> bool:
-        share, worst = float(shares[column, column]), int(others[:, column].argmax())
-        highest = float(others[worst, column])
+        """Name the class that the plot shows: that of the smallest share, or of the largest one of a wrong label."""
+        least = min(columns, key=lambda column: float(shares[column, column]))
+        share, limit = float(shares[least, least]), right.threshold
         if right.is_passed_by(share):
-            limit = right.threshold
-            sentence = f"{share:.4g} of the predictions of class {column} are right, less than min_diag {limit:g}"
+            sentence = f"{share:.4g} of the predictions of class {least} are right, less than min_diag {limit:g}"
             return self.find(place.name, place.step, share, limit, sentence)
+        most = max(columns, key=lambda column: float(others[:, column].max()))
+        highest, label, limit = float(others[:, most].max()), int(others[:, most].argmax()), wrong.threshold
         if wrong.is_passed_by(highest):
-            limit = wrong.threshold
             sentence = (
-                f"{highest:.4g} of the predictions of class {column} have label {worst}, more than "
-                f"max_off_diag {limit:g}"
+                f"{highest:.4g} of the predictions of class {most} have label {label}, more than max_off_diag {limit:g}"
             )
             return self.find(place.name, place.step, highest, limit, sentence)
         return False

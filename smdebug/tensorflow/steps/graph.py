@@ -1,10 +1,12 @@
 """What can be fetched from a graph of TensorFlow 1's way, and what a run of it computes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+
+from smdebug.mode_keys import ModeKeys
 
 v1 = tf.compat.v1
 
@@ -12,6 +14,8 @@ v1 = tf.compat.v1
 _READS = frozenset({"ReadVariableOp", "VarHandleOp", "Variable", "VariableV2"})
 # Those of few rows take the gradient's values, as is saved of a gradient anyway.
 _UPDATE = re.compile("(Resource)?(Sparse)?Apply[A-Z]")
+# A script that makes what it fetches anew for each run would fill the memory.
+_MOST_RECALLED = 64
 
 
 class FetchedGraph:
@@ -21,10 +25,12 @@ class FetchedGraph:
         trainable: names of the variables that are trained.
         gradients: names of the gradients that operations of the graph update variables by, whoever made them.
         optimizer_variables: names of the variables that these operations keep for themselves.
+        mode: of its steps, where it is known by what made the graph.
     """
 
     def __init__(self, graph: Any) -> None:
         self._graph = graph
+        self.mode: ModeKeys | None = None
         updates = list(find_updates(graph))
         self.gradients = [tensor.name for update in updates for tensor in update.gradients]
         kept = {name for update in updates for name in update.kept}
@@ -35,6 +41,19 @@ class FetchedGraph:
         # A variable is read by an operation of its own, and is called what it is itself.
         self._variables = {variable.name: _get_read(variable) for variable in variables}
         self._computed: dict[Any, dict[str, Any]] = {}
+        # By the objects that were asked for; kept, so that no other has the id of one.
+        self._recalled: dict[Any, tuple[list[Any], dict[str, Any]]] = {}
+
+    def recall(self, fetches: Any, circumstances: Hashable, find: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return what `find` has returned for the same fetches under the same circumstances."""
+        asked = tf.nest.flatten(fetches)
+        key = (tuple(map(id, asked)), circumstances)
+        found = self._recalled.get(key)
+        if found is None:
+            if len(self._recalled) >= _MOST_RECALLED:
+                self._recalled.clear()
+            found = self._recalled[key] = (asked, find())
+        return found[1]
 
     def get_computed(self, fetches: Any, named: frozenset[str]) -> dict[str, Any]:
         """Return, by name, what can be fetched together with `fetches` without doing anything more.

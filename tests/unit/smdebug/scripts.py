@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 START = f"exec({Path(smdebug.__file__).with_name('autoload.pth').read_text()!r})\n"
 
 
-def build_script_runner(python: str, folder: Path, *, seconds: int = 120, **always: str) -> RunScript:
+def build_script_runner(python: str, folder: Path, *, seconds: int = 400, **always: str) -> RunScript:
     """A function that runs text as a script of an interpreter, smdebug importable."""
 
     def start(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

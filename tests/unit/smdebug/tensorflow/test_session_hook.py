@@ -152,3 +152,35 @@ def test_training_is_the_same_with_a_hook(make_session_hook: Callable[..., smd.S
 def test_there_is_no_estimator(tmp_path: Path) -> None:
     with pytest.raises(SMDebugNotImplementedError, match=r"no estimators.*KerasHook"):
         smd.EstimatorHook(str(tmp_path))
+
+
+def test_what_a_run_fetches_is_worked_out_once(
+    make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from smdebug.tensorflow.steps.graph import FetchedGraph
+
+    found, calls = FetchedGraph.get_computed, []
+
+    def count(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return found(*arguments)
+
+    monkeypatch.setattr(FetchedGraph, "get_computed", count)
+    hook = make_session_hook(include_collections=["weights", "mine"])
+    network = Network(hook)
+    hook.add_to_collection("mine", network.loss)
+    with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
+        for _ in range(5):
+            # A list of its own at each run, of the same operations.
+            network.run(session, network.output)
+        known = len(calls)
+        assert known <= 2
+        hook.add_to_collection("mine", network.output)
+        network.run(session, network.output)
+        # Another question has another answer.
+        session.run(network.loss, {network.x: X, network.y: Y})
+    hook.close()
+    assert known < len(calls) <= 4
+    assert [network.output.name in run.values(step) for step in (4, 5, 6)] == [False, True, True]
+    assert "kernel:0" in run.values(5)
+    assert "bias/Momentum:0" not in run.values(6)

@@ -175,6 +175,22 @@ def test_confusion_off_the_diagonal(tmp_path: Path) -> None:
     assert find_firing(Confusion(trial, category_no="2", max_off_diag="0.09")) == []
 
 
+def test_confusion_names_the_class_that_its_plot_shows(tmp_path: Path) -> None:
+    labels = make_labels(40, 40, 40)
+    predicted = labels.copy()
+    # Of class 0 every fifth prediction is wrong, of class 2 nearly the half.
+    predicted[40:50], predicted[50:80] = 0, 2
+    trial = write_run(tmp_path, [{"labels": labels, "predictions": make_scores(predicted, 3)}])
+    rule = Confusion(trial)
+    assert find_firing(rule) == [0]
+    assert "of class 2 are right" in get_finding(rule).text
+    assert get_finding(rule).value == pytest.approx(40 / 70)
+    rule = Confusion(trial, min_diag="0")
+    assert find_firing(rule) == [0]
+    assert "of class 2 have label 1" in get_finding(rule).text
+    assert get_finding(rule).value == pytest.approx(30 / 70)
+
+
 def test_confusion_by_names_collections_and_steps(tmp_path: Path) -> None:
     step = {"y": make_labels(5, 5), "p": make_labels(5, 5)[::-1]}
     trial = write_run(tmp_path, [step] * 3, collections={"labels": {"y"}, "predictions": {"p"}})
