@@ -1,16 +1,24 @@
-"""SNS: what is published, seen as moto takes it."""
+"""SNS: what is published, seen as moto takes it, and posted to HTTP endpoints of this machine."""
 
 from __future__ import annotations
 
 import functools
+import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from emulator.moto_services.replacement import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+logger = logging.getLogger(__name__)
+
+# SNS gives an endpoint 15 seconds.
+_SECONDS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +75,46 @@ def _find_endpoints(backend: Any, arn: str, attributes: Any, message: str) -> tu
         if subscription.topic.arn == arn and (policy is None or policy.matches(attributes, message)):
             found.append((str(subscription.protocol), str(subscription.endpoint)))
     return tuple(found)
+
+
+@contextmanager
+def bound_http_endpoints(*, allow_internet: bool) -> Iterator[None]:
+    """Let HTTP subscriptions post to loopback addresses only, unless all is allowed.
+
+    A container whose network is closed could have anything posted to anybody by a subscription of its own. An endpoint
+    that does not answer is said in the log: as with SNS, whoever publishes does not hear of it.
+    """
+    from moto.sns import models
+
+    with replaced(models, "requests", _Endpoints(vars(models)["requests"], allow_internet=allow_internet)):
+        yield
+
+
+class _Endpoints:
+    """Stands for the module requests, of which moto calls ``post``."""
+
+    def __init__(self, requests: Any, *, allow_internet: bool) -> None:
+        self._requests = requests
+        self._allow_internet = allow_internet
+
+    def post(self, url: str, **members: Any) -> None:
+        if not (self._allow_internet or _is_loopback(url)):
+            logger.warning(
+                "A message of SNS was not posted to %s: HTTP subscriptions reach 127.0.0.1 and localhost only. Start "
+                "the emulator with --allow-internet, or with SMDEBUG_EMULATOR_ALLOW_INTERNET=1 set, to let them out.",
+                url,
+            )
+            return
+        try:
+            # Followed, a redirect could lead anywhere.
+            self._requests.post(url, timeout=_SECONDS, allow_redirects=False, **members)
+        except self._requests.RequestException as error:
+            logger.warning("A message of SNS could not be posted to %s: %s", url, error)
+
+
+def _is_loopback(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname
+        return host == "localhost" or (host is not None and ip_address(host).is_loopback)
+    except ValueError:  # a name, which may stand for anything the next time it is looked up; or no URL at all
+        return False
