@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
-from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.addresses import LOOPBACK
+from emulator.gateway.listener import Listener
 from emulator.moto_services import durable
 from emulator.moto_services.wsgi import MotoApplication
 

@@ -11,12 +11,13 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from emulator.addresses import check_advertised, find_addresses
 from emulator.exceptions import InternalFailure, ResourceInUse, StartupError
 from emulator.faults import FAULTS, parse_fault
 from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
-from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.gateway.listener import Listener
 from emulator.keys import load_keys
-from emulator.settings import VERSION
+from emulator.settings import VERSION, check_shared, format_url
 from emulator.state_archive import apply_staged, read_last_import, stage_archive, write_archive
 from emulator.state_folder import StateFolder
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import ContainerRuntime
     from container_runtime.selection import ChosenRuntime
+    from emulator.addresses import Addresses
+    from emulator.certificates import Certificates
     from emulator.events.outcomes import Outcome
     from emulator.gateway.gateway import Rooms
     from emulator.jobs import Jobs as RoomOfJobs
@@ -63,15 +66,26 @@ class Emulator:
         self._accounts: Accounts | None = None
         self._ask_restart = ask_restart
         with ExitStack() as closers:
-            # The state folder is this process's own, and its port is open.
+            # The state folder is this process's own, and its ports are open.
+            addresses = self._addresses = find_addresses(settings)
             folder = StateFolder(settings.state_dir)
             closers.callback(folder.close)
             apply_staged(settings.state_dir)
             disk = settings.disk
-            listeners = [Listener(LOOPBACK, settings.port, disk)]
-            closers.callback(listeners[0].close)
+            certificates = open_certificates(settings, addresses)
+            listeners: list[Listener] = []
+            closers.callback(_close_ports, listeners)
+            for address in addresses.listening:
+                listeners.append(Listener(address, settings.port, disk, certificates))
+                settings = replace(settings, port=listeners[0].port)
             keys = load_keys(settings.state_dir)
-            settings = self.settings = replace(settings, port=listeners[0].port, keys=keys)
+            settings = self.settings = replace(
+                settings,
+                keys=keys,
+                # Who is beyond this machine proves who he is.
+                require_signature=settings.require_signature or addresses.advertised is not None,
+                ca_bundle=None if certificates is None else certificates.bundle,
+            )
 
             # The emulator's pages answer; requests for the rooms below wait.
             from emulator.api.account_rooms import RoomsOfRequests
@@ -96,7 +110,7 @@ class Emulator:
 
             FAULTS.set(dict(map(parse_fault, settings.faults)))
             closers.callback(FAULTS.set, {})
-            own_hosts = set(LOOPBACK_HOSTS)
+            own_hosts = {*LOOPBACK_HOSTS, *addresses.listening, *filter(None, [addresses.advertised])}
             readers = RunReaders(self._build_reader_environment)
             closers.callback(readers.close)
             tensorboards = TensorBoards(partial(build_tensorboard_command, settings.state_dir))
@@ -133,7 +147,10 @@ class Emulator:
             gateway = Gateway(rooms)
             closers.callback(_stop_listening, rooms, listeners)
             closers.callback(streams.close)
-            listeners[0].serve(gateway)
+            for listener in listeners:
+                listener.serve(gateway)
+            if certificates is not None and addresses.advertised is not None:
+                check_advertised(addresses, settings.port, certificates.bundle)
 
             # moto answers, and has what it had in the last run.
             from emulator.moto_services.durable import open_moto
@@ -162,17 +179,19 @@ class Emulator:
             runtime = self.chosen.runtime
             closers.callback(runtime.close)
             own_hosts.add(runtime.host_address)
-            if runtime.host_address != LOOPBACK:
-                listeners.append(Listener(runtime.host_address, settings.port, disk))
-                listeners[1].serve(gateway)
+            if certificates is not None:
+                certificates.include(runtime.host_address)
+            if runtime.host_address not in addresses.listening and not addresses.takes_all:
+                listeners.append(Listener(runtime.host_address, settings.port, disk, certificates))
+                listeners[-1].serve(gateway)
             offer_port(runtime, settings.port, listeners[0])
-            endpoint_url = f"http://{runtime.host_address}:{settings.port}"
+            endpoint_url = format_url(settings.scheme, runtime.host_address, settings.port)
 
             # What is known of jobs and messages is read from the disk, and kept there.
             from emulator.jobs.accounts import Accounts
             from emulator.jobs.records.database.sent_messages import record_message
             from emulator.jobs.runs.admission import Admission, find_most_jobs
-            from emulator.moto_services.sns import capture_published
+            from emulator.moto_services.sns import bound_http_endpoints, capture_published
 
             admission = Admission(settings.max_jobs or find_most_jobs(), disk)
 
@@ -193,6 +212,7 @@ class Emulator:
             closers.callback(accounts.close_stores)
             store = accounts.open_store(settings.account_id)
             closers.enter_context(capture_published(lambda message: record_message(store.add_sent, message)))
+            closers.enter_context(bound_http_endpoints(allow_internet=settings.allow_internet))
             # The containers of jobs and functions still ask while they end; after them nobody is to write any more.
             closers.callback(_stop_listening, rooms, listeners)
             closers.callback(streams.close)
@@ -209,6 +229,7 @@ class Emulator:
                 settings.container_credentials,
                 pythons=settings.pythons,
                 issue_credentials=settings.issue_credentials,
+                ca_bundle=settings.ca_bundle,
             )
             closers.callback(invoker.close)
             rooms.invoke.set_result(InvokeApplication(invoker, itemgetter(ACCOUNT_HEADER), find_region))
@@ -255,6 +276,7 @@ class Emulator:
                 settings.region,
                 settings.account_id,
                 keys if settings.require_signature else None,
+                settings.ca_bundle,
             )
             self._closers = closers.pop_all()
         threading.Thread(target=sagemaker.preload, name="preload", daemon=True).start()
@@ -334,6 +356,12 @@ class Emulator:
         self._ask_restart()
         return name
 
+    @property
+    def advertised_url(self) -> str | None:
+        """Where other machines reach the emulator; None where none does."""
+        name = self._addresses.advertised
+        return None if name is None else format_url(self.settings.scheme, name, self.settings.port)
+
     def _wait_for_accounts(self) -> Accounts:
         """Return the accounts when the jobs of the last run are taken up."""
         self._rooms.sagemaker.result()
@@ -344,9 +372,12 @@ class Emulator:
         """Build what a process that reads an account's S3 finds; it fails at once where the emulator is gone."""
         from emulator.api.run_readers import build_reader_environment
         from emulator.jobs.staging.opt_ml import build_aws_environment
+        from emulator.trust import build_trust_variables
 
         settings = replace(self.settings, account_id=account)
         aws = build_aws_environment(settings.region, settings.container_credentials, settings.endpoint_url)
+        if settings.ca_bundle is not None:
+            aws |= build_trust_variables(str(settings.ca_bundle))
         return build_reader_environment({**aws, "AWS_MAX_ATTEMPTS": "2", "SMDEBUG_S3_OUTAGE_WAIT": "0"})
 
     def _locate_measures(self, job: TrainingJob) -> Path:
@@ -371,6 +402,7 @@ class Emulator:
             "version": VERSION,
             "pid": os.getpid(),
             "endpoint": self.settings.endpoint_url,
+            "advertised": self.advertised_url,
             "stateDir": str(self.settings.state_dir),
             "lastImport": read_last_import(self.settings.state_dir),
         }
@@ -384,14 +416,29 @@ class Emulator:
                 "runningRuleEvaluations": sum(len(store.list_running_rule_evaluations()) for store in stores),
                 "undeliveredEvents": sum(len(store.list_outbox()) for store in stores),
             }
+            if self.chosen.describe_swarm is not None:
+                description["swarm"] = self._describe_swarm(self.chosen.describe_swarm)
         return description
+
+    @staticmethod
+    def _describe_swarm(describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        from container_runtime.runtime import ContainerRuntimeError
+
+        try:
+            return describe()
+        except ContainerRuntimeError as error:
+            return {"nodes": [], "waiting": [], "error": str(error)}
+
+
+def _close_ports(listeners: list[Listener]) -> None:
+    for listener in listeners:
+        listener.close()
 
 
 def _stop_listening(rooms: Rooms, listeners: list[Listener]) -> None:
     """Answer the requests that run, and close the ports. Where the start failed, none waits for what will not come."""
     rooms.cancel()
-    for listener in listeners:
-        listener.close()
+    _close_ports(listeners)
 
 
 def build_checks(settings: Settings, keys: Keys) -> dict[str, Any]:
@@ -403,6 +450,25 @@ def build_checks(settings: Settings, keys: Keys) -> dict[str, Any]:
 
     guard = Guard(keys, settings.account_id, settings.access_keys)
     return {"guard": guard, "token_check": TokenCheck(keys.token)}
+
+
+def open_certificates(settings: Settings, addresses: Addresses) -> Certificates | None:
+    """Read or make what clients are shown; None where only this machine's clients are there, and none asked for TLS.
+
+    Raises:
+        StartupError: a file cannot be used.
+    """
+    if (settings.tls_certificate is None) != (settings.tls_key is None):
+        lacking, given = (
+            ("--tls-key", "--tls-certificate") if settings.tls_key is None else ("--tls-certificate", "--tls-key")
+        )
+        raise StartupError(f"{given} needs {lacking}, too: name the file of either, the same one where it holds both.")
+    if addresses.advertised is None and not settings.tls and settings.tls_certificate is None:
+        return None
+    # Imported here: most emulators need none of it.
+    from emulator.certificates import Certificates
+
+    return Certificates(settings.state_dir, addresses.advertised, settings.tls_certificate, settings.tls_key)
 
 
 def record_outcome(accounts: Accounts, outcome: Outcome) -> None:
@@ -421,12 +487,14 @@ def choose_runtime(settings: Settings) -> ChosenRuntime:
     from container_runtime.selection import select_runtime
 
     try:
+        check_shared(settings)
         return select_runtime(
             settings.runtime,
             settings.state_dir,
             settings.container_user,
             strict_versions=settings.strict_versions,
             allow_internet=settings.allow_internet,
+            address=settings.advertise,
         )
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error

@@ -25,6 +25,7 @@ VERSION = "0.1.0"
 
 _USER = re.compile(r"root|(\d{1,9})(?::(\d{1,9}))?")
 _ACCESS_KEY = re.compile(r"[\w-]{4,128}")
+_HOST_NAME = re.compile(r"[\w.-]{1,253}|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(%[\w.-]+)?")
 _AGE = re.compile(r"(\d{1,9})([smhd])")
 _AGE_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -58,6 +59,22 @@ def parse_folders(text: str) -> tuple[Path, ...]:
     return tuple(Path(each).expanduser().absolute() for each in text.split(os.pathsep) if each)
 
 
+def parse_host(text: str) -> str:
+    """Return an IP address to listen on.
+
+    Raises:
+        ValueError: it is none.
+    """
+    from ipaddress import ip_address  # which hardly a command needs
+
+    return str(ip_address(text))
+
+
+def parse_file(text: str) -> Path:
+    """Return the path of a file; it is named to other processes, so it is absolute."""
+    return Path(text).expanduser().absolute()
+
+
 def parse_user(text: str) -> tuple[int, int]:
     """Return uid and gid of ``root``, ``UID`` or ``UID:GID``.
 
@@ -76,12 +93,13 @@ def may_choose_user(user: tuple[int, int]) -> bool:
     return os.getuid() in (0, user[0])
 
 
-RuntimeChoice = Literal["auto", "docker", "process"]
-RUNTIME_CHOICES: tuple[RuntimeChoice, ...] = ("auto", "docker", "process")
+RuntimeChoice = Literal["auto", "docker", "process", "swarm"]
+RUNTIME_CHOICES: tuple[RuntimeChoice, ...] = ("auto", "docker", "process", "swarm")
 # By the setting that a variable is for: what reads its text, whether the value fits, and what would.
 VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str]] = {
     "port": (int, range(65536).__contains__, "give a whole number from 0 to 65535"),
     "runtime": (str, RUNTIME_CHOICES.__contains__, f"use one of {', '.join(RUNTIME_CHOICES)}"),
+    "shared_folder": (lambda text: Path(text).absolute(), Path.is_dir, "give a folder that is there"),
     "region": (str, _REGION.fullmatch, "give a region of AWS, such as eu-west-1"),
     "account_id": (str, re.compile(r"\d{12}").fullmatch, "give an account's 12 digits"),
     "stop_grace_seconds": (float, lambda seconds: 0 <= seconds <= 86_400, "give a number from 0 to 86400"),
@@ -102,13 +120,37 @@ VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str
     "require_signature": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
     "access_keys": (parse_access_keys, lambda _: True, "give ID:SECRET, several separated by commas"),
     "allow_internet": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
+    "host": (parse_host, lambda _: True, "give an IP address of this machine, or 0.0.0.0 for all"),
+    "advertise": (str.strip, _HOST_NAME.fullmatch, "give an IP address or a host's name, without a port"),
+    "tls": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
+    "tls_certificate": (parse_file, lambda _: True, "give a file"),
+    "tls_key": (parse_file, lambda _: True, "give a file"),
 }
+
+
+def check_shared(settings: Settings) -> None:
+    """Refuse a Swarm whose nodes cannot see the folders of jobs.
+
+    Raises:
+        StartupError: the text says what to give.
+    """
+    shared = settings.shared_folder
+    if settings.runtime == "swarm" and (shared is None or not settings.state_dir.is_relative_to(shared)):
+        raise StartupError(
+            f"--runtime swarm: the nodes have to see the folders of jobs, which are in {settings.state_dir}. Give the "
+            "folder that every node mounts at the same path as --shared-folder, and --state-dir below it."
+        )
 
 
 def default_state_dir(environment: Mapping[str, str]) -> Path:
     """Where state is kept unless said otherwise: the XDG state folder."""
     base = environment.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(base) / "smdebug-emulator"
+
+
+def format_url(scheme: str, address: str, port: int) -> str:
+    """Write where a server answers."""
+    return f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +161,7 @@ class Settings:
         port: TCP port on 127.0.0.1 (and on the gateway address of the emulator's Docker network).
         runtime: which container back end; ``auto`` takes Docker when an engine answers, else processes.
         state_dir: folder of everything that survives a restart.
+        shared_folder: what every node of a Swarm sees at the same path; the state folder is below it.
         account_id: 12 digits, the account of whoever signs with a key that names or belongs to no other.
         region: used where a request's signature names none.
         stop_grace_seconds: between SIGTERM and SIGKILL when a job is stopped (AWS: 120).
@@ -140,11 +183,18 @@ class Settings:
         strict_versions: whether a job is refused whose image is of a version that no environment here holds.
         container_user: uid and gid of Docker containers; the back end's choice when None.
         writable_root: whether the Docker containers of jobs may write to all of their file system.
+        host: IP address to listen on beside 127.0.0.1, 0.0.0.0 for all of this machine's; None for no other.
+        advertise: the address or name by which other machines know this one; None for ``host``.
+        tls: whether it answers over TLS on 127.0.0.1, too; where it listens for other machines it always does.
+        tls_certificate: file of the certificate that it shows, and of its issuers; None for a generated one.
+        tls_key: file of that certificate's key.
+        ca_bundle: the file that clients are to trust; None before it starts, and where it answers without TLS.
     """
 
     port: int = 4580
     runtime: RuntimeChoice = "auto"
     state_dir: Path = field(default_factory=lambda: default_state_dir(os.environ))
+    shared_folder: Path | None = None
     account_id: str = DEFAULT_ACCOUNT_ID
     region: str = "us-east-1"
     stop_grace_seconds: float = 120.0
@@ -164,6 +214,12 @@ class Settings:
     strict_versions: bool = False
     container_user: tuple[int, int] | None = None
     writable_root: bool = False
+    host: str | None = None
+    advertise: str | None = None
+    tls: bool = False
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    ca_bundle: Path | None = None
 
     def __post_init__(self) -> None:
         """Folders are mounted into containers and named to other processes, so the state folder is absolute."""
@@ -177,7 +233,12 @@ class Settings:
     @property
     def endpoint_url(self) -> str:
         """Where clients on this machine reach the emulator."""
-        return f"http://127.0.0.1:{self.port}"
+        return format_url(self.scheme, "127.0.0.1", self.port)
+
+    @property
+    def scheme(self) -> str:
+        """``https`` where it answers over TLS."""
+        return "http" if self.ca_bundle is None else "https"
 
     @property
     def container_credentials(self) -> Mapping[str, str]:

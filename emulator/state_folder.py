@@ -36,6 +36,7 @@ class RunningEmulator:
         account_id: of whoever signs with no account's key.
         secret: what its own key, and those of accounts, sign with; None where signatures are not required.
         token: opens its own API; None where that is open.
+        ca_bundle: the file that its clients are to trust; None where it answers without TLS.
     """
 
     pid: int
@@ -45,6 +46,7 @@ class RunningEmulator:
     account_id: str | None = None
     secret: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
+    ca_bundle: str | None = None
 
     @property
     def headers(self) -> dict[str, str]:
@@ -76,10 +78,18 @@ class StateFolder:
                 f"{state_dir}), or give another folder with --state-dir."
             )
 
-    def announce(self, endpoint_url: str, region: str, account_id: str, keys: Keys | None = None) -> None:
+    def announce(
+        self,
+        endpoint_url: str,
+        region: str,
+        account_id: str,
+        keys: Keys | None = None,
+        ca_bundle: Path | None = None,
+    ) -> None:
         """Write the record; it is there in whole or not at all, and only its owner may read it."""
         secret, token = (None, None) if keys is None else (keys.secret, keys.token)
-        record = RunningEmulator(os.getpid(), endpoint_url, region, VERSION, account_id, secret, token)
+        bundle = None if ca_bundle is None else str(ca_bundle)
+        record = RunningEmulator(os.getpid(), endpoint_url, region, VERSION, account_id, secret, token, bundle)
         partial = self._state_dir / f"{RECORD_NAME}.partial"
         partial.unlink(missing_ok=True)
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -32,6 +32,8 @@ CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "smdebug-emulator",
     "AWS_SECRET_ACCESS_KEY": os.environ.get(SECRET_VARIABLE, "smdebug-emulator"),
 }
+CA_VARIABLE = "AWS_CA_BUNDLE"
+"""Names the file of certificates that boto3 and the AWS CLI trust; the emulator's own commands set it."""
 _ANSWER_SECONDS = 60.0
 _STS_RULE_SET = ("sts", "2011-06-15", "endpoint-rule-set-1.json")
 
@@ -58,7 +60,16 @@ def build_variables(
         "AWS_EC2_METADATA_DISABLED": "true",
         **CREDENTIALS,
         **({"AWS_ACCESS_KEY_ID": account_id} if account_id else {}),
+        **_build_trust(endpoint_url, environment),
     }
+
+
+def _build_trust(endpoint_url: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Hand on which file of certificates to trust, to boto3 and Node alike, where the emulator answers over TLS."""
+    bundle = environment.get(CA_VARIABLE)
+    if not bundle or not endpoint_url.startswith("https:"):
+        return {}
+    return {CA_VARIABLE: bundle, "NODE_EXTRA_CA_CERTS": bundle}
 
 
 def build_sts_rule_set(endpoint_url: str) -> dict[str, Any]:
@@ -228,6 +239,11 @@ def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters:
             connection.sendall("\r\n".join((*head, "", body)).encode())
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
     except OSError as error:
+        if hasattr(error, "verify_message"):
+            raise EmulatorAnswerError(
+                f"The certificate of {endpoint_url} is not to be trusted ({error.verify_message}): name the emulator's "
+                f"tls/trusted/ca.pem, which is in its state folder, in {CA_VARIABLE}, or a copy of it on this machine."
+            ) from error
         raise NoAnswerError(
             f"No emulator answers at {endpoint_url} ({error.strerror or error}): start one with "
             "smdebug-emulator start, or give the address of one that runs."
@@ -248,7 +264,7 @@ def _sign(secret: str, scope: str, moment: str, host: str, body: str) -> str:
 def _encrypt(connection: socket, name: str) -> socket:
     import ssl
 
-    return ssl.create_default_context().wrap_socket(connection, server_hostname=name)
+    return ssl.create_default_context(cafile=os.environ.get(CA_VARIABLE)).wrap_socket(connection, server_hostname=name)
 
 
 def _read_element(answer: str, name: str, endpoint_url: str) -> str:

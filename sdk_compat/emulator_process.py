@@ -161,7 +161,8 @@ def _build_environment() -> dict[str, str]:
     """
     ours = str(Path(__file__).parents[1])
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    # Its clients know no keys: whoever wants signatures checked starts an emulator himself.
-    left_out = {"PYTHONPATH", "SMDEBUG_EMULATOR_REQUIRE_SIGNATURE"}
+    # Its clients know no keys and no certificates: whoever wants these starts an emulator himself.
+    reach = ("REQUIRE_SIGNATURE", "HOST", "ADVERTISE", "TLS", "TLS_CERTIFICATE", "TLS_KEY")
+    left_out = {"PYTHONPATH", *(f"SMDEBUG_EMULATOR_{name}" for name in reach)}
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     return environment | ({"PYTHONPATH": ours} if ours in named else {})

@@ -132,7 +132,7 @@ def format_exports(variables: Mapping[str, str]) -> str:
 
 
 def _parse_endpoint(endpoint_url: str) -> str:
-    """``host-port`` of a usable endpoint."""
+    """``host-port`` of a usable endpoint, with ``-tls`` where it is one over TLS."""
     try:
         parts = urlsplit(endpoint_url)
         port = parts.port
@@ -140,4 +140,5 @@ def _parse_endpoint(endpoint_url: str) -> str:
         raise EndpointError(f"{endpoint_url!r} is no URL: {error}.") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.rstrip("/"):
         raise EndpointError(f"{endpoint_url!r} is no endpoint: give one like {DEFAULT_ENDPOINT_URL}.")
-    return f"{parts.hostname.replace(':', '_')}-{port or {'http': 80, 'https': 443}[parts.scheme]}"
+    encrypted = parts.scheme == "https"
+    return f"{parts.hostname.replace(':', '_')}-{port or (443 if encrypted else 80)}{'-tls' if encrypted else ''}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import ssl
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
@@ -207,7 +208,10 @@ def _fetch(endpoint_url: str, path: str, **query: object) -> bytes:
     """
     url = f"{endpoint_url}{_API}{path}?{urlencode(query)}"
     try:
-        with urlopen(url, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310 -- the address of the user's own emulator
+        trusted = (
+            ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE")) if url.startswith("https") else None
+        )
+        with urlopen(url, timeout=_ANSWER_SECONDS, context=trusted) as answer:  # noqa: S310 -- the address of the user's own emulator
             content: bytes = answer.read()
             return content
     except HTTPError as error:

@@ -78,6 +78,8 @@ def run(
 
 
 def hand_secret_on(record: RunningEmulator) -> None:
-    """Tell the program that this process becomes what to sign with, where signatures are required."""
+    """Tell the program that this process becomes what to sign with and what to trust, where either is required."""
     if record.secret is not None:
         os.environ["SMDEBUG_EMULATOR_SECRET"] = record.secret
+    if record.ca_bundle is not None:
+        os.environ["AWS_CA_BUNDLE"] = record.ca_bundle

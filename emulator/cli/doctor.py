@@ -8,19 +8,22 @@ import shutil
 import socket
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from emulator.cli.running import json_option, read_settings, state_dir_option
+from emulator.exceptions import StartupError
 from emulator.gateway.sdk_versions import TRIED_RELEASES, describe_version, read_minor
 from emulator.settings import VERSION
 from emulator.state_folder import find_running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from emulator.settings import Settings
 
@@ -51,6 +54,7 @@ def _look(settings: Settings) -> Iterator[Finding]:
     yield from _look_at_versions()
     yield from _look_at_engine()
     yield from _look_at_port(settings)
+    yield from _look_at_reach(settings)
     yield from _look_at_disk(settings.state_dir)
     yield from _look_at_environment(settings)
 
@@ -104,6 +108,28 @@ def _look_at_port(settings: Settings) -> Iterator[Finding]:
             yield "port", "ok", f"{settings.port} is free", ""
         else:
             yield "port", "missing", f"{settings.port} is another program's", "smdebug-emulator start --port N, or 0"
+
+
+def _look_at_reach(settings: Settings) -> Iterator[Finding]:
+    """Try what the environment says of other machines, as a start would."""
+    if not any((settings.host, settings.advertise, settings.tls, settings.tls_certificate, settings.tls_key)):
+        return
+    from emulator.addresses import find_addresses
+    from emulator.app import open_certificates
+    from emulator.gateway.listener import Listener
+
+    try:
+        addresses = find_addresses(settings)
+        for address in addresses.listening:
+            Listener(address, 0).close()
+        with TemporaryDirectory() as folder:
+            open_certificates(replace(settings, state_dir=Path(folder)), addresses)
+    except StartupError as error:
+        yield "reach", "missing", str(error), ""
+        return
+    shown = "a generated certificate" if settings.tls_certificate is None else str(settings.tls_certificate)
+    whom = f"other machines, at {addresses.advertised}" if addresses.advertised else "this machine alone"
+    yield "reach", "ok", f"it would answer {whom}, over TLS with {shown}", ""
 
 
 def _look_at_disk(state_dir: Path) -> Iterator[Finding]:

@@ -32,11 +32,14 @@ def list_scripts(folder: Path) -> list[Path]:
 
 def run_scripts(scripts: Iterable[Path], settings: Settings) -> None:
     """Run scripts one after the other, as clients of the emulator that answers; one that fails is said in the log."""
+    from emulator.trust import build_trust_variables
+
     environment = {
         **os.environ,
         **settings.container_credentials,
         "AWS_ENDPOINT_URL": settings.endpoint_url,
         "AWS_DEFAULT_REGION": settings.region,
+        **({} if settings.ca_bundle is None else build_trust_variables(str(settings.ca_bundle))),
     }
     for script in scripts:
         command = [*_INTERPRETERS.get(script.suffix, []), str(script)]

@@ -34,7 +34,7 @@ def interrupt(state_dir: Path | None, job: str, region: str | None, capacity_aft
     url = f"{record.endpoint_url}{PREFIX}training-jobs/{quote(job, safe='')}/interrupt"
     asked = {"capacityAfterSeconds": f"{capacity_after:f}", **({"region": region} if region else {})}
     try:
-        answer = requests.post(url, params=asked, headers=record.headers, timeout=60)
+        answer = requests.post(url, params=asked, headers=record.headers, verify=record.ca_bundle or True, timeout=60)
     except requests.ConnectionError as error:
         fail(f"The emulator at {record.endpoint_url} does not answer: {error}")
     if not answer.ok:

@@ -14,7 +14,7 @@ from emulator.cli.running import connect, fail, json_option, state_dir_option
 from emulator.cli.tables import format_table, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
@@ -152,12 +152,15 @@ def describe(state_dir: Path | None, name: str, *, as_json: bool) -> None:
 
     NAME is the job's, or as much of it as no other has. The exit code is 3 when there is no such job.
     """
-    job = find_job(connect(state_dir), name)
+    emulator = connect(state_dir)
+    job = find_job(emulator, name)
     reports = {rule["name"]: rule["report"] for rule in job.described["rules"]}
     if as_json:
         click.echo(json.dumps(write_times({**job.description, "Region": job.region, "RuleReports": reports})))
-    else:
-        click.echo("\n".join(_format_description(job, reports)))
+        return
+    click.echo("\n".join(_format_description(job, reports)))
+    if "swarm" in emulator.health:
+        click.echo("\n".join(format_swarm(emulator.health["swarm"], f"smdebug-{job.name}-")))
 
 
 def _format_description(job: Job, reports: dict[str, dict[str, Any] | None]) -> Iterator[str]:
@@ -185,6 +188,26 @@ def _format_description(job: Job, reports: dict[str, dict[str, Any] | None]) -> 
         yield f"  {rule['RuleConfigurationName']}: {rule['RuleEvaluationStatus']}"
         for line in (rule.get("StatusDetails", ""), *_format_report(reports[rule["RuleConfigurationName"]])):
             yield from wrap(line, " " * 4)
+
+
+def format_swarm(swarm: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Format what the emulator tells of its Swarm.
+
+    Args:
+        swarm: of ``GET /_emulator/health``.
+        prefix: of the containers to tell of; nodes without one are left out where it is given.
+    """
+    if error := swarm.get("error"):
+        yield f"\nNodes: {error}"
+    nodes = [(node, [each for each in node["containers"] if each.startswith(prefix)]) for node in swarm["nodes"]]
+    if shown := [(node, containers) for node, containers in nodes if containers or not prefix]:
+        yield "\nNodes"
+    for node, containers in shown:
+        yield f"  {node['name']} ({node['address']}): {node['state']}, {node['cpus']} processors"
+        yield from (f"    {each}" for each in containers)
+    if waiting := [each for each in swarm["waiting"] if each["container"].startswith(prefix)]:
+        yield "\nWaiting for a node"
+    yield from (f"  {each['container']}: {each['why']}" for each in waiting)
 
 
 def _format_report(report: dict[str, Any] | None) -> Iterator[str]:

@@ -43,7 +43,7 @@ def ask(
         url = f"{url}?{text}"
     sent = None if body is None else json.dumps(body).encode()
     try:
-        answer = urllib3.PoolManager().request(
+        answer = urllib3.PoolManager(ca_certs=emulator.record.ca_bundle).request(
             method, url, body=sent, headers=emulator.record.headers, timeout=_ANSWER_SECONDS, retries=False
         )
         found = json.loads(answer.data)

@@ -111,7 +111,7 @@ def build_client_factory(record: RunningEmulator, region: str) -> ClientFactory:
     # AWS_PROFILE may name a profile that is not here, and says nothing of the emulator.
     own: Any = Session(session_vars={"profile": (None, None, None, None)})
     session: Any = boto3.Session(KEY, record.secret or KEY, region_name=region, botocore_session=own)
-    return partial(session.client, endpoint_url=record.endpoint_url)
+    return partial(session.client, endpoint_url=record.endpoint_url, verify=record.ca_bundle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def connect(state_dir: Path | None) -> Emulator:
     record = find_running(read_settings(state_dir))
     try:
         address = f"{record.endpoint_url}/_emulator/health"
-        pool = urllib3.PoolManager(headers=record.headers)
+        pool = urllib3.PoolManager(headers=record.headers, ca_certs=record.ca_bundle)
         health = json.loads(pool.request("GET", address, timeout=10, retries=False).data)
     except (urllib3.exceptions.HTTPError, ValueError) as error:
         fail(f"The emulator at {record.endpoint_url} (process {record.pid}) does not answer: {error}")
@@ -153,6 +153,8 @@ def build_client_environment(record: RunningEmulator, region: str | None = None)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     region = region or record.region
     led = {"AWS_ENDPOINT_URL": record.endpoint_url, "AWS_REGION": region, "AWS_DEFAULT_REGION": region}
+    if record.ca_bundle is not None:
+        led |= {"AWS_CA_BUNDLE": record.ca_bundle}
     return {**kept, **led, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": record.secret or KEY}
 
 

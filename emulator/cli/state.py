@@ -97,7 +97,8 @@ def import_state(state_dir: Path | None, file: Path) -> None:
     endpoint_url, headers = record.endpoint_url, record.headers
     while time.monotonic() < deadline:
         try:
-            health = requests.get(f"{endpoint_url}{PREFIX}health", headers=headers, timeout=_SECONDS).json()
+            asked = f"{endpoint_url}{PREFIX}health"
+            health = requests.get(asked, headers=headers, verify=record.ca_bundle or True, timeout=_SECONDS).json()
         except (requests.RequestException, ValueError):
             health = {}  # it begins anew
         if health.get("lastImport") == name and health.get("status") == "running":
@@ -113,7 +114,9 @@ def _ask(state_dir: Path | None, method: str, page: str, **arguments: Any) -> re
     record = find_running(read_settings(state_dir))
     try:
         url = f"{record.endpoint_url}{PREFIX}{page}"
-        answer = requests.request(method, url, headers=record.headers, timeout=_SECONDS, **arguments)
+        answer = requests.request(
+            method, url, headers=record.headers, verify=record.ca_bundle or True, timeout=_SECONDS, **arguments
+        )
     except requests.RequestException as error:
         fail(f"The emulator at {record.endpoint_url} does not answer: {error}")
     if answer.status_code >= HTTPStatus.BAD_REQUEST:

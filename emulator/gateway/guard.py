@@ -217,10 +217,11 @@ class TokenCheck:
             # The address is kept in the browser's history: a cookie stands for it from now on.
             address = urlsplit(environ.get("PATH_INFO", "/")).path
             answer = Response(status=303, headers={"Location": address, "Cache-Control": "no-store"})
-            answer.set_cookie(COOKIE, self._token, httponly=True, samesite="Strict", path="/")
+            secure = environ.get("wsgi.url_scheme") == "https"
+            answer.set_cookie(COOKIE, self._token, httponly=True, samesite="Strict", path="/", secure=secure)
             return answer
         text = (
-            "This emulator was started with --require-signature: its own API and its console ask for its token. "
+            "This emulator requires signatures: its own API and its console ask for its token. "
             "smdebug-emulator open opens the console, and programs send it as Authorization: Bearer TOKEN; it is in "
             "keys.json in the state folder."
         )

@@ -16,11 +16,13 @@ from waitress.server import create_server  # type: ignore[import-untyped]
 from emulator.disk import DiskBudget
 from emulator.exceptions import StartupError
 from emulator.gateway.s3_connection import S3Channel
+from emulator.gateway.tls_connection import build_channels
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
-LOOPBACK = "127.0.0.1"
+    from emulator.gateway.tls_connection import ChoosesContext
+
 # S3 takes 5 GiB in one request; signed chunks add a little.
 _MAX_BODY_BYTES = 5 * 1024**3 + 64 * 1024**2
 # Of each connection: what is more goes through a file.
@@ -49,18 +51,22 @@ class Listener:
         port: the port, also where 0 was asked for.
     """
 
-    def __init__(self, address: str, port: int, disk: DiskBudget | None = None) -> None:
+    def __init__(
+        self, address: str, port: int, disk: DiskBudget | None = None, certificates: ChoosesContext | None = None
+    ) -> None:
         """Bind.
 
         Args:
             address: of this machine.
             port: 0 for any that is free.
             disk: says how large a body may be; None for whatever has room in the folder for temporary files.
+            certificates: what those who connect are shown; None where they are to connect without TLS.
 
         Raises:
             StartupError: the port is taken, or the address is not this machine's.
         """
         self._disk = disk or DiskBudget(Path(tempfile.gettempdir()), 0)
+        self._certificates = certificates
         self._socket = _bind(address, port)
         self.port: int = self._socket.getsockname()[1]
         self._connections: dict[int, Any] = {}
@@ -70,8 +76,11 @@ class Listener:
 
     def serve(self, application: WSGIApplication) -> None:
         """Answer with ``application``, in threads of its own."""
-        self._server = create_server(application, map=self._connections, sockets=[self._socket], **_ADJUSTMENTS)
-        self._server.channel_class = S3Channel
+        scheme = "http" if self._certificates is None else "https"
+        self._server = create_server(
+            application, map=self._connections, sockets=[self._socket], url_scheme=scheme, **_ADJUSTMENTS
+        )
+        self._server.channel_class = S3Channel if self._certificates is None else build_channels(self._certificates)
         self._server.adj.disk = self._disk
         self._loop.start()
 
@@ -141,7 +150,8 @@ class _Entrance(wasyncore.dispatcher):  # type: ignore[misc]  # publishes no typ
 def _bind(address: str, port: int) -> socket.socket:
     try:
         # From here on a client's connection waits for its answer instead of being refused.
-        return socket.create_server((address, port), backlog=_BACKLOG)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return socket.create_server((address, port), family=family, backlog=_BACKLOG, dualstack_ipv6=address == "::")
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             text = f"Port {port} of {address} is taken: stop what listens there, or give another port with --port."
@@ -149,4 +159,9 @@ def _bind(address: str, port: int) -> socket.socket:
             text = f"Port {port} of {address} may not be used by this user: give one above 1023 with --port."
         else:
             text = f"Nothing can listen on port {port} of {address}: {error.strerror}."
+            if error.errno == errno.EADDRNOTAVAIL:
+                text += (
+                    " It is no address of this machine: give --host one of those that `ip address` lists; --advertise "
+                    "may name another that leads here."
+                )
         raise StartupError(text) from error

@@ -41,7 +41,8 @@ function leadRequests(emulator) {
       headers.host = bucket ? `${bucket[1]}.localhost:${emulator.port}` : emulator.host;
       const { agent, protocol, servername, ...kept } = options;
       const { hostname, port } = urlToHttpOptions(emulator);
-      return ask({ ...kept, protocol: emulator.protocol, host: hostname, hostname, port, headers }, callback);
+      // The certificate is for the emulator's address, whatever bucket the header names.
+      return ask({ ...kept, protocol: emulator.protocol, host: hostname, hostname, port, headers, servername: "" }, callback);
     };
     module.get = (...given) => {
       const asked = module.request(...given);

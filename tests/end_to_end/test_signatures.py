@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import ssl
 import stat
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from emulator.addresses import find_own_address
 from sdk_compat.demo.training_job import (
     BUCKET,
     ROLE_ARN,
@@ -44,6 +47,7 @@ for other in ("sick", "probe"):
         print("stopped", other)
     except ClientError as error:
         print("not", other, error.response["Error"]["Code"])
+print("asks", os.environ["AWS_ENDPOINT_URL"].partition(":")[0], os.path.exists(os.environ["AWS_CA_BUNDLE"]))
 print("keys", sorted(value for name, value in os.environ.items() if "SECRET" in name) != [])
 raise SystemExit(0)
 """
@@ -52,23 +56,27 @@ raise SystemExit(0)
 class Guarded:
     """An emulator that requires signatures, as a user starts it."""
 
-    def __init__(self, state_dir: Path, runtime: str) -> None:
+    def __init__(self, state_dir: Path, runtime: str, *how: str) -> None:
         self.state_dir = state_dir
         environment = {**os.environ, "SMDEBUG_EMULATOR_ACCESS_KEYS": f"{KEY}:{SECRET}"}
-        options = ["--port", "0", "--runtime", runtime, "--state-dir", str(state_dir), "--require-signature"]
+        options = ["--port", "0", "--runtime", runtime, "--state-dir", str(state_dir), *how]
         command = [sys.executable, "-m", "emulator", "start", *options]
         self.log = (state_dir.parent / "log").open("w+")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment)
         assert self.process.stdout is not None
         self.lines = [self.process.stdout.readline() for _ in range(2)]
         self.record = json.loads((state_dir / "emulator.json").read_text())
-        self.endpoint_url: str = self.record["endpoint_url"]
+        self.bundle: str | None = self.record["ca_bundle"]
+        # Where other machines ask, if they do.
+        beyond = re.search(r" and (\S+) for other machines", self.lines[0])
+        self.endpoint_url: str = beyond[1] if beyond else self.record["endpoint_url"]
 
     def client(self, service: str, key: str = KEY, secret: str = SECRET) -> Any:
         make: Any = boto3.client
         return make(
             service,
             endpoint_url=self.endpoint_url,
+            verify=self.bundle,
             region_name="us-east-1",
             aws_access_key_id=key,
             aws_secret_access_key=secret,
@@ -93,13 +101,27 @@ class Guarded:
 
 @pytest.fixture(scope="module", params=BACK_ENDS)
 def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    emulator = Guarded(tmp_path_factory.mktemp("guarded") / "state", request.param)
+    """One that other machines reach: over TLS, and signatures are required without being asked for."""
+    emulator = Guarded(tmp_path_factory.mktemp("guarded") / "state", request.param, "--host", find_own_address())
+    yield emulator
+    emulator.stop()
+
+
+@pytest.fixture
+def guarded_here(tmp_path: Path) -> Iterator[Guarded]:
+    """One for this machine alone."""
+    emulator = Guarded(tmp_path / "state", "process", "--require-signature")
     yield emulator
     emulator.stop()
 
 
 def test_a_job_its_rule_and_a_function_work_with_their_own_roles(guarded: Guarded, tmp_path: Path) -> None:
-    """The function's role may stop the job; the role of another job may not, and has credentials of its own."""
+    """The function's role may stop the job; the role of another job may not, and has credentials of its own.
+
+    Job, rule and function trust the emulator's certificate, and nothing that was asked went unencrypted.
+    """
+    assert guarded.endpoint_url.startswith("https://")
+    assert guarded.record["endpoint_url"].startswith("https://127.0.0.1:")
     iam, sagemaker, s3 = (guarded.client(each) for each in ("iam", "sagemaker", "s3"))
     stage_inputs(s3)
     trust = {"Version": "2012-10-17", "Statement": []}
@@ -130,6 +152,7 @@ def test_a_job_its_rule_and_a_function_work_with_their_own_roles(guarded: Guarde
     printed = guarded.run("logs", "probe")
     role = ROLE_ARN.rpartition("/")[2]
     assert f"I am arn:aws:sts::123456789012:assumed-role/{role}/probe" in printed
+    assert "asks https True" in printed
     assert "not sick AccessDenied" in printed
     assert "not probe AccessDenied" in printed
     assert guarded.record["secret"] not in printed
@@ -149,6 +172,14 @@ def test_a_job_its_rule_and_a_function_work_with_their_own_roles(guarded: Guarde
 
 
 def test_who_proves_nothing_gets_nothing(guarded: Guarded) -> None:
+    refuse_who_proves_nothing(guarded)
+
+
+def test_who_proves_nothing_gets_nothing_here_either(guarded_here: Guarded) -> None:
+    refuse_who_proves_nothing(guarded_here)
+
+
+def refuse_who_proves_nothing(guarded: Guarded) -> None:
     for name in ("emulator.json", "keys.json"):
         assert stat.S_IMODE((guarded.state_dir / name).stat().st_mode) == 0o600
     for key, secret, code in (
@@ -165,15 +196,18 @@ def test_who_proves_nothing_gets_nothing(guarded: Guarded) -> None:
     with pytest.raises(ClientError, match="InvalidClientTokenId"):
         guarded.client("sts", "AKIAOFNOBODY").get_caller_identity()
 
+    trusted = ssl.create_default_context(cafile=guarded.bundle)
     for path in ("/_emulator/health", "/console", "/_emulator/jobs", f"/console?token={'x' * 40}"):
         asked = urllib.request.Request(guarded.endpoint_url + path, headers={"Accept": "text/html"})
         with pytest.raises(urllib.error.HTTPError) as answer:
-            urllib.request.urlopen(asked)
+            urllib.request.urlopen(asked, context=trusted)
         with answer.value as refusal:
             assert refusal.code in (401, 403), path
 
     link = guarded.lines[1].rpartition(" ")[2].strip()
-    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    opener = urllib.request.build_opener(
+        urllib.request.HTTPCookieProcessor(), urllib.request.HTTPSHandler(context=trusted)
+    )
     opener.addheaders = [("Accept", "text/html")]
     with opener.open(link) as page:
         assert page.url == f"{guarded.endpoint_url}/console", "the token is in the cookie, not in the address"

@@ -9,9 +9,10 @@ import pytest
 from moto.moto_api._internal.models import moto_api_backend
 
 from container_runtime.process.local_processes import LocalProcesses
+from emulator.addresses import LOOPBACK
 from emulator.events.publisher import Publisher
 from emulator.gateway.authentication import read_region
-from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.gateway.listener import Listener
 from emulator.lambda_functions.invoke_api import INVOKE_PATH, InvokeApplication
 from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.wsgi import MotoApplication

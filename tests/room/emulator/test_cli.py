@@ -314,6 +314,30 @@ def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
+    ("variables", "state", "said"),
+    [
+        ({}, None, ""),
+        ({"HOST": "192.0.2.254"}, "missing", "It is no address of this machine: give --host one of those"),
+        ({"ADVERTISE": "localhost"}, "missing", "means whichever machine asks"),
+        ({"TLS_CERTIFICATE": "/gone"}, "missing", "needs --tls-key, too"),
+        ({"TLS_CERTIFICATE": "/gone", "TLS_KEY": "/gone"}, "missing", "/gone cannot be read: No such file"),
+        ({"TLS": "1"}, "ok", "this machine alone, over TLS with a generated certificate"),
+    ],
+)
+def test_the_doctor_tries_where_other_machines_are_to_ask(
+    variables: dict[str, str], state: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
+    for name, value in variables.items():
+        monkeypatch.setenv(f"SMDEBUG_EMULATOR_{name}", value)
+    result = CliRunner().invoke(main, ["doctor", "--json", "--state-dir", str(tmp_path)])
+    reach = [finding for finding in json.loads(result.output) if finding["subject"] == "reach"]
+    assert [each["state"] for each in reach] == ([] if state is None else [state])
+    assert all(said in each["found"] for each in reach)
+    assert not (tmp_path / "tls").exists(), "it only looks"
+
+
+@pytest.mark.parametrize(
     ("credentials", "state"),
     [({}, "note"), ({"AWS_PROFILE": "gone"}, "note"), ({"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}, "ok")],
 )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from docs_site.messages import REMEDIES, build_messages_page
-from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.addresses import LOOPBACK
+from emulator.gateway.listener import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

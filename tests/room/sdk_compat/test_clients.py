@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.addresses import LOOPBACK
+from emulator.gateway.listener import Listener
 from emulator.moto_services.wsgi import MotoApplication
 from sdk_compat.aws_variables import EmulatorAnswerError
 from sdk_compat.boto3_client import EmulatorSession

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from emulator.addresses import LOOPBACK
 from emulator.api.application import build_pages
 from emulator.gateway.authentication import LOOPBACK_HOSTS
 from emulator.gateway.gateway import Gateway as GatewayApplication
 from emulator.gateway.gateway import Rooms
-from emulator.gateway.listener import LOOPBACK, Listener
+from emulator.gateway.listener import Listener
 from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 from tests.room.emulator.gateway.job_gateway import JobGateway, open_job_gateway

@@ -1,0 +1,105 @@
+"""A connection over TLS, as waitress drives connections: it never waits for the other end."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from emulator.gateway.s3_connection import S3Channel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# A record of TLS holds no more, and more than one is not sent at a time.
+_RECORD_BYTES = 16 * 1024
+_NOT_ENCRYPTED = b"""HTTP/1.1 400 Bad Request\r
+Content-Type: text/plain\r
+Content-Length: 56\r
+Connection: close\r
+\r
+This port speaks TLS: ask https:// in place of http://.
+"""
+
+
+class ChoosesContext(Protocol):
+    """Says what is shown to who has connected to an address of this machine."""
+
+    def choose(self, address: str) -> ssl.SSLContext:
+        """Return the certificate's context."""
+
+
+class TlsChannel(S3Channel):
+    """A connection that is encrypted; its handshake is part of the first reads."""
+
+    def __init__(self, server: Any, sock: ssl.SSLSocket, addr: Any, adj: Any, map: Any = None) -> None:  # noqa: A002 - waitress calls it so
+        # OpenSSL's connections are one thread's at a time; answers are written by those that make them.
+        self._turn = threading.Lock()
+        super().__init__(server, sock, addr, adj, map=map)
+        self.sendbuf_len = _RECORD_BYTES
+
+    def handle_read(self) -> None:
+        """Take what came, if that is a whole record."""
+        try:
+            data = self._read(self.adj.recv_bytes)
+        except OSError as error:
+            if getattr(error, "reason", None) == "HTTP_REQUEST":
+                with contextlib.suppress(OSError):
+                    socket.socket.send(self.socket, _NOT_ENCRYPTED)
+                    # To close before all was read would take the answer back.
+                    socket.socket.recv(self.socket, self.adj.recv_bytes)
+            self.handle_close()
+            return
+        if data:
+            self.last_activity = time.time()
+            self.received(data)
+        elif data is not None:
+            self.handle_close()
+
+    def _read(self, most: int) -> bytes | None:
+        """Return what came, nothing where the other end is done, None where more has to come first."""
+        pieces: list[bytes] = []
+        with self._turn, contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            # What OpenSSL holds already wakes nobody.
+            while sum(map(len, pieces)) < most or self.socket.pending():
+                if not (piece := self.socket.recv(most)):
+                    return b"".join(pieces)
+                pieces.append(piece)
+        return b"".join(pieces) or None
+
+    def send(self, data: bytes, do_close: bool = True) -> int:
+        """Send what the other end takes."""
+        try:
+            with self._turn:
+                return int(self.socket.send(data))
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return 0
+        except (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            if do_close:
+                self.handle_close()
+            return 0
+
+    def handle_close(self) -> None:
+        """Say that this is the end, and not a cut."""
+        with contextlib.suppress(OSError, ValueError), self._turn:
+            if self.socket is not None:
+                self.socket.unwrap()
+        super().handle_close()
+
+
+def build_channels(contexts: ChoosesContext) -> Callable[..., TlsChannel | None]:
+    """Return what waitress makes a connection with."""
+
+    def begin(server: Any, accepted: socket.socket, address: Any, adj: Any, map: Any = None) -> TlsChannel | None:  # noqa: A002
+        try:
+            context = contexts.choose(str(accepted.getsockname()[0]))
+            encrypted = context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+        except OSError:  # who asked has gone already
+            accepted.close()
+            return None
+        return TlsChannel(server, encrypted, address, adj, map=map)
+
+    return begin
