@@ -64,10 +64,10 @@ def has_own_network(pid: int) -> bool:
     return False
 
 
-def read_io(pid: int) -> tuple[int, int, int]:
+def read_io(pid: int, processes: Path | str = "/proc") -> tuple[int, int, int]:
     """Read the bytes that a process and the children it reaped read from storage and wrote to it, and their calls."""
     try:
-        with open(f"/proc/{pid}/io", "rb") as file:  # noqa: PTH123 - ten times a second
+        with open(f"{processes}/{pid}/io", "rb") as file:  # noqa: PTH123 - ten times a second
             values = dict(line.split(b": ") for line in file.read().splitlines())
     except OSError:
         return 0, 0, 0  # it has ended, or is not ours to read

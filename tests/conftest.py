@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +46,12 @@ def docker_engine_answers() -> bool:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-requests", type=int, default=600, help="how many requests test_fuzz.py sends")
+    parser.addoption("--swarm", choices=("short", "whole"), default="short", help="whole: with images of gigabytes")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave what takes minutes and gigabytes to who asks for it."""
+    return True if collection_path.name == "test_swarm_training.py" and config.option.swarm != "whole" else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -122,6 +128,19 @@ def swarm_nodes(granted_namespaces: None) -> Iterator[SwarmNodes]:
         nodes.start()
         yield nodes
         nodes.stop()
+
+
+@pytest.fixture(scope="session")
+def swarm_nodes_with_rules(swarm_nodes: SwarmNodes) -> SwarmNodes:
+    """Those engines, with the image of the built-in rules: small, and a Python of its own.
+
+    The manager calls it by another's name, too, for tests that only ask which image a name stands for.
+    """
+    image = "smdebug-emulator/sagemaker-debugger-rules"
+    swarm_nodes.load(f"{image}:latest")
+    with closing(swarm_nodes.manager.connect()) as api:
+        api.tag(image, "smdebug-emulator/pytorch-training", "latest")
+    return swarm_nodes
 
 
 @pytest.fixture(scope="session", params=BACK_ENDS)

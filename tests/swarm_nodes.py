@@ -1,4 +1,4 @@
-"""Docker engines of one machine, joined as a Swarm: each in a network of its own, with files and a socket of its own.
+"""Docker engines of one machine, alone or joined as a Swarm: each with a network, files and a socket of its own.
 
 ``python -m tests.swarm_nodes up`` and ``… down`` are ``make swarm`` and ``make swarm-down``. It takes root, and network
 namespaces. The engine of the machine is asked for images only; it is neither touched nor joined.
@@ -36,15 +36,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FOLDER = Path(__file__).parents[1] / ".cache" / "swarm"
-_START = """
+# What an engine sees; it outlasts the engine's own restarts, as the mounts of a machine do.
+_MOUNT = """
 set -e
 mkdir -p "$1/cgroup"
 mount --rbind /sys/fs/cgroup "$1/cgroup"
 mount -t sysfs sysfs /sys
 mount --rbind "$1/cgroup" /sys/fs/cgroup
 mount -t tmpfs tmpfs /run
+echo
+exec sleep infinity
+"""
+_START = """
 exec dockerd --data-root "$1/data" --exec-root /run/docker --pidfile /run/docker.pid --cgroup-parent "/$3" \\
-    -H unix:///run/docker.sock -H "unix://$2" >"$1/engine.log" 2>&1
+    -H unix:///run/docker.sock -H "unix://$2" >>"$1/engine.log" 2>&1
 """
 
 
@@ -87,8 +92,8 @@ class Node:
         return docker.APIClient(f"unix://{self.socket}", timeout=60)
 
 
-class SwarmNodes:
-    """The engines of one folder: what is left of an earlier process is taken over."""
+class EngineNodes:
+    """The engines of one folder, each alone: what is left of an earlier process is taken over."""
 
     def __init__(self, folder: Path, count: int = 2, *, in_memory: bool = False) -> None:
         """Name them; nothing runs before ``start``.
@@ -117,14 +122,10 @@ class SwarmNodes:
         ]
         self.switch = f"smd-{self._id}-switch"
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._mounts: dict[int, subprocess.Popen[bytes]] = {}
 
-    @property
-    def manager(self) -> Node:
-        """The node that commands the others."""
-        return self.nodes[0]
-
-    def start(self) -> None:
-        """Start the engines, and join them; where anything fails, nothing is left."""
+    def start(self, *, join: bool = True) -> None:
+        """Start the engines, and join them unless told not to; where anything fails, nothing is left."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if self._in_memory:
@@ -133,33 +134,72 @@ class SwarmNodes:
             for node in self.nodes:
                 self.start_engine(node)
             for node in self.nodes:
-                self._await_engine(node)
-            self._join()
+                self.await_engine(node)
+            if join:
+                self._join()
         except BaseException:
             self.stop()
             raise
 
+    def _join(self) -> None:
+        """Make one of the engines that answer now."""
+
     def start_engine(self, node: Node) -> None:
         """Start the engine of a node, which may have run before."""
-        node.folder.mkdir(exist_ok=True)
-        command = ["nsenter", f"--net=/run/netns/{node.namespace}", "unshare", "--mount", "--propagation", "private"]
-        command += [
-            "sh",
-            "-c",
-            _START,
-            "engine",
-            str(node.folder.resolve()),
-            str(node.socket.resolve()),
-            node.namespace,
-        ]
+        if node.number not in self._mounts:
+            self._mount(node)
+        command = ["nsenter", "--target", str(self._mounts[node.number].pid), "--net", "--mount"]
+        command += ["sh", "-c", _START, *self._name_places(node)]
         process = subprocess.Popen(command, start_new_session=True)
         self._processes[node.number] = process
         (self.folder / f"{node.number}.pid").write_text(str(process.pid))
 
-    def load(self, *images: str) -> None:
-        """Copy images of the machine's own engine to every node."""
+    def _mount(self, node: Node) -> None:
+        node.folder.mkdir(exist_ok=True)
+        command = ["nsenter", f"--net=/run/netns/{node.namespace}", "unshare", "--mount", "--propagation", "private"]
+        command += ["sh", "-c", _MOUNT, *self._name_places(node)]
+        process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE)
+        self._mounts[node.number] = process
+        assert process.stdout is not None
+        if not process.stdout.readline():
+            raise RuntimeError(f"The engine {node.number} has no mounts of its own: see above.")
+
+    @staticmethod
+    def _name_places(node: Node) -> list[str]:
+        return ["engine", str(node.folder.resolve()), str(node.socket.resolve()), node.namespace]
+
+    def end_engine(self, node: Node, number: signal.Signals) -> None:
+        """End an engine by a signal, and leave to itself what becomes of its containers; ``start_engine`` follows."""
+        process = self._processes.pop(node.number)
+        process.send_signal(number)
+        process.wait()
+
+    def await_engine(self, node: Node, starts: int = 1) -> None:
+        """Wait until an engine answers that was started; as a service manager does, start it again where it gives up.
+
+        It does, on a busy machine, when its containerd is not there after some seconds.
+        """
+        left = starts - 1
+
+        def answers() -> bool:
+            nonlocal left
+            if self._processes[node.number].poll() is not None:
+                if left > 0:
+                    left -= 1
+                    self.start_engine(node)
+                    return False
+                log = (node.folder / "engine.log").read_text(errors="replace").splitlines()
+                raise RuntimeError(f"The engine {node.number} ended: " + "\n".join(log[-5:]))
+            with contextlib.suppress(docker.errors.DockerException, OSError), closing(node.connect()) as api:
+                return bool(api.ping())
+            return False
+
+        wait_until(answers)
+
+    def load(self, *images: str, onto: Sequence[Node] | None = None) -> None:
+        """Copy images of the machine's own engine to every node, or onto some."""
         with ThreadPoolExecutor(len(self.nodes)) as pool:
-            list(pool.map(lambda node: self._load(node, images), self.nodes))
+            list(pool.map(lambda node: self._load(node, images), onto or self.nodes))
 
     def cut(self, node: Node) -> None:
         """Take a node's link away; ``mend`` gives it back."""
@@ -176,8 +216,9 @@ class SwarmNodes:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
-        if (process := self._processes.pop(node.number, None)) is not None:
-            process.wait()
+        for process in (self._processes.pop(node.number, None), self._mounts.pop(node.number, None)):
+            if process is not None:
+                process.communicate()
 
     def stop(self) -> None:
         """End the engines with all that runs on them; remove networks and files. Idempotent."""
@@ -217,31 +258,6 @@ class SwarmNodes:
         _ip("-n", self.switch, "link", "set", port, "master", "switch")
         _ip("-n", self.switch, "link", "set", port, "up")
 
-    def _await_engine(self, node: Node) -> None:
-        def answers() -> bool:
-            if self._processes[node.number].poll() is not None:
-                log = (node.folder / "engine.log").read_text(errors="replace").splitlines()
-                raise RuntimeError(f"The engine {node.number} ended: " + "\n".join(log[-5:]))
-            with contextlib.suppress(docker.errors.DockerException, OSError), closing(node.connect()) as api:
-                return bool(api.ping())
-            return False
-
-        wait_until(answers)
-
-    def _join(self) -> None:
-        with closing(self.manager.connect()) as api:
-            api.init_swarm(advertise_addr=self.manager.address, listen_addr=f"{self.manager.address}:2377")
-            token = api.inspect_swarm()["JoinTokens"]["Worker"]
-            with ThreadPoolExecutor(len(self.nodes)) as pool:
-                list(pool.map(lambda node: self._join_one(node, token), self.nodes[1:]))
-            wait_until(lambda: [each["Status"]["State"] for each in api.nodes()] == ["ready"] * len(self.nodes))
-
-    def _join_one(self, node: Node, token: str) -> None:
-        with closing(node.connect()) as api:
-            api.join_swarm(
-                [f"{self.manager.address}:2377"], token, listen_addr=f"{node.address}:2377", advertise_addr=node.address
-            )
-
     def _load(self, node: Node, images: Sequence[str]) -> None:
         with subprocess.Popen(["docker", "save", *images], stdout=subprocess.PIPE) as save:
             assert save.stdout is not None
@@ -264,6 +280,29 @@ class SwarmNodes:
         ]:
             for folder, _, _ in os.walk(group, topdown=False):
                 wait_until(partial(_remove_group, Path(folder)))
+
+
+class SwarmNodes(EngineNodes):
+    """The engines of one folder, joined as a Swarm."""
+
+    @property
+    def manager(self) -> Node:
+        """The node that commands the others."""
+        return self.nodes[0]
+
+    def _join(self) -> None:
+        with closing(self.manager.connect()) as api:
+            api.init_swarm(advertise_addr=self.manager.address, listen_addr=f"{self.manager.address}:2377")
+            token = api.inspect_swarm()["JoinTokens"]["Worker"]
+            with ThreadPoolExecutor(len(self.nodes)) as pool:
+                list(pool.map(lambda node: self._join_one(node, token), self.nodes[1:]))
+            wait_until(lambda: [each["Status"]["State"] for each in api.nodes()] == ["ready"] * len(self.nodes))
+
+    def _join_one(self, node: Node, token: str) -> None:
+        with closing(node.connect()) as api:
+            api.join_swarm(
+                [f"{self.manager.address}:2377"], token, listen_addr=f"{node.address}:2377", advertise_addr=node.address
+            )
 
 
 def _remove_group(folder: Path) -> bool:

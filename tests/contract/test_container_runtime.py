@@ -67,15 +67,27 @@ def make_open_docker_runtime(_folder: Path, instance: str) -> ContainerRuntime:
     return DockerEngine(instance)
 
 
+def make_swarm_runtime(_folder: Path, instance: str) -> ContainerRuntime:
+    from container_runtime.swarm.engine import SwarmEngine
+
+    return SwarmEngine(instance, Path(os.environ["KEY_OF_THE_AGENTS"]))
+
+
 MAKERS: dict[str, Callable[[Path, str], ContainerRuntime]] = {
     "process": make_process_runtime,
     "docker": make_docker_runtime,
+    "swarm": make_swarm_runtime,
 }
+LIKE_DOCKER = {"docker", "swarm"}
 
 
-@pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.docker)])
-def back_end(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(params=["process", *(pytest.param(name, marks=pytest.mark.docker) for name in sorted(LIKE_DOCKER))])
+def back_end(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     name: str = request.param
+    if name == "swarm":
+        nodes = request.getfixturevalue("kept_agents")
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{nodes.manager.socket}")
+        monkeypatch.setenv("KEY_OF_THE_AGENTS", str(nodes.folder / "key"))
     return name
 
 
@@ -367,7 +379,7 @@ def test_environment_is_its_own(runtime: ContainerRuntime, monkeypatch: pytest.M
     assert environment["GIVEN"] == "a=b c"
     assert environment["LANG"] == "C"
     assert environment["PYTHONUNBUFFERED"] == "1"  # the image's own
-    assert environment.get("HOME") != os.environ["HOME"] or runtime.name == "docker"
+    assert environment.get("HOME") != os.environ["HOME"] or runtime.name in LIKE_DOCKER
 
 
 def test_home_and_temporary_folder_can_be_written(runtime: ContainerRuntime) -> None:
@@ -396,7 +408,7 @@ pathlib.Path({in_container(runtime, shared, "sub/out")}).write_text(text.upper()
     out = shared.source / "sub" / "out"
     assert out.read_text() == "FROM THE TEST"
     # No container is root's: where that is who starts it, it gets a user of its own, and its folders.
-    own = (1000, 1000) if back_end == "docker" and os.getuid() == 0 else (os.getuid(), os.getgid())
+    own = (1000, 1000) if back_end in LIKE_DOCKER and os.getuid() == 0 else (os.getuid(), os.getgid())
     assert (out.stat().st_uid, out.stat().st_gid) == own
 
 
@@ -451,9 +463,14 @@ except OSError as error:
     container = runtime.start(python(source, mounts=(shared,), read_only_root=True, cpus=1))
     lines = [line.text for line in runtime.logs(container)]
     assert runtime.wait(container, DEADLINE_SECONDS) == Exit(0)
-    assert lines == (["Read-only file system"] if runtime.name == "docker" else [])
-    if runtime.name == "docker":
-        limit = runtime._api.inspect_container(container)["HostConfig"]["NanoCpus"]  # type: ignore[attr-defined]
+    assert lines == (["Read-only file system"] if runtime.name in LIKE_DOCKER else [])
+    if runtime.name in LIKE_DOCKER:
+        api = runtime._api  # type: ignore[attr-defined]
+        if runtime.name == "docker":
+            limit = api.inspect_container(container)["HostConfig"]["NanoCpus"]
+        else:
+            task = api.inspect_service(container)["Spec"]["TaskTemplate"]
+            limit = task["Resources"]["Limits"].get("NanoCPUs", 0)
         assert limit == (0 if os.cpu_count() == 1 else 10**9)
 
 
@@ -464,7 +481,7 @@ def test_a_local_process_stands_back_as_far_as_it_is_to(runtime: ContainerRuntim
         source = "import os; print(os.nice(0), 5, sep='\\n')"
     (_, plain), (ended, lower) = (run(runtime, python(source, niceness=niceness)) for niceness in (0, 5))
     assert ended == Exit(0)
-    if runtime.name == "docker":
+    if runtime.name in LIKE_DOCKER:
         assert lower == plain
     else:
         assert int(lower[0]) == min(19, int(plain[0]) + 5)
@@ -486,7 +503,9 @@ try:
 except OSError as error:
     print("not reached")
 """
-        assert run(runtime, python(source, isolated=True)) == (Exit(0), ["['lo']", "not reached"])
+        # A Swarm has a network for each task: here it is one that nobody else is on, and that leads nowhere.
+        own = ["lo", "eth0"] if runtime.name == "swarm" else ["lo"]
+        assert run(runtime, python(source, isolated=True)) == (Exit(0), [str(own), "not reached"])
         # The same source finds it where it is not isolated.
         taken: list[socket.socket] = []
         servers = {server.getsockname()[1]: taken.append}
@@ -514,7 +533,7 @@ while True:
         pass
 print("from", connection.recv(100).decode(), flush=True)
 gateway = socket.gethostbyname(own).rpartition(".")[0] + ".1"
-for address in ({runtime.host_address!r}, gateway if {runtime.name == "docker"} else "127.0.0.1"):
+for address in ({runtime.host_address!r}, gateway if {runtime.name in LIKE_DOCKER} else "127.0.0.1"):
     try:
         socket.create_connection((address, {server.getsockname()[1]}), 5)
     except OSError:
@@ -525,7 +544,7 @@ for address in ({runtime.host_address!r}, gateway if {runtime.name == "docker"} 
                 # Names of hosts are Docker's; local processes go by addresses.
                 python(
                     source,
-                    command=(source, *(pair if runtime.name == "docker" else map(network.addresses.get, pair))),
+                    command=(source, *(pair if runtime.name in LIKE_DOCKER else map(network.addresses.get, pair))),
                     hostname=pair[0],
                     network=network.name,
                     isolated=True,
@@ -534,12 +553,12 @@ for address in ({runtime.host_address!r}, gateway if {runtime.name == "docker"} 
             for pair in (hosts, hosts[::-1])
         ]
         lines = [[line.text for line in runtime.logs(container)] for container in containers]
-    expected = hosts[::-1] if runtime.name == "docker" else [network.addresses[host] for host in hosts[::-1]]
+    expected = hosts[::-1] if runtime.name in LIKE_DOCKER else [network.addresses[host] for host in hosts[::-1]]
     assert lines == [[f"from {other}", *["not reached"] * 2] for other in expected]
     for container in containers:
         runtime.remove(container)
     runtime.remove_network(name)
-    assert runtime.find_networks({}) == [] or runtime.name == "docker"
+    assert runtime.find_networks({}) == [] or runtime.name in LIKE_DOCKER
 
 
 def test_server_of_the_host_is_reached(runtime: ContainerRuntime) -> None:
@@ -770,6 +789,34 @@ def test_image_of_another_version_is_used_and_said(runtime: ContainerRuntime) ->
     assert runtime.resolve_image(IMAGE).note is None
 
 
+USES_OF_VISION_AND_AUDIO = """
+import torch, torchaudio, torchvision
+from torchvision import io, ops
+
+boxes = torch.tensor([[0.0, 0, 10, 10], [1, 1, 11, 11], [20, 20, 30, 30]])
+print(ops.nms(boxes, torch.tensor([0.9, 0.8, 0.7]), 0.5).tolist())
+picture = torch.ones(1, 1, 32, 32, requires_grad=True)
+pooled = ops.roi_align(picture, [boxes[2:]], output_size=5, sampling_ratio=2)
+pooled.sum().backward()
+print(pooled.detach().unique().tolist(), picture.grad.sum().item())
+network = torchvision.models.resnet18(weights=None)
+network(torch.rand(2, 3, 64, 64)).sum().backward()
+print(all(parameter.grad is not None for parameter in network.parameters()))
+image = torch.randint(0, 256, (3, 8, 8), dtype=torch.uint8)
+print(torch.equal(io.decode_png(io.encode_png(image)), image), list(io.decode_jpeg(io.encode_jpeg(image)).shape))
+print(list(torchaudio.transforms.MelSpectrogram(n_mels=32)(torch.rand(16000)).shape))
+halved = torchaudio.functional.lfilter(torch.tensor([1.0, 0, 0]), torch.tensor([1.0, -0.5]), torch.tensor([1.0, 0]))
+print(halved.tolist())
+"""
+
+
+def test_training_image_computes_with_torchvision_and_torchaudio(runtime: ContainerRuntime) -> None:
+    """What is compiled in both of them, on the processor."""
+    ended, lines = run(runtime, python(USES_OF_VISION_AND_AUDIO, image="pytorch-training"))
+    expected = ["[0, 2]", "[1.0] 25.0", "True", "True [3, 8, 8]", "[32, 81]", "[1.0, 0.5, 0.25]"]
+    assert (ended, lines) == (Exit(0), expected)
+
+
 @pytest.mark.parametrize("program", ["no-such-program", "/no/such/program"])
 def test_missing_entry_point_is_said_at_the_start(runtime: ContainerRuntime, program: str) -> None:
     spec = python("pass", entrypoint=(program,))
@@ -890,6 +937,8 @@ def test_hosts_of_two_networks_meet_their_own_on_one_port(runtime: ContainerRunt
         assert runtime.wait(container, DEADLINE_SECONDS) == Exit(0)
 
 
+# A Swarm gives a task its address when it is made: there hosts wait for each other's names, see the next test.
+@pytest.mark.parametrize("back_end", ["process", pytest.param("docker", marks=pytest.mark.docker)], indirect=True)
 def test_host_finds_the_others_before_they_run_and_after_their_end(runtime: ContainerRuntime) -> None:
     network = runtime.create_network(name_network(), ["algo-1", "algo-2"], {})
     found = []
@@ -902,6 +951,20 @@ def test_host_finds_the_others_before_they_run_and_after_their_end(runtime: Cont
             runtime.remove(container.id)
     assert len(set(found[0])) == 2
     assert found[1:] == [found[0]] * 2
+
+
+# Local processes go by addresses.
+@pytest.mark.docker
+@pytest.mark.parametrize("back_end", sorted(LIKE_DOCKER), indirect=True)
+def test_program_begins_when_the_names_of_all_hosts_are_known(make_runtime: Callable[[], ContainerRuntime]) -> None:
+    """Also that of the first host, long before the last one runs."""
+    runtime, hosts = make_runtime(), ["algo-1", "algo-2"]
+    network = runtime.create_network(name_network(), hosts, {})
+    source = f"import socket, time; print(*map(socket.gethostbyname, {hosts}), flush=True); time.sleep(60)"
+    containers = [runtime.start(python(source, network=network.name, hostname=host)) for host in hosts]
+    first, second = (next(runtime.logs(container)).text for container in containers)
+    assert first == second
+    assert len(set(first.split())) == 2
 
 
 def test_host_of_a_network_reaches_the_servers_of_this_machine(runtime: ContainerRuntime) -> None:
@@ -1206,7 +1269,7 @@ print(os.access("/usr", os.W_OK), os.statvfs("/").f_flag & os.ST_RDONLY, os.path
     ended, lines = run(runtime, python(source, mounts=(shared,), scratch=scratch, read_only_root=True))
     assert ended == Exit(0)
     assert lines[0] == "mine 1.5"
-    if back_end == "docker":
+    if back_end in LIKE_DOCKER:
         assert lines[1:] == ["False 1 True"]
     if runtime.path_in_container(shared, "") == "/opt/ml":
         assert {(scratch / name / "private").read_text() for name in ("tmp", "home")} == {"mine"}

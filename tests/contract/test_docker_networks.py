@@ -5,23 +5,23 @@ from __future__ import annotations
 import errno
 import json
 import os
-import socket
-import threading
 import uuid
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
 
 from container_runtime.docker.border import connect
 from container_runtime.docker.door import DOOR_LABEL
 from container_runtime.docker.engine import INSTANCE_LABEL, DockerEngine
 from container_runtime.spec import ContainerSpec
-from emulator.gateway.listener import Listener
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from container_runtime.runtime import ContainerRuntime
+    from emulator.gateway.listener import Listener
 
 pytestmark = pytest.mark.docker
 
@@ -69,55 +69,12 @@ def make_engine(tmp_path: Path) -> Iterator[Callable[..., DockerEngine]]:
     assert not [each for instance in instances for each in list_doors(instance)]
 
 
-@pytest.fixture
-def server() -> Iterator[Listener]:
-    """A server of this machine's, which greets whoever connects."""
-
-    def greet(_environ: Any, start_response: Any) -> list[bytes]:
-        start_response("200 OK", [("Content-Length", "5")])
-        return [b"hello"]
-
-    listener = Listener("127.0.0.1", 0)
-    listener.serve(greet)
-    yield listener
-    listener.close()
-
-
-@pytest.fixture
-def others() -> Iterator[list[tuple[str, int]]]:
-    """Another server of this machine, which listens on all of its addresses: these, and its port."""
-    stopping = threading.Event()
-    with socket.create_server(("", 0)) as listening:
-
-        def greet() -> None:
-            while not stopping.is_set():
-                try:
-                    connection = listening.accept()[0]
-                except OSError:
-                    return
-                with connection:
-                    connection.sendall(b"hello")
-
-        thread = threading.Thread(target=greet, daemon=True)
-        thread.start()
-        found = [
-            address.address
-            for addresses in psutil.net_if_addrs().values()
-            for address in addresses
-            if address.family == socket.AF_INET
-        ]
-        yield [(address, listening.getsockname()[1]) for address in dict.fromkeys(found)]
-        stopping.set()
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join()
-
-
 def build_spec(source: str, *arguments: str, **changes: Any) -> ContainerSpec:
     name = f"test-{uuid.uuid4().hex[:12]}"
     return ContainerSpec(name, IMAGE, entrypoint=("python", "-c"), command=(source, *arguments), **changes)
 
 
-def probe(engine: DockerEngine, addresses: Sequence[tuple[str, int]], **changes: Any) -> list[str]:
+def probe(engine: ContainerRuntime, addresses: Sequence[tuple[str, int]], **changes: Any) -> list[str]:
     """Connect to each address from within a container."""
     container = engine.start(build_spec(PROBE, json.dumps(addresses), **changes))
     lines = [line.text for line in engine.logs(container)]
@@ -170,6 +127,13 @@ def test_hosts_of_one_job_reach_each_other_and_the_server_only(
     asked = [("127.0.0.1", server.port), ("algo-1", 7777), (gateway, others[0][1]), *elsewhere]
     found = probe(engine, asked, network=networks[0].name, hostname="algo-2")
     assert found[:2] == ["reached", "reached"]
+    # No name is passed on: the engine's resolver would ask an address that nobody has.
+    api = connect()
+    asked_for_names = [
+        api.inspect_container(each["Id"])["HostConfig"]["Dns"] for each in list_doors(engine._instance_id)
+    ]
+    api.close()
+    assert asked_for_names == [["192.0.2.1"]] * 2
     # Its only way leads to an address that nobody has.
     nowhere = {"timed out", UNREACHABLE, os.strerror(errno.EHOSTUNREACH)}
     assert [answer in nowhere for answer in found[2:]] == [True] * len(asked[2:]), found
@@ -210,7 +174,7 @@ def test_a_door_goes_with_its_container_and_where_there_is_none(
 
     # A start that was killed between the two: the next process finds a door of nobody's.
     assert engine._doors is not None
-    engine._doors.create("nobody", {}, network_mode="none", extra_hosts=None, hostname="nobody")
+    engine._doors.create("nobody", {}, network_mode="none", extra_hosts=None, dns=None, hostname="nobody")
     assert len(list_doors(engine._instance_id)) == 1
     make_engine(closed=True, instance=engine._instance_id).offer(server.port, server.take)
     assert list_doors(engine._instance_id) == []

@@ -1,0 +1,119 @@
+"""What stands on each node of a Swarm for one emulator: its way to the node's engine, and to what a container takes.
+
+A manager tells how far a service is, but sends no signal, keeps no exit code and no log of what it was told to remove,
+and measures nothing: the node's own engine does. The emulator and its agents know each other by one key, which only
+the Swarm's secrets and the emulator's state folder hold; whoever has none gets no byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import ssl
+import sys
+from contextlib import closing, suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from container_runtime.docker.control_group import ControlGroupMeter
+from container_runtime.swarm.inside import KEEP_ALIVE, Inside, pump
+
+KEY = "/run/secrets/agent.pem"
+ENGINE = "/var/run/docker.sock"
+PROCESSES, GROUPS = "/node/proc", "/node/cgroup"
+NODE = "SMDEBUG_EMULATOR_NODE"
+PORT = 4243
+METER = "smdebug-meter"
+"""The protocol, by ALPN, in which each line asks for a process's counters."""
+DOOR = "smdebug-door"
+"""The protocol of closed networks; see ``inside.py``. Any other connection is the engine's."""
+
+
+def build_context(side: int, key: str | os.PathLike[str], protocol: str = METER) -> ssl.SSLContext:
+    """Build the TLS of either side: both have the same key, and trust nobody else.
+
+    Args:
+        side: whose it is.
+        key: the file of key and certificate.
+        protocol: what the emulator speaks.
+    """
+    context = ssl.SSLContext(side)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.load_verify_locations(key)
+    context.load_cert_chain(key)
+    context.set_alpn_protocols([METER, DOOR, "http/1.1"] if side == ssl.PROTOCOL_TLS_SERVER else [protocol])
+    return context
+
+
+async def serve() -> None:
+    """Serve until the container is stopped."""
+    if (found := await _find_node()) != os.environ[NODE]:
+        raise SystemExit(f"The engine at {ENGINE} is of the node {found!r}, and not of this one.")
+    context = build_context(ssl.PROTOCOL_TLS_SERVER, KEY)
+    agent = Agent(Path(PROCESSES), Path(GROUPS))
+    server = await asyncio.start_server(agent.answer, port=PORT, ssl=context, backlog=512)
+    async with server:
+        await server.serve_forever()
+
+
+class Agent:
+    """Answers the emulator's connections."""
+
+    def __init__(self, processes: Path, groups: Path) -> None:
+        """Know a node.
+
+        Args:
+            processes: where its processes are.
+            groups: where its control groups are.
+        """
+        self._processes, self._groups = processes, groups
+        self._inside = Inside(processes)
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one connection, in the protocol that it asks for."""
+        for option in KEEP_ALIVE:
+            writer.get_extra_info("socket").setsockopt(*option)
+        protocol = writer.get_extra_info("ssl_object").selected_alpn_protocol()
+        speak = {METER: self._measure, DOOR: self._inside.answer}.get(protocol, _relay)
+        with closing(writer), suppress(OSError):
+            await speak(reader, writer)
+
+    async def _measure(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer each line, a process's number, with its container's counters; null when it has ended."""
+        meters: dict[int, ControlGroupMeter] = {}
+        while line := await reader.readline():
+            pid = int(line)
+            if pid not in meters:
+                behind_door = self._inside.has(pid)
+                meters[pid] = ControlGroupMeter(pid, self._groups, self._processes, behind_door=behind_door)
+            load = meters[pid].read()
+            writer.write(json.dumps(load and asdict(load)).encode() + b"\n")
+            await writer.drain()
+
+
+async def _find_node() -> str:
+    """Ask the engine which node it is."""
+    reader, writer = await asyncio.open_unix_connection(ENGINE)
+    writer.write(b"GET /info HTTP/1.0\r\nHost: engine\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    node: str = json.loads(answer.partition(b"\r\n\r\n")[2])["Swarm"]["NodeID"]
+    return node
+
+
+async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Be the engine's socket for one connection."""
+    from_engine, to_engine = await asyncio.open_unix_connection(ENGINE)
+    sending = asyncio.create_task(pump(reader, to_engine))
+    try:
+        await pump(from_engine, writer)
+    finally:
+        sending.cancel()
+        to_engine.close()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(serve()))

@@ -1,0 +1,589 @@
+"""Containers on the nodes of a Docker Swarm: each is the one task of a service, which is never started again."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from contextlib import contextmanager, suppress
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import docker
+import docker.errors
+from docker.types import Mount as EngineMount
+
+from container_runtime.docker.border import build_url, connect, raise_for_status, translated
+from container_runtime.docker.containers import EngineContainers
+from container_runtime.docker.door import DOOR_LABEL, LOOPBACK, explain_network
+from container_runtime.docker.engine import INSTANCE_LABEL
+from container_runtime.docker.local_images import LocalImages
+from container_runtime.docker.scratch import choose_user, find_folders, prepare_folders
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.runtime import (
+    Container,
+    ContainerNotFoundError,
+    ContainerRuntimeError,
+    ContainerStartError,
+    EngineUnavailableError,
+    NetworkExhaustedError,
+)
+from container_runtime.swarm.doors import Doors
+from container_runtime.swarm.networks import (
+    create_overlay,
+    find_hosts,
+    find_overlays,
+    remove_overlay,
+)
+from container_runtime.swarm.nodes import Nodes
+from container_runtime.swarm.service import build_service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+    from socket import socket
+
+    from container_runtime.docker.local_images import LocalImage
+    from container_runtime.meter import Meter
+    from container_runtime.runtime import Exit, FoundNetwork, LogLine, Network, ResolvedImage, Usage
+    from container_runtime.spec import ContainerSpec, Mount
+    from container_runtime.swarm.nodes import SwarmNode
+
+logger = logging.getLogger(__name__)
+
+NAME_LABEL = "smdebug-emulator.name"
+_ALONE = "-alone"
+_AGENT_IMAGE = "sagemaker-debugger-rules"
+_POLL_SECONDS = 0.02
+# A node may be busy with a start for so long; one that no node has room for waits no longer either.
+_START_SECONDS = 120.0
+# After so long without an answer a node counts as lost: the first where the Swarm says that it is down.
+_DOWN_SECONDS, _SILENT_SECONDS = 15.0, 120.0
+_LOOK_SECONDS = 0.5
+_END_SECONDS = 10.0
+_NO_IMAGE = "No such image"
+_RAN = {"running", "complete", "failed", "shutdown"}
+
+
+class SwarmEngine:
+    """The Swarm back end. A container's id is its service's name.
+
+    Args:
+        instance_id: as for ``DockerEngine``.
+        folder: where the key is kept that its agents are known by.
+        catalogue: which of our images answers to which name.
+        user: uid and gid that containers run as; see ``choose_user``.
+        allow_internet: whether containers have a way to the internet, and so to all else that their node reaches. They
+            reach the ports that they are offered, at their own loopback interface, and nothing else when not given.
+        address: IP address of this machine that the nodes reach, for containers with a way to the internet; that of its
+            engine's node when not given.
+
+    Raises:
+        EngineUnavailableError: no engine answers, or it is no manager of a Swarm.
+        ContainerRuntimeError: no node can be given a task.
+    """
+
+    name = "swarm"
+
+    def __init__(
+        self,
+        instance_id: str,
+        folder: Path,
+        catalogue: ImageCatalogue | None = None,
+        user: tuple[int, int] | None = None,
+        *,
+        allow_internet: bool = False,
+        address: str | None = None,
+    ) -> None:
+        self._instance_id = instance_id
+        self._user = choose_user(user)
+        self._doors: Doors | None = None
+        self._offered: set[int] = set()
+        # Where a container is, once that is known: it never moves.
+        self._places: dict[str, tuple[str, str]] = {}
+        # What a node ran that went away, and why: it is not looked for any more, whatever becomes of the node.
+        self._lost: dict[str, str] = {}
+        self._api = connect()
+        try:
+            own = _find_address(self._api)
+            self._host_address = (address or own) if allow_internet else LOOPBACK
+            self._images = LocalImages(self._api, catalogue or ImageCatalogue())
+            image = self._images.resolve(_AGENT_IMAGE).id
+            self._nodes = Nodes(self._api, folder, image)
+            # Their starter was killed: they would keep their names from those that come in their place.
+            self._remove_unstarted()
+        except BaseException:
+            self._api.close()
+            raise
+        self._doors = None if allow_internet else Doors(self._nodes.find_agent, self._nodes.key)
+
+    @property
+    def host_address(self) -> str:
+        """This machine, as its nodes reach it, or the inside of a door, which leads to the same address here."""
+        return self._host_address
+
+    def offer(self, port: int, take: Callable[[socket], None]) -> None:  # noqa: ARG002 - no container needs one
+        """See ``ContainerRuntime``: containers reach the server's own socket."""
+        self._offered.add(port)
+        if self._doors is None:
+            return
+        for service in self._list_services({}):
+            name, labels = service["Spec"]["Name"], service["Spec"]["Labels"]
+            ports = [each for each in map(int, labels.get(DOOR_LABEL, "").split()) if each in self._offered]
+            if port in ports:
+                # One whose node does not answer finds its door open when that is back.
+                self._open_door(name, ports, wait=False)
+
+    def count_nodes(self) -> int:
+        """Count the nodes that can be given a task now."""
+        return len(self._nodes.list_ready())
+
+    def describe(self) -> dict[str, Any]:
+        """Say which nodes there are, what of this emulator's runs on each, and what waits for a node, and why."""
+        running: dict[str, list[str]] = {}
+        waiting = []
+        for service in self._list_services({}):
+            name = service["Spec"]["Labels"][NAME_LABEL]
+            for task in self._list_tasks(service["Spec"]["Name"]):
+                status = task["Status"]
+                if status["State"] == "running":
+                    running.setdefault(task["NodeID"], []).append(name)
+                elif status["State"] not in _RAN:
+                    waiting.append({"container": name, "why": status.get("Err") or status.get("Message", "")})
+        nodes = [{**each, "containers": sorted(running.get(each["id"], []))} for each in self._nodes.describe_all()]
+        return {"nodes": nodes, "waiting": sorted(waiting, key=itemgetter("container"))}
+
+    def resolve_image(self, image: str, say: Callable[[str], None] = lambda _text: None) -> ResolvedImage:
+        """See ``ContainerRuntime``; the image is on every node afterwards."""
+        found = self._images.resolve(image, say)
+        self._nodes.spread(found.id, say)
+        return found.resolved
+
+    def path_in_container(self, mount: Mount, relative: str) -> str:
+        """See ``ContainerRuntime``."""
+        return mount.find_inside(relative)
+
+    def start(self, spec: ContainerSpec) -> str:
+        """See ``ContainerRuntime``."""
+        try:
+            return self._start(spec)
+        except ContainerStartError as error:
+            if _NO_IMAGE not in str(error):
+                raise
+            # By a node that joined since the image was brought to all that there were.
+            return self._start(spec)
+
+    def _start(self, spec: ContainerSpec) -> str:
+        image = self._images.resolve(spec.image)
+        mounts, environment = find_folders(spec, image, self._user)
+        nodes = self._nodes.spread(image.id)
+        name = self._name_service(spec.name)
+        with translated(f"start container {spec.name}", start=True), _telling_of_names(spec.name):
+            prepare_folders(spec, self._look_into(spec, image), self._user)
+            network, hosts = spec.network, []
+            alone = spec.network is None and (spec.isolated or self._doors is not None)
+            ports = [] if spec.isolated or self._doors is None else sorted({*self._offered, *spec.servers})
+            if spec.network is not None:
+                hosts = find_hosts(self._api, spec.network)
+            elif alone:
+                network = f"{name}{_ALONE}"
+                if name in self._lost:  # the one that it was on before
+                    remove_overlay(self._api, network)
+                create_overlay(self._api, network, [spec.hostname or "alone"], self._own_labels, isolated=True)
+            service = build_service(
+                spec,
+                image,
+                name,
+                {
+                    **spec.labels,
+                    **self._own_labels,
+                    NAME_LABEL: spec.name,
+                    DOOR_LABEL: " ".join(map(str, ports)),
+                    **self._nodes.label,
+                },
+                self._user,
+                mounts,
+                environment,
+                nodes,
+                self._nodes.list_without(nodes),
+                network,
+                hosts,
+                ports,
+            )
+            if self._lost.pop(name, None):
+                self._places.pop(name, None)
+            try:
+                raise_for_status(self._api.post(build_url(self._api, "/services/create"), json=service))
+            except BaseException:
+                if alone:
+                    remove_overlay(self._api, f"{name}{_ALONE}")
+                raise
+        try:
+            self._await_start(spec, name, nodes)
+            if ports:
+                self._open_door(name, ports)
+        except BaseException:
+            self.remove(name)
+            raise
+        return name
+
+    def logs(self, container_id: str) -> Iterator[LogLine]:
+        """See ``ContainerRuntime``. A node that answers again goes on where it was interrupted."""
+        containers, identity = self._find_place(container_id)
+        lines = self._resume(container_id, containers.logs(identity))
+        return lines if self._doors is None else explain_network(lines)
+
+    def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
+        """See ``ContainerRuntime``.
+
+        Raises:
+            EngineUnavailableError: also for a container that is lost with its node: ``find`` tells of it no more.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        away = False
+        while True:
+            try:
+                containers, identity = self._find_place(container_id)
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                ended = containers.wait(identity, left)
+            except EngineUnavailableError as error:
+                away = True
+                if not self._await_node(container_id, error, deadline):
+                    return None
+                continue
+            if away and ended is not None and ended.code:
+                self._lose(container_id, "came back without it")
+            return ended
+
+    def read_usage(self, container_id: str) -> Usage | None:
+        """See ``ContainerRuntime``."""
+        containers, identity = self._find_place(container_id)
+        return containers.read_usage(identity)
+
+    def open_meter(self, container_id: str) -> Meter | None:
+        """See ``ContainerRuntime``."""
+        pid = self._find_pid(container_id)
+        return None if pid is None else self._nodes.open_meter(self._places[container_id][0], pid)
+
+    def stop(self, container_id: str, grace_seconds: float) -> None:
+        """See ``ContainerRuntime``. One that is lost ends with its service."""
+        if container_id not in self._lost:
+            containers, identity = self._find_place(container_id)
+            containers.stop(identity, grace_seconds)
+
+    def remove(self, container_id: str) -> None:
+        """See ``ContainerRuntime``. The service goes first, so that a node that does not answer ends its task later."""
+        with suppress(ContainerNotFoundError):
+            self._locate(container_id)
+        if self._doors is not None:
+            self._doors.close(container_id)
+        found = self._places.get(container_id)
+        if container_id not in self._lost and (found is None or not self._nodes.answers(found[0])):
+            self._end_task(container_id)
+        self._remove_service(container_id)
+        # Swarm leaves the containers of tasks that have ended where they are, and gives the others time to end.
+        place = self._places.pop(container_id, None)
+        if container_id not in self._lost and place is not None:
+            node, identity = place
+            with translated(f"remove container {container_id}"):
+                try:
+                    self._nodes.connect(node).remove_container(identity, force=True, v=True)
+                except docker.errors.APIError as exc:
+                    if exc.status_code not in (404, 409):  # gone, or its removal is under way
+                        raise
+        with translated(f"remove the network of container {container_id}"):
+            remove_overlay(self._api, f"{container_id}{_ALONE}")
+
+    def find(self, labels: Mapping[str, str]) -> list[Container]:
+        """See ``ContainerRuntime``."""
+        found = []
+        for service in self._list_services(labels):
+            own = dict(service["Spec"]["Labels"])
+            name = own.pop(NAME_LABEL)
+            for key in (INSTANCE_LABEL, DOOR_LABEL, *self._nodes.label):
+                own.pop(key)
+            if service["Spec"]["Name"] in self._lost:
+                continue
+            if (running := self._runs(service["Spec"]["Name"])) is not None:
+                found.append(Container(service["Spec"]["Name"], name, own, running))
+        return found
+
+    def create_network(
+        self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
+    ) -> Network:
+        """See ``ContainerRuntime``."""
+        with translated(f"make the network {name}"):
+            return create_overlay(
+                self._api,
+                name,
+                hosts,
+                {**labels, **self._own_labels, NAME_LABEL: name},
+                isolated=isolated or self._doors is not None,
+            )
+
+    def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
+        """See ``ContainerRuntime``."""
+        with translated("list networks"):
+            # Those without a name are of single containers, and go with them.
+            return [
+                each
+                for each in find_overlays(self._api, {**labels, **self._own_labels})
+                if each.labels.get(NAME_LABEL) == each.name
+            ]
+
+    def remove_network(self, name: str) -> None:
+        """See ``ContainerRuntime``."""
+        with translated(f"remove the network {name}"):
+            remove_overlay(self._api, name)
+
+    def close(self) -> None:
+        """Remove the agents when no container is left that they are needed for."""
+        try:
+            self._remove_unstarted()
+            with translated("remove the agents of the Swarm's nodes"):
+                self._nodes.close()
+        except ContainerRuntimeError as exc:
+            logger.warning("Agents stay on the nodes of the Swarm: %s", exc)
+        finally:
+            if self._doors is not None:
+                self._doors.shut()
+            self._api.close()
+
+    @property
+    def _own_labels(self) -> dict[str, str]:
+        return {INSTANCE_LABEL: self._instance_id}
+
+    def _name_service(self, name: str) -> str:
+        """Name the service of a container: a Swarm takes 63 characters, and neither dots nor two dashes at the end."""
+        return f"smd-{hashlib.sha256(f'{self._instance_id} {name}'.encode()).hexdigest()[:32]}"
+
+    def _list_services(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+        wanted = {**labels, **self._own_labels}
+        with translated("list containers"):
+            found = self._api.services(filters={"label": [f"{key}={value}" for key, value in wanted.items()]})
+        return [each for each in found if NAME_LABEL in each["Spec"]["Labels"]]
+
+    def _list_tasks(self, name: str) -> list[dict[str, Any]]:
+        with translated(f"look at container {name}"):
+            try:
+                tasks: list[dict[str, Any]] = self._api.tasks({"service": name})
+            except docker.errors.NotFound:
+                return []
+        return tasks
+
+    def _find_place(self, container_id: str) -> tuple[EngineContainers, str]:
+        """Find the engine that has a container, and the container's id there.
+
+        Raises:
+            ContainerNotFoundError: there is no such container.
+            EngineUnavailableError: its node does not answer.
+        """
+        node, identity = self._locate(container_id)
+        return EngineContainers(self._nodes.connect(node)), identity
+
+    def _locate(self, container_id: str) -> tuple[str, str]:
+        """Find the node that has a container, and the container's id there.
+
+        Raises:
+            ContainerNotFoundError: there is no such container.
+        """
+        if container_id not in self._places:
+            found = next((each for each in self._list_services({}) if each["Spec"]["Name"] == container_id), None)
+            tasks = self._list_tasks(container_id) if found else []
+            placed = [each for each in tasks if each["Status"].get("ContainerStatus", {}).get("ContainerID")]
+            if not placed:
+                raise ContainerNotFoundError(f"The Swarm has no container {container_id}.")
+            self._places[container_id] = (placed[0]["NodeID"], placed[0]["Status"]["ContainerStatus"]["ContainerID"])
+        return self._places[container_id]
+
+    def _resume(self, container_id: str, lines: Iterator[LogLine]) -> Iterator[LogLine]:
+        """Read a log again, without the lines that it began with, each time that its node was away."""
+        read = 0
+        while True:
+            try:
+                for line in lines:
+                    read += 1
+                    yield line
+                return
+            except EngineUnavailableError as error:
+                self._await_node(container_id, error)
+            containers, identity = self._find_place(container_id)
+            lines = islice(containers.logs(identity), read, None)
+
+    def _await_node(self, container_id: str, error: EngineUnavailableError, deadline: float | None = None) -> bool:
+        """Wait until a container's node answers again; False where the deadline came first.
+
+        Raises:
+            EngineUnavailableError: its node is lost; or it is the manager that does not answer.
+        """
+        if container_id not in self._places:
+            raise error
+        node, began = self._places[container_id][0], time.monotonic()
+        logger.info("The node %s of the Swarm is away: %s", node, error)
+        while True:
+            if container_id in self._lost:
+                raise EngineUnavailableError(self._lost[container_id])
+            # A manager that is away is as any engine that is.
+            state = self._nodes.read_state(node)
+            if state == "ready" and self._nodes.answers(node):
+                return True
+            seconds = time.monotonic() - began
+            if state in ("drain", "gone"):
+                self._lose(container_id, "was drained" if state == "drain" else "left the Swarm")
+            if seconds > (_DOWN_SECONDS if state == "down" else _SILENT_SECONDS):
+                self._lose(container_id, "is down" if state == "down" else "does not answer this machine")
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+            time.sleep(_LOOK_SECONDS)
+
+    def _lose(self, container_id: str, why: str) -> NoReturn:
+        """Count a container as lost.
+
+        Its service is removed before another takes its place, so that its node ends it, at once or when it is back.
+        Until then it writes to nothing that anybody reads: its door leads to nobody, its folder is removed.
+
+        Raises:
+            EngineUnavailableError: naming its node.
+        """
+        name = self._nodes.describe(self._places[container_id][0])
+        if self._doors is not None:
+            self._doors.close(container_id)
+        self._end_task(container_id)
+        self._remove_service(container_id)
+        self._lost[container_id] = f"The node {name} of the Swarm {why}, and what it ran is lost."
+        raise EngineUnavailableError(self._lost[container_id])
+
+    def _end_task(self, container_id: str) -> None:
+        """Let the Swarm end a container whose node cannot be asked to, as soon as it hears of its node.
+
+        This engine removes the service of a job and leaves its task as it is; one that is to complete nothing has none.
+        """
+        with translated(f"end container {container_id}"), suppress(docker.errors.NotFound):
+            service = self._api.inspect_service(container_id)
+            changed = {**service["Spec"], "Mode": {"ReplicatedJob": {"MaxConcurrent": 0, "TotalCompletions": 0}}}
+            changed["TaskTemplate"]["ForceUpdate"] = 1
+            url = build_url(self._api, f"/services/{service['ID']}/update")
+            raise_for_status(self._api.post(url, json=changed, params={"version": service["Version"]["Index"]}))
+        deadline = time.monotonic() + _END_SECONDS
+        while any(each["DesiredState"] != "remove" for each in self._list_tasks(container_id)):
+            if time.monotonic() > deadline:
+                logger.warning("The Swarm has not ended container %s within %g s.", container_id, _END_SECONDS)
+                return
+            time.sleep(_POLL_SECONDS)
+
+    def _remove_service(self, container_id: str) -> None:
+        with translated(f"remove container {container_id}"), suppress(docker.errors.NotFound):
+            services = self._api.services(filters={"name": container_id})
+            if any(each["Spec"]["Name"] == container_id for each in services):
+                self._api.remove_service(container_id)
+
+    def _open_door(self, name: str, ports: Sequence[int], *, wait: bool = True) -> None:
+        assert self._doors is not None
+        if (pid := self._find_pid(name)) is not None:
+            self._doors.open(name, self._places[name][0], pid, ports, wait=wait)
+
+    def _find_pid(self, name: str) -> int | None:
+        """Find the number of a container's first process on its node; None when it has ended."""
+        node, identity = self._locate(name)
+        with translated(f"look at container {name}"):
+            state = self._nodes.connect(node).inspect_container(identity)["State"]
+        return int(state["Pid"]) or None
+
+    def _remove_unstarted(self) -> None:
+        """Remove containers whose start was killed before they had a node, where they would begin at any time."""
+        names = {each["Spec"]["Name"] for each in self._list_services({})}
+        for name in sorted(names):
+            if self._runs(name) is None:
+                self.remove(name)
+        with translated("remove networks of containers that never ran"):
+            for network in find_overlays(self._api, self._own_labels):
+                if network.name.endswith(_ALONE) and network.name.removesuffix(_ALONE) not in names:
+                    remove_overlay(self._api, network.name)
+
+    def _runs(self, name: str) -> bool | None:
+        """Whether a container runs, as one does whose node does not answer; None of one that never ran."""
+        try:
+            node, identity = self._locate(name)
+            with translated(f"look at container {name}"):
+                state = self._nodes.connect(node).inspect_container(identity)["State"]
+        except ContainerNotFoundError:
+            return False if name in self._places else None
+        except EngineUnavailableError:
+            return True
+        return bool(state["Running"]) if _has_run(state) else None
+
+    def _look_into(self, spec: ContainerSpec, image: LocalImage) -> str | None:
+        """Look into a container of this engine that never runs; see ``LocalImages.read_environment_settings``.
+
+        The program is looked for in it, too: without it the nodes' would end without a reason.
+        """
+        if image.knows_program(spec) and (not image.is_ours or image.environment_settings is not None):
+            return image.environment_settings
+        mounts = [
+            EngineMount(each.target, str(each.source), type="bind", read_only=each.read_only) for each in spec.mounts
+        ]
+        host_config = self._api.create_host_config(mounts=mounts, network_mode="none")
+        created = self._api.create_container(
+            image.id, command=list(spec.command) or ["true"], host_config=host_config, labels=self._own_labels
+        )
+        try:
+            self._images.check_program(created["Id"], spec, image)
+            return self._images.read_environment_settings(created["Id"], image)
+        finally:
+            self._api.remove_container(created["Id"], force=True, v=True)
+
+    def _await_start(self, spec: ContainerSpec, name: str, nodes: Collection[SwarmNode]) -> None:
+        """Wait until the task runs, or has run."""
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            tasks = self._list_tasks(name)
+            status: dict[str, Any] = tasks[0]["Status"] if tasks else {"State": "new"}
+            container = status.get("ContainerStatus", {}).get("ContainerID")
+            if status["State"] in _RAN and container:
+                self._places[name] = (tasks[0]["NodeID"], container)
+                if status["State"] == "failed" and self._runs(name) is None:
+                    raise ContainerStartError(f"Container {spec.name} ({spec.image}): {status.get('Err')}")
+                return
+            if status["State"] in ("rejected", "failed", "orphaned"):
+                where = next((each.name for each in nodes if each.id == tasks[0].get("NodeID")), "a node")
+                raise ContainerStartError(f"Container {spec.name} ({spec.image}) on {where}: {status.get('Err')}")
+            if time.monotonic() > deadline:
+                raise NetworkExhaustedError(
+                    f"No node of the Swarm has started {spec.name} within {_START_SECONDS:g} s: {status['State']}, "
+                    f"{status.get('Err') or status.get('Message')}."
+                )
+            time.sleep(_POLL_SECONDS)
+
+
+@contextmanager
+def _telling_of_names(name: str) -> Iterator[None]:
+    """Tell of a container of the same name where the engine has its service, or its network, already."""
+    try:
+        yield
+    except docker.errors.APIError as error:
+        if error.status_code != 409:
+            raise
+        raise ContainerStartError(f"A container of the name {name} is there already.") from error
+
+
+def _has_run(state: Mapping[str, Any]) -> bool:
+    started: str = state["StartedAt"]
+    return not started.startswith("0001-")
+
+
+def _find_address(api: docker.APIClient) -> str:
+    """Find the address of a manager's node.
+
+    Raises:
+        EngineUnavailableError: the engine is no manager of a Swarm.
+    """
+    with translated("ask the engine for its Swarm"):
+        swarm = api.info()["Swarm"]
+    if not swarm.get("ControlAvailable"):
+        state = "is a worker" if swarm["LocalNodeState"] == "active" else "is in no Swarm"
+        raise EngineUnavailableError(
+            f"The Docker engine at {api.base_url} {state}, and --runtime swarm needs a manager's: name one in "
+            "DOCKER_HOST, or make this one a manager (`docker swarm init`, `docker node promote`)."
+        )
+    return str(swarm["NodeAddr"])

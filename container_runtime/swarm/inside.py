@@ -1,0 +1,216 @@
+"""What an agent does in the closed networks of its node's containers: it listens there, and passes on who connects.
+
+For each such container the emulator opens a connection and names ports. The agent enters the network of the
+container's first process, makes listening sockets, and leaves: a socket stays in the network in which it was made.
+Whoever connects there gets a number, which the emulator is told; it opens another connection for that number, and bytes
+go to and fro. So a container needs no route to anything, and no node a way to the emulator. While the emulator is away
+clients wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+LOOPBACK = "127.0.0.1"
+LISTENING, GONE = "listening", "gone"
+_BACKLOG = 1024
+KEEP_ALIVE = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 3),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 15_000),
+]
+"""By which either end of a connection learns, after a quarter of a minute, of a machine that went without a word."""
+# Who has a number is asked for at once, or the emulator has ended meanwhile.
+_TAKE_SECONDS = 30.0
+_LOOK_SECONDS = 1.0
+_PIECE_BYTES = 1 << 18
+_NETWORK = 0x40000000  # CLONE_NEWNET
+
+
+@dataclass(slots=True, eq=False)
+class _Door:
+    """The sockets in one container's network.
+
+    Attributes:
+        network: which it is, by the kernel's number.
+        listening: by port.
+        accepting: from them, while there is an emulator to be told.
+        ending: closes the door once the container is gone.
+    """
+
+    network: int
+    listening: dict[int, socket.socket] = field(default_factory=dict)
+    accepting: set[asyncio.Task[None]] = field(default_factory=set)
+    ending: asyncio.Task[None] | None = None
+
+
+class Inside:
+    """The closed networks of one node, by the numbers of their containers' first processes."""
+
+    def __init__(self, processes: Path) -> None:
+        """Open none yet.
+
+        Args:
+            processes: where the node's processes are.
+        """
+        self._processes = processes
+        self._doors: dict[int, _Door] = {}
+        self._accepted: dict[int, socket.socket] = {}
+        self._numbers = count(1)
+
+    def has(self, pid: int) -> bool:
+        """Whether a container reaches the emulator by its loopback interface."""
+        return pid in self._doors
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one connection of the emulator's: ``open PID PORT…``, or ``take NUMBER``."""
+        command, number, *ports = (await reader.readline()).decode().split()
+        if command == "take":
+            connection = self._accepted.pop(int(number), None)
+            if connection is not None:
+                await pass_on(await asyncio.open_connection(sock=connection), (reader, writer))
+            return
+        pid = int(number)
+        try:
+            door = await self._open(pid, list(map(int, ports)))
+        except (FileNotFoundError, ProcessLookupError):
+            writer.write(f"{GONE}\n".encode())
+        except OSError as error:
+            writer.write(f"{error}\n".encode())
+        else:
+            writer.write(f"{LISTENING}\n".encode())
+            await self._tell(pid, door, list(map(int, ports)), reader, writer)
+
+    async def _open(self, pid: int, ports: Sequence[int]) -> _Door:
+        path = self._processes / str(pid) / "ns" / "net"
+        network = path.stat().st_ino
+        door = self._doors.get(pid)
+        if door is None or door.network != network:
+            await self._close(pid)
+            door = self._doors[pid] = _Door(network)
+            door.ending = asyncio.create_task(self._await_end(pid, path, door))
+        if missing := [port for port in ports if port not in door.listening]:
+            with ThreadPoolExecutor(1) as thread:  # which ends in that network
+                made = await asyncio.get_running_loop().run_in_executor(thread, listen_inside, path, missing)
+            door.listening.update(zip(missing, made, strict=True))
+        return door
+
+    async def _tell(
+        self, pid: int, door: _Door, ports: Sequence[int], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Tell the emulator who connects, until it goes away, or says that the container is removed."""
+        told = asyncio.create_task(reader.readline())
+        accepting = {asyncio.create_task(self._accept(door.listening[port], port, writer)) for port in ports}
+        door.accepting |= accepting
+        await asyncio.wait({told, *accepting}, return_when=asyncio.FIRST_COMPLETED)
+        door.accepting -= accepting
+        await _cancel(accepting)
+        if told.done() and told.result() == b"close\n" and self._doors.get(pid) is door:
+            await self._close(pid)
+        await _cancel({told})
+
+    async def _accept(self, listening: socket.socket, port: int, writer: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            connection, _ = await loop.sock_accept(listening)
+            number = next(self._numbers)
+            self._accepted[number] = connection
+            loop.call_later(_TAKE_SECONDS, self._drop, number)
+            writer.write(f"{number} {port}\n".encode())
+            await writer.drain()
+
+    async def _await_end(self, pid: int, path: Path, door: _Door) -> None:
+        with suppress(OSError):
+            while path.stat().st_ino == door.network:
+                await asyncio.sleep(_LOOK_SECONDS)
+        if self._doors.get(pid) is door:
+            door.ending = None
+            await self._close(pid)
+
+    def _drop(self, number: int) -> None:
+        if (connection := self._accepted.pop(number, None)) is not None:
+            connection.close()
+
+    async def _close(self, pid: int) -> None:
+        door = self._doors.pop(pid, None)
+        if door is not None:
+            await _cancel(door.accepting | ({door.ending} if door.ending else set()))
+            for each in door.listening.values():
+                each.close()
+
+
+def listen_inside(network: Path, ports: Sequence[int]) -> list[socket.socket]:
+    """Listen in a network; the thread that calls this stays in it.
+
+    Args:
+        network: ``/proc/PID/ns/net``.
+        ports: of its loopback interface.
+
+    Raises:
+        OSError: the network is gone, may not be entered, or has a port in use.
+    """
+    with network.open() as file:
+        library = ctypes.CDLL(None, use_errno=True)  # os.setns came with Python 3.12
+        if library.setns(file.fileno(), _NETWORK) != 0:
+            raise OSError(ctypes.get_errno(), f"Cannot enter {network}: {os.strerror(ctypes.get_errno())}")
+    made = []
+    try:
+        for port in ports:
+            made.append(socket.create_server((LOOPBACK, port), backlog=_BACKLOG))
+            made[-1].settimeout(0)
+    except OSError:
+        for each in made:
+            each.close()
+        raise
+    return made
+
+
+async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, and wait until they have let go of their sockets."""
+    for each in (cancelled := list(tasks)):
+        each.cancel()
+    await asyncio.gather(*cancelled, return_exceptions=True)
+
+
+async def pass_on(first: Stream, second: Stream) -> None:
+    """Pass bytes on between two connections until either ends; close both."""
+    pumps = [asyncio.create_task(pump(first[0], second[1])), asyncio.create_task(pump(second[0], first[1]))]
+    try:
+        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await _cancel(pumps)
+        await close(first[1])
+        await close(second[1])
+
+
+async def close(writer: asyncio.StreamWriter) -> None:
+    """Close a connection, and wait until it is."""
+    writer.close()
+    with suppress(OSError):  # the other end may have gone first
+        await writer.wait_closed()
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass bytes on in one direction, and their end."""
+    while data := await reader.read(_PIECE_BYTES):
+        writer.write(data)
+        await writer.drain()
+    # Who waits for more ends what it waits for, such as an engine a log that is followed.
+    if writer.can_write_eof():
+        writer.write_eof()

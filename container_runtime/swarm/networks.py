@@ -1,0 +1,74 @@
+"""Overlay networks of a Swarm: one for each group of containers that train together, over all nodes."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import docker
+import docker.errors
+
+from container_runtime.docker.network import HOSTS_LABEL, INTERFACE, RENDEZVOUS_PORT
+from container_runtime.runtime import MAX_NETWORK_HOSTS, ContainerRuntimeError, FoundNetwork, Network
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# The tasks of a service that was removed hold its network until their nodes have said that they ended.
+_RELEASE_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+
+
+def create_overlay(
+    api: docker.APIClient, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool
+) -> Network:
+    """See ``ContainerRuntime.create_network``."""
+    if len(hosts) > MAX_NETWORK_HOSTS:
+        raise ContainerRuntimeError(f"The network {name} cannot hold {len(hosts)} hosts: {MAX_NETWORK_HOSTS} fit.")
+    api.create_network(
+        name,
+        driver="overlay",
+        attachable=True,
+        internal=isolated,
+        labels={**labels, HOSTS_LABEL: json.dumps(list(hosts))},
+        check_duplicate=True,
+    )
+    return Network(name, {host: host for host in hosts}, INTERFACE, RENDEZVOUS_PORT)
+
+
+def find_hosts(api: docker.APIClient, name: str) -> list[str]:
+    """Find the hosts that a network was made for.
+
+    Raises:
+        docker.errors.NotFound: there is no such network.
+    """
+    hosts: list[str] = json.loads(api.inspect_network(name)["Labels"][HOSTS_LABEL])
+    return hosts
+
+
+def find_overlays(api: docker.APIClient, labels: Mapping[str, str]) -> list[FoundNetwork]:
+    """See ``ContainerRuntime.find_networks``."""
+    found = api.networks(filters={"label": [f"{key}={value}" for key, value in labels.items()]})
+    return [FoundNetwork(each["Name"], each["Labels"]) for each in found]
+
+
+def remove_overlay(api: docker.APIClient, name: str) -> None:
+    """See ``ContainerRuntime.remove_network``."""
+    deadline = time.monotonic() + _RELEASE_SECONDS
+    while True:
+        try:
+            identity = api.inspect_network(name)["Id"]
+        except docker.errors.NotFound:
+            return
+        users = [each["Spec"]["TaskTemplate"].get("Networks") or () for each in api.services()]
+        if any(network["Target"] in (identity, name) for networks in users for network in networks):
+            raise ContainerRuntimeError(f"The network {name} has containers on it: remove them first.")
+        try:
+            api.remove_network(identity)
+        except docker.errors.NotFound:
+            return
+        except docker.errors.APIError as exc:
+            if time.monotonic() > deadline:
+                raise ContainerRuntimeError(f"The network {name} could not be removed: {exc.explanation}") from exc
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,123 @@
+"""What a container is to a Swarm: a service of one task, in the form of the engine's API."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from container_runtime.docker.engine import LOG_OPTIONS, OPEN_FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from container_runtime.docker.local_images import LocalImage
+    from container_runtime.spec import ContainerSpec, Mount
+    from container_runtime.swarm.nodes import SwarmNode
+
+# A program begins when there is what it may ask for at once; after a minute it goes on without. A door can be opened in
+# a network that is there only, so after the task has started; the sockets of each network are listed by the kernel.
+# Tasks of one job start one after the other, on different machines, and a name is known once its task runs.
+_BEGIN = """
+n=0
+is_named() {{ getent hosts "$1" >/dev/null; }}
+is_open() {{ while read -r a here b state c; do [ "$here $state" = "$1 0A" ] && return; done </proc/net/tcp; false; }}
+hold() {{ until "$@" || [ $n -ge {tenths} ]; do n=$((n+1)); sleep 0.1; done; }}
+{holds}
+exec "$@"
+"""
+_HOLD_TENTHS = 600
+# Percent of the largest node, which has to do for a machine that no node is as large as: two of these never share a
+# node, and what is small still fits beside one.
+_MOST = 75
+_LOOPBACK = "0100007F"
+
+
+def build_service(
+    spec: ContainerSpec,
+    image: LocalImage,
+    name: str,
+    labels: Mapping[str, str],
+    user: tuple[int, int],
+    mounts: Sequence[Mount],
+    environment: Mapping[str, str],
+    nodes: Collection[SwarmNode],
+    others: Collection[str],
+    network: str | None,
+    hosts: Sequence[str],
+    ports: Sequence[int],
+) -> dict[str, Any]:
+    """Build the service of one container.
+
+    Args:
+        spec: of the container.
+        image: that it runs.
+        name: of the service.
+        labels: of the service.
+        user: uid and gid that it runs as.
+        mounts: all that it sees of the host.
+        environment: all its variables.
+        nodes: those that have the image.
+        others: ids of nodes that get no task: without an agent, or the image.
+        network: that it is on; None for the node's own.
+        hosts: of this network.
+        ports: of its door, in the order in which they are opened.
+    """
+    container: dict[str, Any] = {
+        # By its id: where it goes by a tag, a node asks a registry first, for twenty seconds.
+        "Image": image.id,
+        "Labels": {key: value for key, value in labels.items() if key not in spec.labels},
+        "Args": list(spec.command) or None,
+        "Env": [f"{key}={value}" for key, value in environment.items()],
+        "User": f"{user[0]}:{user[1]}",
+        "Init": True,
+        "ReadOnly": spec.read_only_root,
+        "CapabilityDrop": ["ALL"],
+        "StopGracePeriod": 0,
+        "Mounts": [
+            {"Type": "bind", "Source": str(each.source), "Target": each.target, "ReadOnly": each.read_only}
+            for each in mounts
+        ],
+        "Ulimits": [
+            {"Name": "core", "Soft": 0, "Hard": 0},
+            {"Name": "nofile", "Soft": OPEN_FILES, "Hard": OPEN_FILES},
+        ],
+    }
+    if spec.entrypoint is not None:
+        container["Command"] = list(spec.entrypoint)
+    if spec.hostname:
+        container["Hostname"] = spec.hostname
+        if spec.isolated and spec.network is None:
+            container["Hosts"] = [f"127.0.0.1 {spec.hostname}"]
+    holds = [f"hold is_open {_LOOPBACK}:{port:04X}" for port in ports[-1:]]
+    holds += [f"hold is_named {shlex.quote(each)}" for each in hosts if each != spec.hostname]
+    if holds:
+        begin = _BEGIN.format(tenths=_HOLD_TENTHS, holds="\n".join(holds))
+        container["Command"], container["Args"] = ["/bin/sh", "-c", begin, "begin"], list(image.find_argv(spec))
+    if spec.shm_bytes is not None:
+        options = {"SizeBytes": spec.shm_bytes, "Mode": 0o1777}
+        container["Mounts"].append({"Type": "tmpfs", "Target": "/dev/shm", "TmpfsOptions": options})  # noqa: S108
+    limits: dict[str, Any] = {"Pids": spec.max_processes}
+    reservations = {}
+    if spec.memory_bytes is not None:
+        limits["MemoryBytes"] = spec.memory_bytes
+        reservations["MemoryBytes"] = min(spec.memory_bytes, _MOST * max(each.memory_bytes for each in nodes) // 100)
+    if spec.cpus is not None:
+        largest = max(each.cpus for each in nodes)
+        reservations["NanoCPUs"] = min(10**9 * spec.cpus, 10**7 * _MOST * largest)
+        if spec.cpus < largest:
+            limits["NanoCPUs"] = 10**9 * spec.cpus
+    return {
+        "Name": name,
+        "Labels": dict(labels),
+        "Mode": {"ReplicatedJob": {"MaxConcurrent": 1, "TotalCompletions": 1}},
+        # A name stands for the task's own address, and not for that of a balancer of one task.
+        "EndpointSpec": {"Mode": "dnsrr"},
+        "TaskTemplate": {
+            "ContainerSpec": container,
+            "Resources": {"Limits": limits, "Reservations": reservations},
+            "RestartPolicy": {"Condition": "none"},
+            "Placement": {"Constraints": [f"node.id!={each}" for each in others]},
+            "LogDriver": {"Name": "json-file", "Options": LOG_OPTIONS},
+            "Networks": [{"Target": network, "Aliases": [spec.hostname]}] if network else [],
+        },
+    }

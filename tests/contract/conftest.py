@@ -1,0 +1,112 @@
+"""What tests of containers share: a server of this machine, and the agents of a Swarm's nodes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+from container_runtime.spec import ContainerSpec
+from emulator.gateway.listener import Listener
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.swarm_nodes import SwarmNodes
+
+
+# Of one engine and of a Swarm's node alike, by the same code: `--swarm whole` runs these there, too.
+AS_ON_ONE_ENGINE = {
+    "test_memory_that_forked_workers_share_counts_once",
+    "test_usage_of_a_running_container",
+    "test_a_known_load_is_measured_as_psutil_does",
+    "test_log_holds_both_streams",
+    "test_log_shows_bytes_that_are_not_text",
+    "test_log_keeps_the_order_of_many_lines",
+    "test_log_keeps_a_long_line_whole_and_cuts_an_endless_one",
+    "test_home_and_temporary_folder_can_be_written",
+    "test_standard_input_is_empty",
+    "test_base_folder_of_the_toolkit_is_the_mount",
+    "test_mounts_are_found_at_their_targets",
+    "test_a_local_process_stands_back_as_far_as_it_is_to",
+    "test_isolated_hosts_reach_each_other_only",
+    "test_stop_is_idempotent",
+    "test_what_a_container_leaves_running_ends_with_it",
+    "test_two_run_at_once",
+    "test_one_container_is_waited_for_and_read_by_many",
+    "test_host_of_a_network_reaches_the_servers_of_this_machine",
+    "test_exit_code[swarm-0]",
+    "test_exit_code[swarm-255]",
+    "test_missing_entry_point_is_said_at_the_start[swarm-/no/such/program]",
+    "test_training_image_computes_with_torchvision_and_torchaudio",
+}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep a change's run on a Swarm short."""
+    if config.option.swarm == "whole":
+        return
+    left = [item for item in items if "[swarm" in item.name and AS_ON_ONE_ENGINE & {item.name, item.name.split("[")[0]}]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
+
+
+@pytest.fixture
+def server() -> Iterator[Listener]:
+    """A server of this machine's, which greets whoever connects."""
+
+    def greet(_environ: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", [("Content-Length", "5")])
+        return [b"hello"]
+
+    listener = Listener("127.0.0.1", 0)
+    listener.serve(greet)
+    yield listener
+    listener.close()
+
+
+@pytest.fixture
+def others() -> Iterator[list[tuple[str, int]]]:
+    """Another server of this machine, which listens on all of its addresses: these, and its port."""
+    stopping = threading.Event()
+    with socket.create_server(("", 0)) as listening:
+
+        def greet() -> None:
+            while not stopping.is_set():
+                try:
+                    connection = listening.accept()[0]
+                except OSError:
+                    return
+                with connection:
+                    connection.sendall(b"hello")
+
+        thread = threading.Thread(target=greet, daemon=True)
+        thread.start()
+        found = [
+            address.address
+            for addresses in psutil.net_if_addrs().values()
+            for address in addresses
+            if address.family == socket.AF_INET
+        ]
+        yield [(address, listening.getsockname()[1]) for address in dict.fromkeys(found)]
+        stopping.set()
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def kept_agents(swarm_nodes_with_rules: SwarmNodes) -> Iterator[SwarmNodes]:
+    """Nodes of a Swarm with agents that stay from test to test: to start them takes a second or two."""
+    from container_runtime.swarm.engine import SwarmEngine
+
+    nodes = swarm_nodes_with_rules
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DOCKER_HOST", f"unix://{nodes.manager.socket}")
+        keeper = SwarmEngine("keeper", nodes.folder / "key")
+    container = keeper.start(ContainerSpec("keeper", "sagemaker-debugger-rules", entrypoint=("sleep", "100000")))
+    yield nodes
+    keeper.remove(container)
+    keeper.close()

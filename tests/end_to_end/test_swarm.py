@@ -1,0 +1,175 @@
+"""A whole job over two nodes of a Swarm: trained on both, judged while it trains, stopped; nothing is left of it.
+
+``test_swarm_training.py`` has the same with torch, ``test_swarm_losses.py`` what becomes of a job whose node goes.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from container_runtime.runtime import EngineUnavailableError
+from container_runtime.swarm.engine import SwarmEngine
+from sdk_compat.demo.training_job import RULES_IMAGE, build_rule
+from sdk_compat.emulator_process import EmulatorStartError
+from smdebug.trials import create_trial
+from tests.end_to_end.finished_jobs import download_run, read_log, wait_until_ended
+from tests.end_to_end.test_stopped_by_rule import find_handler_lines
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.running_emulator import RunningEmulator
+    from tests.swarm_nodes import SwarmNodes
+
+pytestmark = pytest.mark.docker
+
+# Both hosts save a loss that stays as it is, after the second has met the first.
+TRAIN = """
+import json, os, socket, time
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.writing.file_writer import FileWriter
+host = json.load(open("/opt/ml/input/config/resourceconfig.json"))["current_host"]
+if host == "algo-1":
+    with socket.create_server(("", 7777)) as server:
+        server.accept()[0].sendall(b"from algo-1")
+else:
+    while True:
+        try:
+            print(socket.create_connection(("algo-1", 7777), 5).recv(100).decode(), flush=True)
+            break
+        except OSError:
+            time.sleep(0.1)
+open("/opt/ml/model/" + host, "w").write(open("/opt/ml/input/data/training/words").read())
+collections = CollectionManager()
+collections.set_num_workers(2)
+collections.export("/opt/ml/output/tensors", host + "_collections.json")
+for step in range(10000):
+    with FileWriter("/opt/ml/output/tensors", host, step) as writer:
+        writer.write_tensor(2.0, "loss")
+    print("step", step, flush=True)
+    while not os.path.exists("/opt/ml/go"):  # until it was looked at
+        time.sleep(0.05)
+    time.sleep(0.05)
+"""
+
+
+@pytest.fixture(scope="module")
+def swarm_emulator(
+    swarm_nodes_with_rules: SwarmNodes, start_emulator: Callable[..., RunningEmulator]
+) -> Iterator[RunningEmulator]:
+    """An emulator with the stop handler, whose image is on the manager only."""
+    nodes = swarm_nodes_with_rules
+    nodes.load("smdebug-emulator/lambda:latest", onto=[nodes.manager])
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as shared:
+        patch.setenv("DOCKER_HOST", f"unix://{nodes.manager.socket}")
+        patch.setenv("SMDEBUG_EMULATOR_SHARED_FOLDER", shared)
+        running = start_emulator("swarm", state_dir=Path(shared) / "state")
+        deploy = [sys.executable, "-m", "emulator", "stop-handler", "deploy", "--endpoint-url", running.endpoint_url]
+        subprocess.run(deploy, check=True, timeout=120)
+        yield running
+        assert running.stop() == 0
+
+
+def test_job_over_two_nodes_is_judged_and_stopped(
+    swarm_emulator: RunningEmulator, swarm_nodes: SwarmNodes, job_name: str, tmp_path: Path
+) -> None:
+    assert "2 nodes of a Swarm" in swarm_emulator.first_line
+    assert swarm_emulator.read_runtime() == "swarm"
+    s3, sagemaker = swarm_emulator.client("s3"), swarm_emulator.client("sagemaker")
+    s3.create_bucket(Bucket=job_name)
+    s3.put_object(Bucket=job_name, Key="data/words", Body=b"by way of S3")
+    s3.put_object(Bucket=job_name, Key="code/train.py", Body=TRAIN.encode())
+    sources = {
+        name: {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{job_name}/{prefix}/"}}
+        for name, prefix in (("training", "data"), ("code", "code"))
+    }
+    sagemaker.create_training_job(
+        TrainingJobName=job_name,
+        AlgorithmSpecification={
+            "TrainingImage": RULES_IMAGE,
+            "TrainingInputMode": "File",
+            "ContainerEntrypoint": ["python", "/opt/ml/input/data/code/train.py"],
+        },
+        RoleArn="arn:aws:iam::123456789012:role/Training",
+        InputDataConfig=[{"ChannelName": name, "DataSource": source} for name, source in sources.items()],
+        OutputDataConfig={"S3OutputPath": f"s3://{job_name}/output"},
+        # As large as either node, or larger: one host fits on each.
+        ResourceConfig={"InstanceType": "ml.m5.12xlarge", "InstanceCount": 2, "VolumeSizeInGB": 1},
+        StoppingCondition={"MaxRuntimeInSeconds": 600},
+        DebugHookConfig={"S3OutputPath": f"s3://{job_name}/tensors"},
+        DebugRuleConfigurations=[
+            build_rule("LossNotDecreasing", tensor_regex="loss", num_steps="5", use_losses_collection="False")
+        ],
+    )
+
+    wait_until(lambda: "step 0" in read_log(swarm_emulator, job_name), swarm_emulator.log_text)
+    check_places(swarm_emulator, job_name)
+    with closing(swarm_nodes.manager.connect()) as api:
+        services = api.services(filters={"label": "smdebug-emulator.host"})
+        tasks = [
+            api.tasks({"service": each["ID"]}) for each in services if "training-job/" in str(each["Spec"]["Labels"])
+        ]
+        assert all("secret" not in str(each["Spec"]["Labels"]).lower() for each in services)
+    assert len({task["NodeID"] for (task,) in tasks}) == len(tasks) == 2
+    for folder in (swarm_emulator.state_dir / "jobs").glob(f"{job_name}-*/algo-*"):
+        (folder / "go").touch()
+    description = wait_until_ended(swarm_emulator, job_name)
+    assert description["TrainingJobStatus"] == "Stopped", description.get("FailureReason")
+    (rule,) = description["DebugRuleEvaluationStatuses"]
+    assert rule["RuleEvaluationStatus"] == "IssuesFound", rule
+    wait_until(lambda: bool(find_handler_lines(swarm_emulator, f"Stopped {job_name}")), "the handler's word")
+    log = read_log(swarm_emulator, job_name)
+    assert "from algo-1" in log
+    model = description["ModelArtifacts"]["S3ModelArtifacts"].removeprefix(f"s3://{job_name}/")
+    with tarfile.open(fileobj=io.BytesIO(s3.get_object(Bucket=job_name, Key=model)["Body"].read())) as archive:
+        words = {name: archive.extractfile(name) for name in archive.getnames()}
+        assert {name: file and file.read() for name, file in words.items()} == {
+            "algo-1": b"by way of S3",
+            "algo-2": b"by way of S3",
+        }
+    trial = create_trial(str(download_run(swarm_emulator, job_name, job_name, tmp_path)))
+    assert trial.workers() == ["algo-1", "algo-2"]
+    assert trial.tensor("loss").value(5, worker="algo-2") == 2.0
+    with closing(swarm_nodes.manager.connect()) as api:
+        wait_until(lambda: not api.services(filters={"label": "smdebug-emulator.host"}))
+
+
+def check_places(emulator: RunningEmulator, job: str) -> None:
+    """What runs where is shown of the emulator and of the job."""
+    shown = {}
+    for command in (["status"], ["describe", job]):
+        asked = [sys.executable, "-m", "emulator", *command, "--state-dir", str(emulator.state_dir)]
+        shown[command[0]] = subprocess.run(asked, check=True, timeout=120, capture_output=True, text=True).stdout
+    for text in shown.values():
+        hosts = re.findall(
+            rf"\((198[\d.]+)\): ready, \d+ processors\n(?:    .*\n)*?    smdebug-{job}-\w+-(algo-\d)", text
+        )
+        assert len({address for address, _ in hosts}) == 2, text
+        assert {host for _, host in hosts} == {"algo-1", "algo-2"}, text
+
+
+def test_an_engine_that_commands_no_swarm_is_refused(
+    swarm_nodes: SwarmNodes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    start_emulator: Callable[..., RunningEmulator],
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{swarm_nodes.nodes[1].socket}")
+    with pytest.raises(EngineUnavailableError, match=r"is a worker.*DOCKER_HOST.*docker swarm init"):
+        SwarmEngine("refused", tmp_path)
+    monkeypatch.delenv("DOCKER_HOST")
+    with pytest.raises(EngineUnavailableError, match=r"is in no Swarm"):
+        SwarmEngine("refused", tmp_path)
+    with pytest.raises(EmulatorStartError, match=r"--shared-folder"):
+        start_emulator("swarm", state_dir=tmp_path / "state")
