@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
 
 _ROOT = Path("/sys/fs/cgroup")
 _PROCESSES = Path("/proc")
+# Where a container's processes have to be looked for among all: so often. What they did stays with who waits for them.
+_LOOK_SECONDS = 1.0
 
 
 class ControlGroupMeter:
@@ -32,6 +37,9 @@ class ControlGroupMeter:
         Raises:
             ContainerRuntimeError: it is not on this machine, or its groups are not to be seen.
         """
+        self._pid, self._processes = pid, processes
+        self._found: list[int] = []
+        self._next_look = 0.0
         self._network = f"{processes}/{pid}/net/dev"
         self._loopback = behind_door
         try:
@@ -87,7 +95,7 @@ class ControlGroupMeter:
         read, written, operations = transferred["Read"], transferred["Write"], served["Read"] + served["Write"]
         if not operations:
             # Kernels of today count there for groups with a limit only: what the processes say is as good, if told.
-            each = [read_io(int(pid)) for pid in (cpu / "cgroup.procs").read_text().split()]
+            each = [read_io(pid, self._processes) for pid in self._list_processes(cpu)]
             read, written, operations = (sum(counters) for counters in zip((0, 0, 0), *each, strict=True))
         received, sent = read_network(self._network, loopback=self._loopback)
         return Load(
@@ -99,6 +107,31 @@ class ControlGroupMeter:
             received_bytes=received,
             sent_bytes=sent,
         )
+
+    def _list_processes(self, group: Path) -> list[int]:
+        found = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+        if found and 0 not in found:
+            return found
+        # Who reads this in a container is told no numbers of others: take the first process, and those below it.
+        if time.monotonic() > self._next_look:
+            self._next_look = time.monotonic() + _LOOK_SECONDS
+            self._found = _list_below(self._pid, self._processes)
+        return self._found
+
+
+def _list_below(pid: int, processes: Path) -> list[int]:
+    """List a process and those below it, of all that there are."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir(processes):  # noqa: PTH208 - numbers
+        if entry.isdigit():
+            with suppress(OSError):
+                parent = (processes / entry / "stat").read_text().rpartition(")")[2].split()[1]
+                children.setdefault(int(parent), []).append(int(entry))
+    found, unseen = [], [pid]
+    while unseen:
+        found.append(unseen.pop())
+        unseen += children.get(found[-1], ())
+    return found
 
 
 def _read_pairs(path: Path) -> dict[str, int]:

@@ -100,7 +100,7 @@ class Doors:
         Args:
             name: of the container.
             ports: those that are open in this network beside the ones of ``offer``.
-            options: ``hostname``, ``network_mode``, ``extra_hosts`` and ``networking_config``, as of a container.
+            options: ``hostname``, ``network_mode``, ``extra_hosts``, ``dns``, ``networking_config``, as of a container.
         """
         folder = self._folder / name
         shutil.rmtree(folder, ignore_errors=True)  # of one that was killed in its start
@@ -108,6 +108,7 @@ class Doors:
         host_config = self._api.create_host_config(
             network_mode=options.pop("network_mode"),
             extra_hosts=options.pop("extra_hosts"),
+            dns=options.pop("dns"),
             mounts=[EngineMount(_FOLDER, str(folder), type="bind")],
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
@@ -117,7 +118,7 @@ class Doors:
         )
         created = self._api.create_container(
             _IMAGE,
-            name=f"{name}-door",
+            name=_name_door(name),
             entrypoint=["python", "-I", "-S", "-c"],
             command=[_PROGRAM, *map(str, {**self._offered, **ports})],
             labels={**self._labels, DOOR_LABEL: name},
@@ -163,6 +164,10 @@ class Doors:
             self._api.remove_container(door, force=True)
         shutil.rmtree(self._folder / name, ignore_errors=True)
 
+    def remove_of(self, name: str) -> None:
+        """Close the door of a container that there is not, if there is one."""
+        self.remove(_name_door(name), name)
+
     def remove_unused(self) -> None:
         """Remove the doors whose container was never made, or went without them: their starter was killed."""
         containers = self._api.containers(all=True, filters=self._filters())
@@ -196,6 +201,16 @@ class Doors:
             with self._lock:
                 self._listening.setdefault(name, []).append(listening)
             take(listening.dup())
+
+
+def read_door(container: Mapping[str, Any]) -> str | None:
+    """Read a container's network mode where that is a door."""
+    mode: str = container["HostConfig"]["NetworkMode"]
+    return mode if mode.startswith("container:") else None
+
+
+def _name_door(name: str) -> str:
+    return f"{name}-door"
 
 
 def explain_network(lines: Iterator[LogLine]) -> Iterator[LogLine]:

@@ -3,49 +3,29 @@
 from __future__ import annotations
 
 import logging
-import os
 import resource
 from typing import TYPE_CHECKING, Any
 
 import docker.errors
-import requests.exceptions
 from docker.types import LogConfig, Ulimit
 from docker.types import Mount as EngineMount
 
-from container_runtime.docker.border import (
-    REQUEST_SECONDS,
-    build_url,
-    connect,
-    is_read_timeout,
-    raise_for_status,
-    translated,
-)
-from container_runtime.docker.control_group import ControlGroupMeter
-from container_runtime.docker.door import DOOR_LABEL, LOOPBACK, Doors, explain_network
+from container_runtime.docker.border import connect, translated
+from container_runtime.docker.containers import EngineContainers
+from container_runtime.docker.door import DOOR_LABEL, LOOPBACK, Doors, explain_network, read_door
+from container_runtime.docker.left_behind import LeftBehind
 from container_runtime.docker.local_images import LocalImages
-from container_runtime.docker.log import follow_log
 from container_runtime.docker.network import (
+    NOBODY,
     create_hosts_network,
     ensure_network,
     find_networks,
     find_place,
     remove_network,
 )
-from container_runtime.docker.scratch import (
-    build_scratch_variables,
-    fill_own_packages,
-    give,
-    list_scratch_mounts,
-)
+from container_runtime.docker.scratch import choose_user, find_folders, prepare_folders
 from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
-from container_runtime.runtime import (
-    Container,
-    ContainerRuntimeError,
-    ContainerStartError,
-    EngineUnavailableError,
-    Exit,
-    Usage,
-)
+from container_runtime.runtime import Container, EngineUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,29 +39,23 @@ if TYPE_CHECKING:
 INSTANCE_LABEL = "smdebug-emulator.instance"
 """On every container and network of one emulator; its value is the instance id."""
 
-DEFAULT_USER = (1000, 1000)
-"""Whom containers run as where whoever starts them is root: nobody that may do more than others."""
-
 _OWN_LABELS = {INSTANCE_LABEL, IMAGE_LABEL, KEY_LABEL}
-_KILL_SECONDS = 30.0
 _MAX_HOSTNAME = 63
 # An engine that may not raise limits refuses more than it has itself: here, mostly, as much as this process.
-_OPEN_FILES = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+OPEN_FILES = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 # Two files of this size: what a container has printed is never more than twice as much on the engine's disk.
-_LOG_FILE_SIZE = "1g"
+LOG_OPTIONS = {"max-size": "1g", "max-file": "2"}
 logger = logging.getLogger(__name__)
 
 
-class DockerEngine:
+class DockerEngine(EngineContainers):
     """The Docker back end.
 
     Args:
         instance_id: tells the containers and the network of one emulator from those of another on the same engine;
             the same after a restart, so that they are found again.
         catalogue: which of our images answers to which name; those of ``rules_images/`` when not given.
-        user: uid and gid that containers run as. When not given this process's own, so that both sides can read and
-            delete what the other wrote to a mount; and where this one is root's, ``DEFAULT_USER``, whose files root can
-            read, too: it gives each container the folders that it writes to.
+        user: uid and gid that containers run as; see ``choose_user``.
         doors: a folder of this back end's own, for containers that reach the ports that they are offered and nothing
             else; None for containers on a bridge, which reach the internet and this machine's other addresses.
 
@@ -99,14 +73,15 @@ class DockerEngine:
         doors: Path | None = None,
     ) -> None:
         self._instance_id = instance_id
-        self._user = user or ((os.getuid(), os.getgid()) if os.getuid() else DEFAULT_USER)
-        self._api = connect()
+        self._user = choose_user(user)
+        super().__init__(connect())
         self._machine_cpus: int = self._api.info()["NCPU"]
         self._images = LocalImages(self._api, catalogue or ImageCatalogue())
         self._network = f"smdebug-emulator-{instance_id}"
         labels = {INSTANCE_LABEL: instance_id}
         self._doors = None if doors is None else Doors(self._api, doors, labels)
         self._host_address = ensure_network(self._api, self._network, labels) if doors is None else LOOPBACK
+        self._left = LeftBehind(self._remove_found)
         # Their starter was killed: they would keep their names from those that come in their place.
         self._remove_unstarted()
 
@@ -132,6 +107,15 @@ class DockerEngine:
 
     def start(self, spec: ContainerSpec) -> str:
         """See ``ContainerRuntime``."""
+        # It may be of this name.
+        self._left.clear()
+        try:
+            return self._start(spec)
+        except EngineUnavailableError:
+            self._left.add(spec.name)
+            raise
+
+    def _start(self, spec: ContainerSpec) -> str:
         image = self._images.resolve(spec.image)
         with translated(f"start container {spec.name}", start=True):
             try:
@@ -143,7 +127,8 @@ class DockerEngine:
                 container_id, door = self._create(spec, image)
             try:
                 self._images.check_program(container_id, spec, image)
-                self._fill(spec, image, container_id)
+                settings = self._images.read_environment_settings(container_id, image)
+                prepare_folders(spec, settings, self._user)
                 if self._doors is not None and door is not None:
                     self._doors.wait(spec.name, door, spec.servers)
                 self._api.start(container_id)
@@ -154,68 +139,26 @@ class DockerEngine:
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
         """See ``ContainerRuntime``."""
-        lines = follow_log(self._api, container_id, lambda: self.wait(container_id))
+        lines = super().logs(container_id)
         return lines if self._doors is None else explain_network(lines)
 
-    def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
-        """See ``ContainerRuntime``."""
-        with translated(f"wait for container {container_id}"):
-            try:
-                response = self._api.post(
-                    build_url(self._api, f"/containers/{container_id}/wait"),
-                    timeout=(REQUEST_SECONDS, None if timeout is None else max(timeout, 0.001)),
-                )
-            except (requests.exceptions.ReadTimeout, requests.exceptions.ConnectionError) as exc:
-                if timeout is not None and is_read_timeout(exc):
-                    return None
-                raise
-            raise_for_status(response)
-            state = self._api.inspect_container(container_id)["State"]
-        code = int(state["ExitCode"])
-        return Exit(code=code, out_of_memory=bool(state["OOMKilled"]) and code != 0)
-
-    def read_usage(self, container_id: str) -> Usage | None:
-        """See ``ContainerRuntime``."""
-        with translated(f"measure container {container_id}"):
-            stats = self._api.stats(container_id, stream=False, one_shot=True)
-        memory = stats["memory_stats"]
-        if "usage" not in memory:
-            return None  # the engine has no numbers of a container that does not run
-        # By the version of the kernel's control groups.
-        cache = memory["stats"].get("inactive_file", memory["stats"].get("total_inactive_file", 0))
-        return Usage(stats["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9, memory["usage"] - cache)
-
-    def open_meter(self, container_id: str) -> ControlGroupMeter | None:
-        """See ``ContainerRuntime``."""
-        with translated(f"measure container {container_id}"):
-            found = self._api.inspect_container(container_id)
-        pid = found["State"]["Pid"]
-        return ControlGroupMeter(pid, behind_door=read_door(found) is not None) if pid else None
-
-    def stop(self, container_id: str, grace_seconds: float) -> None:
-        """See ``ContainerRuntime``."""
-        # Not the engine's own stop: it takes whole seconds only.
-        for number, seconds in (("SIGTERM", grace_seconds), ("SIGKILL", _KILL_SECONDS)):
-            with translated(f"stop container {container_id}"):
-                try:
-                    self._api.kill(container_id, number)
-                except docker.errors.APIError as exc:
-                    if exc.status_code != 409:  # it is not running
-                        raise
-            if self.wait(container_id, seconds) is not None:
-                return
-        raise ContainerRuntimeError(
-            f"Container {container_id} did not end {_KILL_SECONDS:g} s after SIGKILL; look at `docker inspect`."
-        )
-
     def remove(self, container_id: str) -> None:
-        """See ``ContainerRuntime``."""
+        """See ``ContainerRuntime``. Where the engine is away, it is removed when that is back."""
+        try:
+            self._remove_found(container_id)
+        except EngineUnavailableError as exc:
+            logger.warning("Container %s is removed when the engine is back: %s", container_id, exc)
+            self._left.add(container_id)
+
+    def _remove_found(self, container_id: str) -> None:
         with translated(f"remove container {container_id}"):
             try:
                 found = self._api.inspect_container(container_id)
                 self._remove(container_id, found["Name"].lstrip("/"), read_door(found))
             except docker.errors.NotFound:
-                return
+                # A start that the engine did not outlast may have made the door of this name only.
+                if self._doors is not None:
+                    self._doors.remove_of(container_id)
             except docker.errors.APIError as exc:
                 if exc.status_code != 409:  # its removal is under way
                     raise
@@ -257,6 +200,7 @@ class DockerEngine:
 
     def close(self) -> None:
         """Remove the network when no container is on it any more, and doors that have no container."""
+        self._left.close()
         try:
             with translated("remove the network"):
                 try:
@@ -280,7 +224,12 @@ class DockerEngine:
             self._api.remove_container(container_id, force=True, v=True)
         finally:
             if self._doors is not None and door is not None:
-                self._doors.remove(door.partition(":")[2], name)
+                try:
+                    self._doors.remove(door.partition(":")[2], name)
+                except BaseException:
+                    # By the name: the container is gone, and with it what told of its door.
+                    self._left.add(name)
+                    raise
 
     def _remove_unstarted(self) -> None:
         filters = {"label": f"{INSTANCE_LABEL}={self._instance_id}", "status": "created"}
@@ -288,26 +237,9 @@ class DockerEngine:
             for entry in self._api.containers(all=True, filters=filters):
                 self._api.remove_container(entry["Id"], force=True, v=True)
 
-    def _fill(self, spec: ContainerSpec, image: LocalImage, container_id: str) -> None:
-        """Fill the scratch folder, and give what the container writes to to its user."""
-        written = [mount.source for mount in spec.mounts if not mount.read_only]
-        if spec.scratch is not None:
-            written.append(spec.scratch)
-        settings = self._images.read_environment_settings(container_id, image) if image.is_ours else None
-        try:
-            if spec.scratch is not None and settings is not None:
-                fill_own_packages(spec.scratch, settings)
-            if os.getuid() == 0:
-                for folder in written:
-                    give(folder, self._user)
-        except OSError as exc:
-            raise ContainerStartError(f"Container {spec.name}: its folders cannot be filled: {exc}") from exc
-
     def _create(self, spec: ContainerSpec, image: LocalImage) -> tuple[str, str | None]:
         """Make a container, and its door first where it gets one; returns its id, and its door as a network mode."""
-        for mount in spec.mounts:
-            if not mount.source.is_dir():
-                raise ContainerStartError(f"Container {spec.name}: the folder to mount, {mount.source}, is not there.")
+        folders = find_folders(spec, image, self._user)
         place = find_place(self._api, spec.network, spec.hostname) if spec.network and spec.hostname else None
         # Without a network no container finds its own name.
         alone = self._doors is not None or spec.isolated
@@ -315,29 +247,31 @@ class DockerEngine:
         network = {
             "network_mode": spec.network or ("none" if alone else self._network),
             "extra_hosts": place.neighbours if place else {hostname: LOOPBACK} if alone else None,
+            "dns": [NOBODY] if place and alone else None,
             "hostname": hostname,
             "networking_config": place and {"EndpointsConfig": {spec.network: place.endpoint}},
         }
         if self._doors is None or spec.isolated:
-            return self._create_container(spec, image, network), None
+            return self._create_container(spec, image, folders, network), None
         door = self._doors.create(spec.name, spec.servers, **network)
         try:
             network = {**dict.fromkeys(network), "network_mode": door}
-            return self._create_container(spec, image, network), door
+            return self._create_container(spec, image, folders, network), door
         except BaseException:
             self._doors.remove(door.partition(":")[2], spec.name)
             raise
 
-    def _create_container(self, spec: ContainerSpec, image: LocalImage, network: dict[str, Any]) -> str:
-        environment, mounts = dict(spec.environment), list(spec.mounts)
-        if self._user[0] != 0:
-            # The image's password file does not know this user, and its home would be `/`.
-            environment = {"HOME": "/tmp", "USER": str(self._user[0]), **environment}  # noqa: S108 - inside the container
-        if spec.scratch is not None:
-            mounts += list_scratch_mounts(spec.scratch, has_environment=image.is_ours)
-            environment |= build_scratch_variables(image.path, spec.environment, has_environment=image.is_ours)
+    def _create_container(
+        self,
+        spec: ContainerSpec,
+        image: LocalImage,
+        folders: tuple[list[Mount], dict[str, str]],
+        network: dict[str, Any],
+    ) -> str:
+        mounts, environment = folders
         host_config = self._api.create_host_config(
             extra_hosts=network["extra_hosts"],
+            dns=network["dns"],
             mounts=[
                 EngineMount(mount.target, str(mount.source), type="bind", read_only=mount.read_only) for mount in mounts
             ],
@@ -354,8 +288,8 @@ class DockerEngine:
             shm_size=spec.shm_bytes,
             pids_limit=spec.max_processes,
             # A core file would be as large as the process, in a folder that is uploaded.
-            ulimits=[Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=_OPEN_FILES, hard=_OPEN_FILES)],
-            log_config=LogConfig(type="json-file", config={"max-size": _LOG_FILE_SIZE, "max-file": "2"}),
+            ulimits=[Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES)],
+            log_config=LogConfig(type="json-file", config=LOG_OPTIONS),
         )
         created = self._api.create_container(
             image.resolved.local,
@@ -370,9 +304,3 @@ class DockerEngine:
             networking_config=network["networking_config"],
         )
         return str(created["Id"])
-
-
-def read_door(container: Mapping[str, Any]) -> str | None:
-    """Read a container's network mode where that is a door."""
-    mode: str = container["HostConfig"]["NetworkMode"]
-    return mode if mode.startswith("container:") else None

@@ -46,6 +46,7 @@ class LocalImage:
         config = inspected.get("Config") or {}
         environment = dict(entry.partition("=")[::2] for entry in config.get("Env") or ())
         self.resolved = resolved
+        self.id: str = inspected["Id"]
         self.is_ours = IMAGE_LABEL in (config.get("Labels") or {})
         self.environment_settings: str | None = None
         self.path: str = environment.get("PATH", _DEFAULT_PATH)
@@ -53,6 +54,17 @@ class LocalImage:
         self.command = tuple(config.get("Cmd") or ())
         self.working_folder: str = config.get("WorkingDir") or "/"
         self.programs: set[tuple[str, str]] = set()
+
+    def find_argv(self, spec: ContainerSpec) -> tuple[str, ...]:
+        """Find what a container runs: its program and that one's arguments."""
+        entrypoint = self.entrypoint if spec.entrypoint is None else spec.entrypoint
+        # An entry point given by the request drops the image's default command, as `docker run --entrypoint` does.
+        return (*entrypoint, *(spec.command or (self.command if spec.entrypoint is None else ())))
+
+    def knows_program(self, spec: ContainerSpec) -> bool:
+        """Whether what a container runs was found in the image before."""
+        argv = self.find_argv(spec)
+        return bool(argv) and (argv[0], spec.environment.get("PATH", self.path)) in self.programs
 
 
 class LocalImages:
@@ -98,15 +110,12 @@ class LocalImages:
         Raises:
             ContainerStartError: there is no program, or it is not in the container.
         """
-        entrypoint = image.entrypoint if spec.entrypoint is None else spec.entrypoint
-        # An entry point given by the request drops the image's default command, as `docker run --entrypoint` does.
-        command = spec.command or (image.command if spec.entrypoint is None else ())
-        argv = (*entrypoint, *command)
+        argv = image.find_argv(spec)
         if not argv:
             raise ContainerStartError(f"Container {spec.name}: image {spec.image} has no entry point; give a command.")
-        path = spec.environment.get("PATH", image.path)
-        if (argv[0], path) in image.programs:
+        if image.knows_program(spec):
             return
+        path = spec.environment.get("PATH", image.path)
         folders = [image.working_folder] if "/" in argv[0] else [folder for folder in path.split(":") if folder]
         if not any(self._is_executable(container_id, str(PurePosixPath(folder) / argv[0])) for folder in folders):
             where = "is no executable file in it" if "/" in argv[0] else f"is no executable file on its PATH={path}"
@@ -114,9 +123,9 @@ class LocalImages:
         if "/" not in argv[0]:  # anything with a slash may lie in a mount, which differs from container to container
             image.programs.add((argv[0], path))
 
-    def read_environment_settings(self, container_id: str, image: LocalImage) -> str:
-        """Read the ``pyvenv.cfg`` of an image of ours, which tells where its interpreter is."""
-        if image.environment_settings is None:
+    def read_environment_settings(self, container_id: str, image: LocalImage) -> str | None:
+        """Read the ``pyvenv.cfg`` of an image of ours, which tells where its interpreter is; None of another's."""
+        if image.is_ours and image.environment_settings is None:
             chunks, _ = self._api.get_archive(container_id, "/opt/venv/pyvenv.cfg")
             with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as tar:
                 file = tar.extractfile("pyvenv.cfg")

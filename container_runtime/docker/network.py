@@ -17,12 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 # An engine calls the only network of a container this.
-_INTERFACE = "eth0"
+INTERFACE = "eth0"
 # Each container has ports of its own, so any will do: the sagemaker-training toolkit's.
-_RENDEZVOUS_PORT = 7777
+RENDEZVOUS_PORT = 7777
 # The names of a network's hosts, in the order of their addresses, on the network itself.
-_HOSTS_LABEL = "smdebug-emulator.hosts"
+HOSTS_LABEL = "smdebug-emulator.hosts"
 # A network's first address is the network's own, and its second the gateway's.
+NOBODY = "192.0.2.1"
+"""An address that nobody has, as the resolver of containers whose network is closed.
+
+Asked for a name that it does not know, an engine without the mend of CVE-2024-29018 passes the question on from its own
+network, where its resolver has a loopback address. This one is asked from within the container's, which leads nowhere.
+"""
+
 _FIRST_HOST = 2
 # How engines of different age say that another network has got the range meanwhile.
 _OVERLAPS = ("overlaps with other one", "overlaps with existing")
@@ -74,7 +81,7 @@ def create_hosts_network(
     A bridge of its own: the engine drops packets between bridges, but not those to its host's addresses, among which
     is the gateway of the back end's own network.
     """
-    labels = {**labels, _HOSTS_LABEL: json.dumps(list(hosts))}
+    labels = {**labels, HOSTS_LABEL: json.dumps(list(hosts))}
     with translated(f"make the network {name}"):
         for _ in range(_CREATIONS):
             _create(api, name, labels, isolated=isolated)
@@ -90,7 +97,7 @@ def create_hosts_network(
                 if not any(text in str(exc.explanation) for text in _OVERLAPS):
                     raise
             else:
-                return Network(name, {host: host for host in hosts}, _INTERFACE, _RENDEZVOUS_PORT)
+                return Network(name, {host: host for host in hosts}, INTERFACE, RENDEZVOUS_PORT)
     raise ContainerRuntimeError(f"Others took each address range that the engine had for the network {name}.")
 
 
@@ -102,7 +109,7 @@ def find_place(api: docker.APIClient, network: str, host: str) -> Place:
     """
     found = api.inspect_network(network)
     subnet = IPv4Network(found["IPAM"]["Config"][0]["Subnet"])
-    hosts = json.loads(found["Labels"][_HOSTS_LABEL])
+    hosts = json.loads(found["Labels"][HOSTS_LABEL])
     addresses = {each: str(subnet[number]) for number, each in enumerate(hosts, start=_FIRST_HOST)}
     endpoint = {"Aliases": [host], "IPAMConfig": {"IPv4Address": addresses.pop(host)}}
     return Place(endpoint, addresses)

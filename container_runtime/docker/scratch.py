@@ -1,4 +1,4 @@
-"""The folders of the host that a container writes to: what they hold at its start, and whose they are."""
+"""The folders of the host that a container sees and writes to: what they hold at its start, and whose they are."""
 
 from __future__ import annotations
 
@@ -6,16 +6,75 @@ import os
 from typing import TYPE_CHECKING
 
 from container_runtime.images.own_packages import FOLDER, build_variables, make_own_packages
+from container_runtime.runtime import ContainerStartError
 from container_runtime.spec import Mount
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from container_runtime.docker.local_images import LocalImage
+    from container_runtime.spec import ContainerSpec
+
+DEFAULT_USER = (1000, 1000)
+"""Whom containers run as where whoever starts them is root: nobody that may do more than others."""
+
 HOME = "/home/job"
 _OWN_PACKAGES = f"/opt/{FOLDER}"
 _ENVIRONMENT = "/opt/venv"
 _LIBRARY = "python3.11"
+
+
+def choose_user(user: tuple[int, int] | None) -> tuple[int, int]:
+    """Choose uid and gid of containers: where none are given this process's own, or ``DEFAULT_USER`` in root's place.
+
+    Both sides can so read and delete what the other wrote to a mount: root can read any user's files, and gives each
+    container the folders that it writes to.
+    """
+    return user or ((os.getuid(), os.getgid()) if os.getuid() else DEFAULT_USER)
+
+
+def find_folders(spec: ContainerSpec, image: LocalImage, user: tuple[int, int]) -> tuple[list[Mount], dict[str, str]]:
+    """Find all that a container sees of the host, and all its variables.
+
+    Raises:
+        ContainerStartError: a folder to mount is not there.
+    """
+    for mount in spec.mounts:
+        if not mount.source.is_dir():
+            raise ContainerStartError(f"Container {spec.name}: the folder to mount, {mount.source}, is not there.")
+    environment, mounts = dict(spec.environment), list(spec.mounts)
+    if user[0] != 0:
+        # The image's password file does not know this user, and its home would be `/`.
+        environment = {"HOME": "/tmp", "USER": str(user[0]), **environment}  # noqa: S108 - inside the container
+    if spec.scratch is not None:
+        mounts += list_scratch_mounts(spec.scratch, has_environment=image.is_ours)
+        environment |= build_scratch_variables(image.path, spec.environment, has_environment=image.is_ours)
+    return mounts, environment
+
+
+def prepare_folders(spec: ContainerSpec, settings: str | None, user: tuple[int, int]) -> None:
+    """Fill a container's scratch folder, and give what it writes to to its user.
+
+    Args:
+        spec: of the container.
+        settings: see ``LocalImages.read_environment_settings``.
+        user: whom it runs as.
+
+    Raises:
+        ContainerStartError: these folders cannot be written.
+    """
+    written = [mount.source for mount in spec.mounts if not mount.read_only]
+    if spec.scratch is not None:
+        written.append(spec.scratch)
+    try:
+        if spec.scratch is not None and settings is not None:
+            fill_own_packages(spec.scratch, settings)
+        if os.getuid() == 0:
+            for folder in written:
+                give(folder, user)
+    except OSError as exc:
+        raise ContainerStartError(f"Container {spec.name}: its folders cannot be filled: {exc}") from exc
 
 
 def list_scratch_mounts(scratch: Path, *, has_environment: bool) -> list[Mount]:

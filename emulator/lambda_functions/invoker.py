@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import tenacity
 
+from container_runtime.runtime import EngineUnavailableError
 from emulator.exceptions import InvokerClosedError, TooManyInvocationsError, WorkerStartError
 from emulator.faults import FAULTS
 from emulator.lambda_functions.invocation import (
@@ -59,25 +60,27 @@ class FunctionInvoker:
         max_workers: int = 10,
         pythons: tuple[Path, ...] = (),
         issue_credentials: Callable[[str, str, float, str], Mapping[str, str]] | None = None,
+        ca_bundle: Path | None = None,
     ) -> None:
         """Remove what an earlier run left behind; start nothing yet.
 
         Args:
             container_runtime: runs the workers.
-            endpoint_url: the emulator as a worker reaches it: ``http://<container_runtime.host_address>:<port>``.
+            endpoint_url: the emulator as a worker reaches it: ``<scheme>://<container_runtime.host_address>:<port>``.
             work_dir: a folder that belongs to this object alone; what is in it is deleted.
             credentials: what functions sign with.
             idle_seconds: a worker that was not needed for so long is ended.
             max_workers: how many may run at once; AWS throttles at its own limit (error 429) in the same way.
             issue_credentials: makes credentials of a function's role in their place.
             pythons: folders of interpreters that functions may ask for, looked into before PATH.
+            ca_bundle: the file that functions' clients are to trust; None where the emulator answers without TLS.
 
         Raises:
             ContainerRuntimeError, OSError: what was left behind cannot be removed, or the folder cannot be made.
         """
         labels = {LABEL_ROLE: _ROLE, LABEL_STATE: hashlib.sha256(str(work_dir.resolve()).encode()).hexdigest()[:32]}
         settings = WorkerSettings(
-            container_runtime, endpoint_url, work_dir, credentials, labels, pythons, issue_credentials
+            container_runtime, endpoint_url, work_dir, credentials, labels, pythons, issue_credentials, ca_bundle
         )
         self._pool = WorkerPool(settings, idle_seconds, max_workers)
         self._lock = threading.Lock()
@@ -95,6 +98,7 @@ class FunctionInvoker:
         client_context: str | None = None,
         with_log_tail: bool = False,
         wait_for_worker: float = 0.0,
+        wait_for_engine: bool = False,
     ) -> InvocationResult:
         """Invoke and wait for the answer (invocation type RequestResponse).
 
@@ -104,9 +108,11 @@ class FunctionInvoker:
             client_context: decoded JSON text for the handler's context.
             with_log_tail: wait until the log lines have come, and return the last of them.
             wait_for_worker: seconds to wait while all workers are busy.
+            wait_for_engine: whether the caller tries again where the engine is away, which is no answer then.
 
         Raises:
             TooManyInvocationsError, InvokerClosedError.
+            WorkerStartError: the engine is away, and the caller tries again.
         """
         invocation = Invocation(function.arn, payload, float(function.timeout_s), client_context)
         FAULTS.wait("lambda")
@@ -121,6 +127,8 @@ class FunctionInvoker:
         try:
             worker = self._pool.acquire(function, wait_for_worker)
         except WorkerStartError as error:
+            if wait_for_engine and isinstance(error.__cause__, EngineUnavailableError):
+                raise
             logger.warning("No worker for the function %s could be started: %s", function.name, error)
             failure = build_start_failure(invocation.request_id, str(error))
             logs = LogGroups(function.account, function.region)
@@ -194,16 +202,19 @@ class FunctionInvoker:
         return result
 
     def _invoke_patiently(self, function: Function, payload: bytes) -> InvocationResult:
-        """Invoke, and again as long as that is throttled, which is no attempt: AWS keeps such an event for hours."""
+        """Invoke, and again as long as that is throttled or the engine is away, which is no attempt.
+
+        AWS keeps such an event for hours.
+        """
         attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(TooManyInvocationsError),
+            retry=tenacity.retry_if_exception_type((TooManyInvocationsError, WorkerStartError)),
             stop=tenacity.stop_after_delay(_ASYNC_PATIENCE_S) | tenacity.stop_when_event_set(self._closing),
             wait=tenacity.wait_exponential(0.1, max=5.0),
             sleep=tenacity.sleep_using_event(self._closing),
             before_sleep=tenacity.before_sleep_log(logger, logging.WARNING),
             reraise=True,
         )
-        return attempts(self.invoke, function, payload, wait_for_worker=_ASYNC_PATIENCE_S)
+        return attempts(self.invoke, function, payload, wait_for_worker=_ASYNC_PATIENCE_S, wait_for_engine=True)
 
 
 def _error_message(payload: bytes) -> str:

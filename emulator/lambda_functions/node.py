@@ -26,7 +26,7 @@ def find_node(back_end: str, look: Callable[[str], str | None] = shutil.which) -
     Raises:
         UnsupportedRuntimeError: there is none, or functions run in containers, which do not have it.
     """
-    if back_end == "docker":
+    if back_end != "process":
         raise UnsupportedRuntimeError(
             "Functions in Node run as local processes only: start the emulator with --runtime process, or create the "
             "function from an image that brings Node and its runtime client."

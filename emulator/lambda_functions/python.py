@@ -24,7 +24,7 @@ _PROBE_SECONDS = 30.0
 
 def find_version(back_end: str) -> str:
     """Return the version of the Python that runs functions where nothing else is said."""
-    return _IMAGE_VERSION if back_end == "docker" else OWN_VERSION
+    return _IMAGE_VERSION if back_end != "process" else OWN_VERSION
 
 
 def find_python(version: str, folders: Sequence[Path] = ()) -> str | None:

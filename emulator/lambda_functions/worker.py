@@ -9,10 +9,11 @@ import secrets
 import shutil
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from container_runtime.runtime import ContainerRuntimeError, Exit
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, Exit
 from container_runtime.spec import ContainerSpec, Mount
 from emulator.exceptions import UnsupportedRuntimeError, WorkerFailure, WorkerStartError
 from emulator.lambda_functions import node, python
@@ -21,6 +22,7 @@ from emulator.lambda_functions.invocation import InvocationResult, build_start_f
 from emulator.lambda_functions.runtime_api import RuntimeApi
 from emulator.lambda_functions.worker_log import WorkerLog
 from emulator.moto_services.cloudwatch.logs import LogGroups
+from emulator.trust import build_trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,6 +54,7 @@ class WorkerSettings:
         work_dir: a folder of its own, where each worker has a sub-folder while it lives.
         credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the workers.
         issue_credentials: makes those of a role, for a name, so many seconds and an account, in their place.
+        ca_bundle: the file that functions' clients are to trust; None where the emulator answers without TLS.
         labels: how the workers of this emulator, and of no other, are found.
         pythons: folders of interpreters, looked into before PATH.
     """
@@ -63,6 +66,7 @@ class WorkerSettings:
     labels: Mapping[str, str]
     pythons: tuple[Path, ...] = ()
     issue_credentials: Callable[[str, str, float, str], Mapping[str, str]] | None = None
+    ca_bundle: Path | None = None
 
 
 class Worker:
@@ -154,7 +158,8 @@ class Worker:
 
     def _remove_container(self, container_id: str) -> None:
         try:
-            self._settings.container_runtime.stop(container_id, 0.0)
+            with suppress(EngineUnavailableError):
+                self._settings.container_runtime.stop(container_id, 0.0)
             if self._follower is not None:
                 self._follower.join(10.0)
             self._settings.container_runtime.remove(container_id)
@@ -230,7 +235,7 @@ class Worker:
         present = python.find_version(back_end)
         if version == present:
             return None
-        if back_end == "docker":
+        if back_end != "process":
             reason = "in containers there is no other"
         elif not (packages := python.find_packages()):
             reason = "the emulator's own environment lacks awslambdaric, which the other needs"
@@ -246,13 +251,14 @@ class Worker:
 
     def _build_spec(self, api: RuntimeApi, mounts: tuple[Mount, ...]) -> ContainerSpec:
         handler = self.function.handler
+        variables, trusted = build_trust(self._settings.ca_bundle, self._settings.container_runtime.path_in_container)
         return ContainerSpec(
             name=f"smdebug-lambda-{self.function.name[:40]}-{self._id}",
             image=self.function.image_uri or IMAGE,
             command=(handler,) if handler and self.function.image_uri is None else (),
             entrypoint=self._entrypoint,
-            environment=self._build_environment(api, mounts),
-            mounts=mounts,
+            environment=self._build_environment(api, mounts) | variables,
+            mounts=mounts + trusted,
             servers={api.port: api.take},
             read_only_root=True,
             labels=self._settings.labels,

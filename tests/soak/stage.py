@@ -116,11 +116,11 @@ class Stage:
         assert described is not None
         return described
 
-    def judge(self, seed: int, name: str, *, sick: bool) -> dict[str, Any]:
+    def judge(self, seed: int, name: str, *, sick: bool, whole_log: bool = True) -> dict[str, Any]:
         """Wait for a job's end and note all that is wrong with it, its events and what it left."""
         job = self.wait_for_end(name)
         log, stored = self.read_job_log(name), self.list_objects(name)
-        if wrong := find_wrong_end(job, log, sick=sick, stored=stored):
+        if wrong := find_wrong_end(job, log, sick=sick, stored=stored, whole_log=whole_log):
             self._course.fail(seed, f"{name} {wrong}\n{self.read_log()[-3000:]}")
         self.judge_events(seed, job)
         self.judge_remains(seed, name)

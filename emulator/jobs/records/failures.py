@@ -22,10 +22,16 @@ _TOOLKIT_REPORT = "Reporting training FAILURE"
 _TOOLKIT_KILLED = f"ExitCode -{signal.SIGKILL.value}"
 
 _FAILURES_TOLD = 2
-_CLOSED = " (The network of its container is closed: start --allow-internet opens it.)"
+CLOSED = " (The network of its container is closed: start --allow-internet opens it.)"
 _TRACEBACK = "Traceback (most recent call last):"
 # `module.ErrorName: text` or the name alone, at the start of the line.
 _EXCEPTION_LINE = re.compile(r"[A-Za-z_][\w.]*(: .*)?$")
+
+
+LOST_TOO_OFTEN = (
+    "What the job ran in was lost too often, each time with the emulator or the engine. Look into their logs for why, "
+    "and send the job again."
+)
 
 
 class RequestFailure(Exception):  # noqa: N818 - an outcome of the job, not a defect
@@ -76,7 +82,7 @@ def _describe_failure(failure: ContainerFailure, room: int, *, name_host: bool) 
     exit_status, failure_text = failure.exit, failure.failure_text
     prefix = f"{failure.host}: " if name_host else ""
     missed_network = any(line.startswith(NETWORK_CLOSED) for line in failure.last_lines)
-    suffix = f"{_CLOSED if missed_network else ''}, exit code: {exit_status.code}"
+    suffix = f"{CLOSED if missed_network else ''}, exit code: {exit_status.code}"
     room -= len(prefix) + len(suffix)
     if failure.cause:
         return f"{prefix}{failure.cause[:room]}{suffix}"

@@ -85,7 +85,7 @@ STATUS_MESSAGES: Mapping[SecondaryStatus, str] = {
 _BILLED: frozenset[SecondaryStatus] = frozenset({"Downloading", "Training", "Uploading", "Stopping"})
 DOWNLOADING_INPUT_DATA = "Downloading input data"
 LOST = "Restarting the training job: what it ran in was lost with the emulator or the engine"
-_MOST_LOSSES = 10
+MOST_LOSSES = 10
 
 MAX_FAILURE_REASON = 1024
 DEFAULT_RUNTIME_SECONDS = 24 * 3600
@@ -216,7 +216,7 @@ class TrainingJob:
     @property
     def may_begin_again(self) -> bool:
         """Whether the loss of its containers is not its end: one that brings the emulator down each time has to end."""
-        return self.status == "InProgress" and sum(entry.message == LOST for entry in self.transitions) < _MOST_LOSSES
+        return self.status == "InProgress" and sum(entry.message == LOST for entry in self.transitions) < MOST_LOSSES
 
     def begin_again(self, now_ms: int) -> TrainingJob:
         """Return the job as Restarting, its containers lost; as it is where it has none anyway, or is to stop."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from bisect import insort
+from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from threading import Condition, Lock
 from typing import TYPE_CHECKING
@@ -104,7 +104,7 @@ class Admission:
     def _find_reason(self, waiting: _Waiting) -> str | None:
         """Say why a job has to wait; the caller holds the lock."""
         taken = sum(self._running.values())
-        before = self._waiting.index(waiting)
+        before = bisect_left(self._waiting, waiting)
         if self._most is not None and taken and (before or taken + waiting.hosts > self._most):
             return (
                 f"Waiting for a place: {taken} of the {self._most} instances that may run at once (--max-jobs) are "

@@ -91,7 +91,8 @@ class PipelineRun:
         make: Any = boto3.client
         return make(
             service,
-            endpoint_url=self._with.settings.endpoint_url,
+            endpoint_url=settings.endpoint_url,
+            verify=None if settings.ca_bundle is None else str(settings.ca_bundle),
             region_name=self._execution.region,
             aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],

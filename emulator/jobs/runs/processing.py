@@ -8,13 +8,12 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from container_runtime.runtime import (
-    LogLine,
-)
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, LogLine
 from container_runtime.spec import ContainerSpec, Mount
-from emulator.jobs.records.failures import ContainerFailure, StopAsked, describe_algorithm_error
+from emulator.jobs.records.failures import LOST_TOO_OFTEN, ContainerFailure, StopAsked, describe_algorithm_error
 from emulator.jobs.records.processing_job import ProcessingJob
-from emulator.jobs.runs.containers.container import HOST_LABEL, JOB_LABEL, STORE_LABEL, remove_network
+from emulator.jobs.records.training_job import MOST_LOSSES
+from emulator.jobs.runs.containers.container import HOST_LABEL, remove_network
 from emulator.jobs.runs.containers.host_containers import HostContainers
 from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, StoredLines, build_stream_name
 from emulator.jobs.runs.containers.refused_writes import find_hint
@@ -42,11 +41,13 @@ from emulator.jobs.staging.processing import (
 )
 from emulator.jobs.staging.s3_paths import require_bucket
 from emulator.jobs.uploads.folder import FolderSync, FolderUpload
+from emulator.trust import build_trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from container_runtime.runtime import Container
     from emulator.jobs.records.requested_job import JobStatus
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.runs.collaborators import Collaborators
@@ -57,6 +58,10 @@ logger = logging.getLogger(__name__)
 
 _SHM_BYTES = 2 * GIB
 MAX_MESSAGE_CHARACTERS = 1024
+
+
+class _LostError(Exception):
+    """What the job ran in ended with an error while nobody answered it: it begins again."""
 
 
 class ContainersRun(StagedRun):
@@ -75,7 +80,7 @@ class ContainersRun(StagedRun):
         job_id: str,
         hosts: Sequence[Host],
         collaborators: Collaborators,
-        container_ids: Mapping[str, str] | None,
+        containers: Mapping[str, Container] | None,
     ) -> None:
         """Prepare a run.
 
@@ -84,7 +89,7 @@ class ContainersRun(StagedRun):
             job_id: part of its folder's and its containers' names.
             hosts: that it runs on.
             collaborators: what it works with.
-            container_ids: of the containers that the job had before a restart, by host.
+            containers: those that the job had before a restart, by host; none where it begins again.
         """
         self.arn, self.name, self._region, self._id = job.arn, job.name, job.region, job_id
         self._creation_ms = job.creation_ms
@@ -92,9 +97,8 @@ class ContainersRun(StagedRun):
         self._with = collaborators
         self._folder = find_work_folder(collaborators.settings, job.name, job_id)
         self._object_store = collaborators.object_store_for(job.region)
-        self._taken_up = container_ids is not None
-        self._stored_lines: dict[Host, StoredLines] = {}
-        self._containers = HostContainers(collaborators.runtime, job.name, container_ids or {})
+        self._was_lost = containers is not None and not containers
+        self._take_up(containers)
         self._following = False
         self._lock = Lock()
         # Taken up again on its way out, a job is stopped again.
@@ -108,14 +112,59 @@ class ContainersRun(StagedRun):
         # What else a container of it writes to.
         self._folders: tuple[Path, ...] = ()
 
+    def _take_up(self, containers: Mapping[str, Container] | None) -> None:
+        """Have these containers, or none yet."""
+        self._taken_up = bool(containers)
+        # While nobody answered what it asked for, which is no fault of its own.
+        self._ended_alone = any(not each.running for each in (containers or {}).values())
+        self._stored_lines: dict[Host, StoredLines] = {}
+        self._containers = HostContainers(self._with.runtime, self.name, containers or {})
+
     def live(self) -> None:
         """Drive the job from where it is to its end."""
         with self._failing_alone():
+            if self._was_lost:
+                self._begin_again()
+            while not self._try():
+                self._begin_again()
+
+    def _try(self) -> bool:
+        """Run the job once, from where it is; False where it has to begin again."""
+        try:
             if not self._taken_up:
+                # Of an attempt that a kill cut off; a verdict in it would be taken for this one's.
+                remove_work_folder(self._folder)
                 self._prepare()
                 self._start_containers()
             self._follow_containers()
             self._conclude()
+        except EngineUnavailableError as error:
+            found = self._wait_for_engine(error)
+            with self._lock:
+                self._following = False
+            self._containers.let_go()
+            self._take_up(found)
+            return len(found) == len(self._hosts) and self._has_begun() and self._try()
+        except _LostError:
+            return False
+        return True
+
+    def _begin_again(self) -> None:
+        """Leave nothing of the containers that were, unless the job was lost too often."""
+        self._clean_up()
+        with self._lock:
+            self._following = False
+            self._take_up(None)
+        self._check_stop()
+        if self._with.ledger.store.count_loss(self.arn) > MOST_LOSSES:
+            raise ContainerRuntimeError(LOST_TOO_OFTEN)
+        for host in self._hosts:
+            self._write_note(host, "What the job ran in was lost with the emulator or the engine: it begins again.")
+
+    def _check_loss(self, exits: Sequence[HostExit]) -> None:
+        """Raise where containers failed while nobody answered them."""
+        if self._ended_alone and self._stop_grace is None and any(each.failed for each in exits):
+            raise _LostError
 
     @abstractmethod
     def _prepare(self) -> None:
@@ -130,18 +179,32 @@ class ContainersRun(StagedRun):
         """Wait for the end, store it, upload what is left."""
 
     @abstractmethod
+    def _has_begun(self) -> bool:
+        """Whether it is stored that the containers run."""
+
+    @abstractmethod
     def _begin(self) -> None:
         """Store that the containers run, unless that is stored."""
 
     def _start_container(
-        self, host: Host, suffix: str = "", *, image: str, environment: Mapping[str, str], **members: Any
+        self,
+        host: Host,
+        suffix: str = "",
+        *,
+        image: str,
+        environment: Mapping[str, str],
+        mounts: tuple[Mount, ...],
+        **members: Any,
     ) -> None:
         """Start a host's container with what every processing job's has, and the spec's ``members``."""
         self._check_stop()
+        variables, trusted = build_trust(self._with.settings.ca_bundle, self._with.runtime.path_in_container)
+        named = {"PROCESSING_JOB_NAME": self.name, "PROCESSING_JOB_ARN": self.arn}
         spec = ContainerSpec(
             name=f"smdebug-{self.name}-{self._id}{suffix}",
             image=image,
-            environment={**environment, "PROCESSING_JOB_NAME": self.name, "PROCESSING_JOB_ARN": self.arn},
+            environment={**environment, **variables, **named},
+            mounts=mounts + trusted,
             hostname=host.name,
             labels=self._build_labels() | {HOST_LABEL: host.name},
             memory_bytes=find_memory_bytes(host.instance_type),
@@ -206,9 +269,6 @@ class ContainersRun(StagedRun):
     def shut_down(self, grace_seconds: float) -> None:
         """Store that the job is stopping and ask it to, because the emulator ends."""
 
-    def _build_labels(self) -> dict[str, str]:
-        return {STORE_LABEL: self._with.ledger.store.id, JOB_LABEL: self.arn}
-
     def _name_stream(self, host: Host) -> str:
         return build_stream_name(self.name, host.name, self._creation_ms)
 
@@ -231,10 +291,10 @@ class ProcessingRun(ContainersRun):
     """The run of a processing job that CreateProcessingJob made."""
 
     def __init__(
-        self, job: ProcessingJob, collaborators: Collaborators, container_ids: Mapping[str, str] | None = None
+        self, job: ProcessingJob, collaborators: Collaborators, containers: Mapping[str, Container] | None = None
     ) -> None:
         """Prepare a run; see ``ContainersRun``."""
-        super().__init__(job, job.id, list_processing_hosts(job), collaborators, container_ids)
+        super().__init__(job, job.id, list_processing_hosts(job), collaborators, containers)
         self._job = job
         self._cluster = Cluster(tuple(self._hosts))
         # The same after a restart.
@@ -265,6 +325,7 @@ class ProcessingRun(ContainersRun):
 
     def _locate_outputs(self) -> None:
         """Find where each output goes; where hosts have a file of the same name, the first host's counts."""
+        self._continuous, self._at_end = [], []
         for output in list_outputs(self._job.request):
             source = output["S3Output"]
             destination = require_bucket(
@@ -300,16 +361,20 @@ class ProcessingRun(ContainersRun):
                 shm_bytes=_SHM_BYTES,
             )
 
+    def _has_begun(self) -> bool:
+        return self._job.start_ms is not None
+
     def _begin(self) -> None:
         if self._taken_up:
             self._locate_outputs()
-        if self._job.start_ms is None:
+        if not self._has_begun():
             self._change(ProcessingJob.start)
         for sync in self._continuous:
             sync.start()
 
     def _conclude(self) -> None:
         exits = self._wait_for_exits()
+        self._check_loss(exits)
         failures = [self._read_failure(each) for each in exits if each.failed]
         message = next(filter(None, (self._read_message(host) for host in self._hosts)), None)
         self._upload_outputs(complete=not failures or self._job.status == "Stopping")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.records.failures import LOST_TOO_OFTEN, RequestFailure
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import TrainingJob
@@ -14,7 +14,6 @@ from emulator.jobs.runs.containers.container import (
     JOB_LABEL,
     STORE_LABEL,
     find_hosts,
-    list_ids,
     remove_container,
     remove_network,
 )
@@ -25,7 +24,13 @@ from emulator.jobs.runs.training import TrainingRun
 from emulator.jobs.staging.channels import reads_pipe
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.job_files import describe_refused
-from emulator.jobs.staging.opt_ml import find_measures, find_work_folder, locate_opt_ml, remove_work_folder
+from emulator.jobs.staging.opt_ml import (
+    WORK_FOLDERS,
+    find_measures,
+    find_work_folder,
+    locate_opt_ml,
+    remove_work_folder,
+)
 from emulator.jobs.uploads.folder import UploadError
 from emulator.jobs.uploads.live import LiveUploads
 
@@ -37,6 +42,9 @@ if TYPE_CHECKING:
     from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.staging.opt_ml import OptMl
+    from emulator.settings import Settings
+
+    EndedJob: TypeAlias = TrainingJob | ProcessingJob | RuleEvaluation
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +56,8 @@ def recover(collaborators: Collaborators) -> None:
         ContainerRuntimeError: the engine does not answer.
     """
     ledger, threads = collaborators.ledger, collaborators.threads
-    left = find_left_over(ledger.store, collaborators.runtime)
+    ended = list_ended_folders(ledger.store, collaborators.settings)
+    left = find_left_over(ledger.store, collaborators.runtime, [job for job, _ in ended])
     published = ledger.publish_undelivered()
     if published or left.jobs or left.lost_jobs or left.restarted_jobs:
         logger.info(
@@ -57,15 +66,17 @@ def recover(collaborators: Collaborators) -> None:
             len(left.lost_jobs),
             published,
         )
+    taken_up = {evaluation.arn for evaluation, _ in left.evaluations}
+    for owner, folder in ended:
+        if owner.arn not in taken_up:
+            _finish_ended(owner, folder, collaborators)
     for job in left.lost_jobs:
         _lose_job(job, collaborators)
     restarted = [_restart_job(job, collaborators) for job in left.restarted_jobs]
     for evaluation, containers in left.evaluations:
         _take_up_evaluation(evaluation, containers, collaborators)
     for processing_job, containers in left.processing_jobs:
-        if not containers:
-            remove_work_folder(find_work_folder(collaborators.settings, processing_job.name, processing_job.id))
-        threads.start(ProcessingRun(processing_job, collaborators, list_ids(containers)))
+        threads.start(ProcessingRun(processing_job, collaborators, containers))
     # After the rules that run: a job taken up again starts those that do not.
     for job, containers in left.jobs:
         threads.start(TrainingRun(job, collaborators, containers))
@@ -81,7 +92,8 @@ class LeftOver:
         restarted_jobs: those without all of their containers that begin again.
         lost_jobs: those without all of their containers that end: they were to stop, or have been lost too often.
         jobs, evaluations, processing_jobs: those to take up again, each with its containers by host: none where an
-            evaluation or a processing job begins again. An evaluation that waits for its training is not among them.
+            evaluation or a processing job begins again. An evaluation that waits for its training is not among them,
+            one that has its verdict is where its container is still there.
     """
 
     jobs: Sequence[tuple[TrainingJob, Mapping[str, Container]]]
@@ -91,10 +103,34 @@ class LeftOver:
     processing_jobs: Sequence[tuple[ProcessingJob, Mapping[str, Container]]]
 
 
-def find_left_over(store: JobStore, runtime: ContainerRuntime) -> LeftOver:
+def list_ended_folders(store: JobStore, settings: Settings) -> list[tuple[EndedJob, Path]]:
+    """List the jobs that have ended and whose folders are there, but for folders that the FailureReason says are kept.
+
+    The last process was killed between a job's end and its folder's, or could not upload what it holds.
+    """
+    found: list[tuple[EndedJob, Path]] = []
+    regions = store.list_regions()
+    for folder in (settings.state_dir.absolute() / WORK_FOLDERS).glob("*-*"):
+        name, _, job_id = folder.name.rpartition("-")
+        for region in regions:
+            evaluation = store.find_rule_evaluation(region, name)
+            if evaluation is not None:
+                training_job = store.find_training_job(region, evaluation.training_job_name)
+                if evaluation.ended and training_job is not None and training_job.id == job_id:
+                    found.append((evaluation, folder))
+            found += [
+                (job, folder)
+                for job in (store.find_training_job(region, name), store.find_job(ProcessingJob, region, name))
+                if job is not None and job.ended and job.id == job_id and str(folder) not in (job.failure_reason or "")
+            ]
+    return found
+
+
+def find_left_over(store: JobStore, runtime: ContainerRuntime, ended: Sequence[EndedJob] = ()) -> LeftOver:
     """Match the store's unended jobs with the runtime's containers, and remove what belongs to no job that goes on.
 
-    Those are containers and networks of jobs that have ended, and of jobs that lack the container of a host.
+    Those are containers and networks of jobs that have ended, and of jobs that lack the container of a host. Rules
+    among the ``ended`` keep theirs: what they write after their verdict, reports, is still to be uploaded.
 
     Raises:
         ContainerRuntimeError: the engine does not answer.
@@ -111,6 +147,8 @@ def find_left_over(store: JobStore, runtime: ContainerRuntime) -> LeftOver:
     restarted = [job for job in without if job.may_begin_again]
     going_on = {(job.region, job.name) for job in [*(job for job, _ in taken_up), *restarted]}
     evaluations = [(each, find_hosts(each.arn, found)) for each in store.list_running_rule_evaluations()]
+    concluding = [(each, find_hosts(each.arn, found)) for each in ended if isinstance(each, RuleEvaluation)]
+    evaluations += [(each, hosts) for each, hosts in concluding if hosts]
     processing = [
         (each, hosts if len(hosts) == len(list_processing_hosts(each)) else {})
         for each in store.list_running_jobs(ProcessingJob)
@@ -151,10 +189,22 @@ def _take_up_evaluation(
     if evaluation.start_ms is None and not containers and training_job.ended:
         ledger.change_rule_evaluation(evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
         return
-    run = RuleRun(evaluation, training_job, collaborators, list_ids(containers))
+    run = RuleRun(evaluation, training_job, collaborators, containers)
     if training_job.ended:
         run.limit(training_job, complete=training_job.status == "Completed")
     collaborators.threads.start(run)
+
+
+def _finish_ended(owner: EndedJob, folder: Path, collaborators: Collaborators) -> None:
+    """Upload what an ended job may not have uploaded, and remove its folder."""
+    if isinstance(owner, RuleEvaluation):
+        training_job = collaborators.ledger.store.find_training_job(owner.region, owner.training_job_name)
+        assert training_job is not None
+        RuleRun(owner, training_job, collaborators).finish_output()
+    elif isinstance(owner, TrainingJob) and owner.status == "Failed":
+        _salvage_tensors(owner, collaborators)
+    else:
+        remove_work_folder(folder)
 
 
 def _lose_job(job: TrainingJob, collaborators: Collaborators) -> None:
@@ -164,8 +214,7 @@ def _lose_job(job: TrainingJob, collaborators: Collaborators) -> None:
     def lose(each: TrainingJob, now_ms: int) -> TrainingJob:
         if each.status == "Stopping":
             return each.end_stop(now_ms)
-        reason = "Its containers were lost too often, each time with the emulator. Send the job again."
-        return each.fail(now_ms, f"InternalServerError: {reason}")
+        return each.fail(now_ms, f"InternalServerError: {LOST_TOO_OFTEN}")
 
     collaborators.ledger.change_training_job(job.region, job.name, lose)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from container_runtime.runtime import NETWORK_CLOSED, EngineUnavailableError, LogLine
 from container_runtime.spec import Mount
-from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.records.failures import CLOSED, RequestFailure
 from emulator.jobs.records.profiler_config import is_profiler_rule
 from emulator.jobs.records.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
+from emulator.jobs.runs.containers.refused_writes import find_hint
 from emulator.jobs.runs.processing import ContainersRun
 from emulator.jobs.staging.hosts import INSTANCE_GROUP, Host
 from emulator.jobs.staging.job_files import JobFolder, describe_refused
@@ -30,7 +33,7 @@ from emulator.jobs.uploads.folder import FolderSync, FolderUpload, UploadError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from container_runtime.runtime import Exit
+    from container_runtime.runtime import Container, Exit
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.runs.collaborators import Collaborators
 
@@ -68,11 +71,11 @@ class RuleRun(ContainersRun):
         evaluation: RuleEvaluation,
         job: TrainingJob,
         collaborators: Collaborators,
-        container_ids: Mapping[str, str] | None = None,
+        containers: Mapping[str, Container] | None = None,
     ) -> None:
         """Prepare a run; ``job`` is the training job that is judged, for the rest see ``ContainersRun``."""
         host = Host("algo-1", INSTANCE_GROUP, evaluation.configuration.get("InstanceType"))
-        super().__init__(evaluation, job.id, (host,), collaborators, container_ids)
+        super().__init__(evaluation, job.id, (host,), collaborators, containers)
         self._evaluation = evaluation
         self._job = job
         self._host = host
@@ -124,8 +127,11 @@ class RuleRun(ContainersRun):
         session = self._evaluation.configuration["RuleConfigurationName"]
         return issue_credentials(self._with.settings, {"RoleArn": self._job.request.get("RoleArn")}, session)
 
+    def _has_begun(self) -> bool:
+        return self._evaluation.start_ms is not None
+
     def _begin(self) -> None:
-        if self._evaluation.start_ms is None:
+        if not self._has_begun():
             self._change(RuleEvaluation.start)
 
     def _conclude(self) -> None:
@@ -149,6 +155,8 @@ class RuleRun(ContainersRun):
             if verdict is not None:
                 return verdict
             if exits is not None:
+                if not self._evaluation.ended:
+                    self._check_loss(exits)
                 return self._judge_exit(exits[0].exit, self._containers.read_to_end(self._host))
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self._deadline = None
@@ -162,6 +170,8 @@ class RuleRun(ContainersRun):
         if self._stop_grace is not None:
             return Verdict("Stopped", self._stop_details)
         cause = self._volumes[self._host].reason
+        if not cause and (hint := find_hint(self._with.runtime, last_lines)):
+            self._write_line(self._host, LogLine(self._with.ledger.now_ms(), hint))
         return Verdict("Error", cause or describe_exit_without_verdict(exit_status, last_lines))
 
     def _record(self, verdict: Verdict) -> None:
@@ -188,11 +198,20 @@ class RuleRun(ContainersRun):
 
         The status is final by then: a failure here is said in the log and changes nothing.
         """
-        if self._containers.wait(_EXIT_SECONDS) is None:
-            self._containers.ask_stop(0.0)
-            self._containers.wait()
+        with suppress(EngineUnavailableError):  # it has taken the container with it
+            if self._containers.wait(_EXIT_SECONDS) is None:
+                self._containers.ask_stop(0.0)
+                self._containers.wait()
         self._containers.read_to_end(self._host)
         self._with.log_writer.flush()
+        self._sweep_output()
+
+    def finish_output(self) -> None:
+        """Upload what an evaluation wrote that has ended, and whose container is gone; remove its folder."""
+        with self._failing_alone():
+            self._sweep_output()
+
+    def _sweep_output(self) -> None:
         try:
             self._build_upload().sweep()
         except (RequestFailure, UploadError) as error:
@@ -265,8 +284,9 @@ def parse_verdict(content: bytes) -> Verdict:
 
 def describe_exit_without_verdict(exit_status: Exit, last_lines: list[str]) -> str:
     """StatusDetails of a rule container that ended without saying what it found."""
-    said = next((line.strip() for line in reversed(last_lines) if line.strip()), "")
+    own = [line.strip() for line in last_lines if line.strip() and not line.startswith(NETWORK_CLOSED)]
+    closed = CLOSED if any(line.startswith(NETWORK_CLOSED) for line in last_lines) else ""
     cause = "ran out of memory and was killed" if exit_status.out_of_memory else "ended without a verdict"
     # The text has to fit 1,024 characters with its exit code.
-    said = f" Its last line was: {said[:800]}" if said else " It printed nothing."
-    return f"AlgorithmError: The rule container {cause}.{said}, exit code: {exit_status.code}"
+    said = f" Its last line was: {own[-1][:750]}" if own else " It printed nothing."
+    return f"AlgorithmError: The rule container {cause}.{said}{closed}, exit code: {exit_status.code}"

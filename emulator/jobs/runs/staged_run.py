@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import logging
+import time
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from container_runtime.runtime import (
     ContainerRuntimeError,
     ContainerStartError,
+    EngineUnavailableError,
     ImageNotFoundError,
     NetworkExhaustedError,
 )
 from emulator.exceptions import NoSuchBucket, ObjectStoreError
 from emulator.jobs.records.failures import RequestFailure, StopAsked
+from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL, find_hosts
 from emulator.jobs.staging.job_files import RefusedError
 from emulator.jobs.uploads.folder import UploadError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from container_runtime.runtime import Container
     from emulator.jobs.runs.collaborators import Collaborators
 
 logger = logging.getLogger(__name__)
+
+# How long an engine may be away before its jobs end.
+_ENGINE_SECONDS = 300.0
+_ENGINE_POLL_SECONDS = 0.5
 
 
 class StagedRun(ABC):
@@ -33,11 +41,13 @@ class StagedRun(ABC):
     Attributes:
         kind: what messages call the job.
         output: what of it is read from its folder, as the subject of a sentence.
+        arn: the job's.
         name: the job's.
     """
 
     kind: str
     output: str
+    arn: str
     name: str
     _with: Collaborators
     _folder: Path
@@ -58,6 +68,23 @@ class StagedRun(ABC):
     @abstractmethod
     def _clean_up(self) -> None:
         """Remove containers, networks and folders of the job."""
+
+    def _build_labels(self) -> dict[str, str]:
+        return {STORE_LABEL: self._with.ledger.store.id, JOB_LABEL: self.arn}
+
+    def _wait_for_engine(self, error: EngineUnavailableError) -> Mapping[str, Container]:
+        """Wait until an engine that went away answers, and find what it has of the job, by host.
+
+        Raises:
+            EngineUnavailableError: it does not come back.
+        """
+        logger.warning("%s %s waits for the engine: %s", self.kind, self.name, error)
+        until = time.monotonic() + _ENGINE_SECONDS
+        while time.monotonic() < until and not self._with.threads.closing:
+            time.sleep(_ENGINE_POLL_SECONDS)
+            with suppress(ContainerRuntimeError):
+                return find_hosts(self.arn, self._with.runtime.find(self._build_labels()))
+        raise error
 
     @contextmanager
     def _failing_alone(self) -> Iterator[None]:

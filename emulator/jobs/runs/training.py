@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -22,16 +21,18 @@ from container_runtime.runtime import (
 from container_runtime.spec import ContainerSpec
 from emulator.exceptions import ObjectStoreError
 from emulator.faults import FAULTS
-from emulator.jobs.records.failures import ContainerFailure, RequestFailure, StopAsked, describe_algorithm_error
+from emulator.jobs.records.failures import (
+    LOST_TOO_OFTEN,
+    ContainerFailure,
+    RequestFailure,
+    StopAsked,
+    describe_algorithm_error,
+)
 from emulator.jobs.records.profiler_config import find_interval_seconds, is_disabled, is_profiled, is_profiler_rule
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import TrainingJob
 from emulator.jobs.runs.containers.container import (
     HOST_LABEL,
-    JOB_LABEL,
-    STORE_LABEL,
-    find_hosts,
-    list_ids,
     remove_network,
 )
 from emulator.jobs.runs.containers.host_containers import HostContainers
@@ -66,6 +67,7 @@ from emulator.jobs.uploads.checkpoints import restore_checkpoints
 from emulator.jobs.uploads.folder import UploadError
 from emulator.jobs.uploads.live import LiveUploads
 from emulator.moto_services.cloudwatch.metrics import Datum
+from emulator.trust import build_trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -88,9 +90,6 @@ _NO_CAPACITY = (
 _SHM_BYTES = 2 * GIB
 # How long killed containers may take to be gone before their tensors are gathered all the same.
 _KILL_SECONDS = 10.0
-# How long an engine may be away before its jobs end.
-_ENGINE_SECONDS = 300.0
-_ENGINE_POLL_SECONDS = 0.5
 
 
 class TrainingRun(StagedRun):
@@ -149,7 +148,7 @@ class TrainingRun(StagedRun):
         self._taken_up = containers is not None
         # While nobody answered what it asked for, which is no fault of its own.
         self._ended_alone = any(not each.running for each in (containers or {}).values())
-        self._containers = HostContainers(self._with.runtime, self.name, list_ids(containers or {}) or {})
+        self._containers = HostContainers(self._with.runtime, self.name, containers or {})
 
     def live(self) -> None:
         """Drive the job from where it is to its end: the stages of AWS's table in their order, then its rules' end."""
@@ -206,37 +205,32 @@ class TrainingRun(StagedRun):
 
     def _outlast(self, error: EngineUnavailableError) -> bool:
         """Wait for an engine that went away, and go on with what it still has of the job; whether the job has ended."""
-        logger.warning("Training job %s waits for the engine: %s", self.name, error)
         found = self._wait_for_engine(error)
+        if len(found) < len(self._hosts):
+            # Hosts that are left would go on for nothing, and their ends would be waited for.
+            self._containers.ask_stop(0.0)
         with self._lock:
             self._following = False
         self._containers.let_go()
-        if self._uploads is not None:
-            self._uploads.stop()
-        self._uploads = None
+        uploads, self._uploads = self._uploads, None
+        if uploads is not None:
+            uploads.stop()
         if len(found) == len(self._hosts) and self._job.container_start_ms is not None and not self._pipes:
             self._take_up(found)
             return self._try()
         self._take_up(found or None)
+        ends = self._stop_grace is not None or not self._job.may_begin_again
+        if uploads is not None:
+            # What was saved before is kept, and whoever reads it is told where nothing follows.
+            self._uploads = self._build_uploads()
+            self._uploads.finish() if ends else self._uploads.finish_attempt()
         if self._stop_grace is not None:
             raise StopAsked
-        if not self._job.may_begin_again:
-            raise error
+        if ends:
+            raise ContainerRuntimeError(LOST_TOO_OFTEN) from error
+        self._tell(f"{error} The job begins again.")
         self._change(TrainingJob.begin_again)
         return False
-
-    def _wait_for_engine(self, error: EngineUnavailableError) -> Mapping[str, Container]:
-        """Wait until the engine answers, and find what it has of the job.
-
-        Raises:
-            EngineUnavailableError: it does not come back.
-        """
-        until = time.monotonic() + _ENGINE_SECONDS
-        while time.monotonic() < until and not self._with.threads.closing:
-            time.sleep(_ENGINE_POLL_SECONDS)
-            with suppress(ContainerRuntimeError):
-                return find_hosts(self.arn, self._with.runtime.find(self._build_labels()))
-        raise error
 
     def _was_interrupted(self) -> bool:
         """Store that the job's Spot instances were taken from it; not where it is to stop anyway."""
@@ -270,6 +264,8 @@ class TrainingRun(StagedRun):
     def _begin_again(self) -> None:
         """Leave nothing of the containers that were, and wait for instances."""
         self._clean_up()
+        # It has none while it waits for one, or nobody would go on where all places are those of such jobs.
+        self._with.admission.leave(self.arn)
         with self._lock:
             capacity_seconds, self._interruption = self._interruption or 0.0, None
             self._take_up(None)
@@ -387,6 +383,7 @@ class TrainingRun(StagedRun):
         """Start the container of each host: ``IMAGE train``, or the entry point and arguments that the request has."""
         algorithm = self._job.request["AlgorithmSpecification"]
         entrypoint = algorithm.get("ContainerEntrypoint")
+        variables, trusted = build_trust(self._with.settings.ca_bundle, self._with.runtime.path_in_container)
         for host, opt_ml in self._opt_mls.items():
             self._check_stop()
             spec = ContainerSpec(
@@ -402,8 +399,9 @@ class TrainingRun(StagedRun):
                     self._with.settings,
                     self._with.endpoint_url,
                     self._with.runtime.path_in_container,
-                ),
-                mounts=opt_ml.list_mounts(),
+                )
+                | variables,
+                mounts=opt_ml.list_mounts() + trusted,
                 hostname=host.name,
                 network=None if self._cluster.network is None else self._cluster.network.name,
                 isolated=self._isolated,
@@ -669,9 +667,6 @@ class TrainingRun(StagedRun):
 
     def _change(self, change: Callable[[TrainingJob, int], TrainingJob]) -> None:
         self._job = self._with.ledger.change_training_job(self._job.region, self.name, change)
-
-    def _build_labels(self) -> dict[str, str]:
-        return {STORE_LABEL: self._with.ledger.store.id, JOB_LABEL: self.arn}
 
     def _name_stream(self, host: Host) -> str:
         return build_stream_name(self.name, host.name, self._job.training_start_ms or self._job.creation_ms)

@@ -21,6 +21,7 @@ from sqlalchemy import (
     tuple_,
     union_all,
 )
+from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import DatabaseError
 
 from emulator.exceptions import StartupError
@@ -389,7 +390,8 @@ class JobStore:
                 count = connection.execute(delete(table).where(func.substr(name, 1, len(prefix)) == prefix)).rowcount
                 forgotten += count if table in (tables.training_jobs, tables.processing_jobs) else 0
             for arn in arns:
-                connection.execute(delete(tables.tags).where(tables.tags.c.arn == arn))
+                for table in (tables.tags, tables.losses):
+                    connection.execute(delete(table).where(table.c.arn == arn))
             if not prefix:
                 connection.execute(delete(tables.outbox))
                 connection.execute(delete(tables.sent_messages))
@@ -415,6 +417,13 @@ class JobStore:
                 return False
             transaction.delete_job(found)
             return True
+
+    def count_loss(self, arn: str) -> int:
+        """Count that what a job ran in was lost; returns how often that was."""
+        one_more = upsert(tables.losses).values(arn=arn, count=1)
+        one_more = one_more.on_conflict_do_update(index_elements=["arn"], set_={"count": tables.losses.c.count + 1})
+        with self._write_lock, self._engine.begin() as connection:
+            return int(connection.scalars(one_more.returning(tables.losses.c.count)).one())
 
     def delete_from_outbox(self, event_id: str) -> None:
         """Forget an event that was delivered."""

@@ -150,6 +150,14 @@ tags = Table(
     Column("position", Integer, nullable=False),
 )
 
+# How often rule evaluations and processing jobs have begun again.
+losses = Table(
+    "losses",
+    metadata,
+    Column("arn", Text, primary_key=True),
+    Column("count", Integer, nullable=False),
+)
+
 # Events that not every target has got yet, in the order they happened.
 outbox = Table(
     "outbox",

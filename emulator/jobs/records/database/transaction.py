@@ -137,7 +137,8 @@ class StoreTransaction:
     def delete_training_job(self, job: TrainingJob) -> None:
         """Delete all rows of a job."""
         arns = [job.arn, *(each.arn for each in self.list_rule_evaluations_of(job))]
-        self._connection.execute(delete(tables.tags).where(tables.tags.c.arn.in_(arns)))
+        for kept in (tables.tags, tables.losses):
+            self._connection.execute(delete(kept).where(kept.c.arn.in_(arns)))
         evaluations = tables.rule_evaluations
         for table, name in (
             (evaluations, evaluations.c.training_job_name),
@@ -178,7 +179,8 @@ class StoreTransaction:
     def delete_job(self, job: R) -> None:
         """Delete all rows of a job."""
         table = find_table(type(job))
-        self._connection.execute(delete(tables.tags).where(tables.tags.c.arn == job.arn))
+        for kept in (tables.tags, tables.losses):
+            self._connection.execute(delete(kept).where(kept.c.arn == job.arn))
         self._connection.execute(delete(table).where(table.c.region == job.region, table.c.name == job.name))
 
     def list_training_jobs_of(self, job: TuningJob) -> list[TrainingJob]:

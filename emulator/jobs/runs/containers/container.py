@@ -10,7 +10,7 @@ from container_runtime.runtime import ContainerNotFoundError, ContainerRuntimeEr
 from emulator.jobs.runs.containers.logs import LogFollower
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from container_runtime.runtime import Container, ContainerRuntime, Exit, LogLine
 
@@ -137,18 +137,10 @@ def find_hosts(arn: str, containers: Iterable[Container]) -> dict[str, Container
     return {each.labels[HOST_LABEL]: each for each in containers if each.labels[JOB_LABEL] == arn}
 
 
-def list_ids(containers: Mapping[str, Container]) -> dict[str, str] | None:
-    """Return their ids by host; None where there is none, and the job has to start its own."""
-    return {host: each.id for host, each in containers.items()} or None
-
-
 def remove_container(runtime: ContainerRuntime, container_id: str) -> None:
     """Kill a container if it runs and remove it; a failure is said and left."""
     try:
-        runtime.stop(container_id, 0.0)
         runtime.remove(container_id)
-    except ContainerNotFoundError:
-        return
     except ContainerRuntimeError as error:
         logger.warning("The container %s could not be removed: %s", container_id, error)
 

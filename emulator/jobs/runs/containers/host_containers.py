@@ -14,7 +14,7 @@ from emulator.jobs.runs.containers.container import JobContainer, remove_contain
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from container_runtime.runtime import ContainerRuntime, Exit, LogLine
+    from container_runtime.runtime import Container, ContainerRuntime, Exit, LogLine
     from container_runtime.spec import ContainerSpec
     from emulator.jobs.runs.containers.container import Agent
     from emulator.jobs.staging.hosts import Host
@@ -48,11 +48,11 @@ class HostExit:
 class HostContainers:
     """What the hosts of one job run in. ``ask_stop`` may be called by any thread, the rest by the job's own."""
 
-    def __init__(self, runtime: ContainerRuntime, job_name: str, container_ids: Mapping[str, str]) -> None:
-        """Prepare for a job's containers; ``container_ids`` names, by host, those that run since before a restart."""
+    def __init__(self, runtime: ContainerRuntime, job_name: str, containers: Mapping[str, Container]) -> None:
+        """Prepare for a job's containers; ``containers`` are those, by host, that it had before a restart."""
         self._runtime = runtime
         self._job_name = job_name
-        self._ids = dict(container_ids)
+        self._ids = {host: each.id for host, each in containers.items()}
         self._containers: dict[Host, JobContainer] = {}
         self._ended: SimpleQueue[Host] = SimpleQueue()
         self._exits: list[HostExit] = []

@@ -25,5 +25,5 @@ def find_hint(runtime: ContainerRuntime, last_lines: Sequence[str]) -> str | Non
 
     Local processes are refused nothing that the emulator's user may do.
     """
-    refused = runtime.name == "docker" and any(map(_REFUSAL.search, last_lines))
+    refused = runtime.name != "process" and any(map(_REFUSAL.search, last_lines))
     return _HINT if refused else None

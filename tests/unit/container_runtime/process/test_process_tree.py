@@ -29,7 +29,11 @@ def test_a_container_is_measured_whose_first_process_comes_late(
         load = meter.read()
         assert load is not None, "it has not begun, and not ended"
         assert load.memory_bytes == 0
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+    program = [sys.executable, "-c", "print('begun', flush=True); input()"]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        # Linux may count no page of a process that has only just been made.
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
         tree.append(process.pid)
         load = meter.read()
         assert load is not None

@@ -7,10 +7,13 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from container_runtime.process.local_processes import LocalProcesses
+from container_runtime.runtime import EngineUnavailableError, Exit
 from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL
 from tests.room.emulator.jobs.job_room import REGION, open_room
 from tests.room.emulator.jobs.runs import test_tuning
@@ -18,6 +21,7 @@ from tests.room.emulator.jobs.runs.test_processing import describe, wait
 from tests.waiting import ENDED, wait_until
 
 if TYPE_CHECKING:
+    from container_runtime.runtime import Container
     from tests.room.emulator.jobs.job_room import Room
     from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 
@@ -35,9 +39,9 @@ with open_room(pathlib.Path({tmp!r}), RecordingPublisher(deliver=False)) as room
     {before}
     request = room.request(script={script!r}, DebugHookConfig=room.hook(), **{members})
     request["DebugRuleConfigurations"] = [room.rule(n, b) for n, b in {rules}]
+    print(room.bucket, flush=True)
     room.jobs.training.create(REGION, request)
     wait_until(lambda: {condition})
-    print(room.bucket, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -76,6 +80,13 @@ def recover(tmp_path: Path, bucket: str, publisher: RecordingPublisher | None = 
 def let_go(room: Room) -> None:
     for folder in (room.settings.state_dir / "jobs").glob("*/algo-*"):
         (folder / "go").touch()
+
+
+def lose(room: Room, container: Container, losses: int) -> None:
+    """Remove a container whose job had been lost so often before."""
+    room.runtime.remove(container.id)
+    for _ in range(losses):
+        room.store.count_loss(container.labels[JOB_LABEL])
 
 
 WAIT_FOR_GO = "\nwhile not (ml / 'go').exists(): time.sleep(0.01)\n"
@@ -190,7 +201,7 @@ def test_job_that_lost_its_container_too_often_fails_and_says_so(tmp_path: Path)
         room.jobs.recover()
         done = room.describe()
         assert done["TrainingJobStatus"] == "Failed"
-        assert done["FailureReason"].startswith("InternalServerError: Its containers were lost too often")
+        assert done["FailureReason"].startswith("InternalServerError: What the job ran in was lost too often")
         assert "tensors/job/debug-output/early" in room.stored(), "what it had saved is kept"
         assert list((room.settings.state_dir / "jobs").iterdir()) == []
 
@@ -239,18 +250,38 @@ def test_job_that_was_stopping_without_a_container_is_stopped(tmp_path: Path) ->
         assert room.wait()["TrainingJobStatus"] == "Stopped"
 
 
-def test_rule_whose_container_is_gone_judges_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("losses", "status"), [(0, "NoIssuesFound"), (10, "Error")])
+def test_rule_whose_container_is_gone_judges_again(tmp_path: Path, losses: int, status: str) -> None:
     condition = "room.describe()['SecondaryStatus'] == 'Training' and len(room.runtime.find({})) == 2"
+    condition += " and room.store.list_running_rule_evaluations()[0].start_ms"
     bucket = run_and_kill(tmp_path, WAIT_FOR_GO, condition=condition, rules=[("R", "pass")])
     with recover(tmp_path, bucket) as room:
         for container in room.runtime.find({}):
             if not container.name.endswith("algo-1"):
-                room.runtime.remove(container.id)
+                lose(room, container, losses)
         room.jobs.recover()
         let_go(room)
         done = room.wait()
         assert done["TrainingJobStatus"] == "Completed"
-        assert done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound"
+        rule = done["DebugRuleEvaluationStatuses"][0]
+        assert rule["RuleEvaluationStatus"] == status
+        assert ("lost too often" in rule.get("StatusDetails", "")) == (losses > 0)
+        wait_until(lambda: list((room.settings.state_dir / "jobs").iterdir()) == [])
+
+
+def test_rule_killed_before_its_container_started_starts_from_nothing(tmp_path: Path) -> None:
+    before = (
+        "from emulator.jobs.runs.rule import RuleRun; "
+        "RuleRun._start_containers = lambda run: os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO, before=before, condition="False", rules=[("R", "pass")])
+    with recover(tmp_path, bucket) as room:
+        (folder,) = (room.settings.state_dir / "jobs").glob("job-R-*")
+        (folder / "ml/output/verdict.json").write_text('{"RuleEvaluationStatus": "IssuesFound"}')
+        room.jobs.recover()
+        room.wait_for_stage("Training")
+        let_go(room)
+        assert room.wait()["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound"
 
 
 def test_container_of_an_ended_job_is_removed(tmp_path: Path) -> None:
@@ -265,6 +296,65 @@ def test_container_of_an_ended_job_is_removed(tmp_path: Path) -> None:
         assert container.labels[JOB_LABEL] == job.arn
         room.jobs.recover()
         assert room.runtime.find({}) == []
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_rule_that_had_ended_leaves_its_output_and_no_folder(tmp_path: Path, *, lost: bool) -> None:
+    """It was killed between the verdict and the upload of what the rule wrote; or its container went as well."""
+    before = (
+        "from emulator.jobs.runs.rule import RuleRun; "
+        "RuleRun._upload_output = lambda run: os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    condition = "False"
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO, before=before, condition=condition, rules=[("R", "pass")])
+    with recover(tmp_path, bucket) as room:
+        if lost:
+            for container in room.runtime.find({}):
+                if not container.name.endswith("algo-1"):
+                    room.runtime.stop(container.id, 0)
+                    room.runtime.remove(container.id)
+        room.jobs.recover()
+        wait_until(lambda: any(key.endswith("report.txt") for key in room.stored()), room.stored)
+        let_go(room)
+        done = room.wait()
+        assert done["TrainingJobStatus"] == "Completed"
+        assert done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound"
+        room.jobs.close()
+        assert list_folders(room) == []
+        told = [event["detail"].get("DebugRuleEvaluationStatuses") for event in room.publisher.events]
+        assert [each[0]["RuleEvaluationStatus"] for each in told if each].count("NoIssuesFound") >= 1
+
+
+@pytest.mark.parametrize("status", ["Completed", "Failed"])
+def test_folder_of_a_job_that_had_ended_goes(tmp_path: Path, status: str) -> None:
+    """It was killed between the job's end and the folder's."""
+    before = (
+        "from emulator.jobs.runs import training; "
+        "training.remove_work_folder = lambda folder: os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    script = "(ml / 'output/tensors/late').touch()\n" + ("sys.exit(3)" if status == "Failed" else "")
+    bucket = run_and_kill(tmp_path, script, before=before, condition="False")
+    with recover(tmp_path, bucket) as room:
+        assert len(list_folders(room)) == 1
+        room.jobs.recover()
+        assert room.describe()["TrainingJobStatus"] == status
+        assert list_folders(room) == []
+        # The S3 of the killed one died with it: a failed job's tensors are made sure of.
+        assert ("tensors/job/debug-output/late" in room.stored()) == (status == "Failed")
+
+
+def test_folder_that_is_said_to_be_kept_outlasts_a_restart(tmp_path: Path) -> None:
+    script = "os.rmdir(ml / 'model'); os.symlink('/usr', ml / 'model')"
+    condition = "room.describe()['TrainingJobStatus'] == 'Failed'"
+    bucket = run_and_kill(tmp_path, script, condition=condition)
+    with recover(tmp_path, bucket) as room:
+        room.jobs.recover()
+        (folder,) = list_folders(room)
+        assert f"is kept in {folder}" in room.describe()["FailureReason"]
+
+
+def list_folders(room: Room) -> list[str]:
+    return [str(folder) for folder in (room.settings.state_dir / "jobs").glob("*")]
 
 
 def test_other_emulators_containers_are_left_alone(room: Room) -> None:
@@ -283,8 +373,8 @@ def test_other_emulators_containers_are_left_alone(room: Room) -> None:
     room.runtime.remove(container_id)
 
 
-@pytest.mark.parametrize("gone", [False, True])
-def test_processing_job_is_taken_up_or_begins_again(tmp_path: Path, *, gone: bool) -> None:
+@pytest.mark.parametrize(("gone", "losses"), [(False, 0), (True, 0), (True, 10)])
+def test_processing_job_is_taken_up_or_begins_again(tmp_path: Path, *, gone: bool, losses: int) -> None:
     script = WAIT_FOR_GO + "(ml / 'processing/live/late').touch()"
     before = (
         "from tests.room.emulator.jobs.runs.test_processing import build_outputs, build_request, describe; "
@@ -296,9 +386,12 @@ def test_processing_job_is_taken_up_or_begins_again(tmp_path: Path, *, gone: boo
     with recover(tmp_path, bucket) as room:
         if gone:
             for container in room.runtime.find({STORE_LABEL: room.store.id}):
-                room.runtime.stop(container.id, 0)
-                room.runtime.remove(container.id)
+                lose(room, container, losses)
         room.jobs.recover()
+        if losses:
+            assert wait(room)["FailureReason"].startswith("InternalServerError: What the job ran in was lost too often")
+            assert list((room.settings.state_dir / "jobs").glob("work-*")) == []
+            return
         assert describe(room)["ProcessingJobStatus"] == "InProgress"
 
         def has_ended() -> bool:
@@ -335,14 +428,9 @@ def test_tuning_job_goes_on_where_it_was(tmp_path: Path) -> None:
         assert done["BestTrainingJob"]["TunedHyperParameters"] == {"x": "1"}
 
 
-@pytest.mark.parametrize("ends", [False, True])
-def test_job_outlasts_an_engine_that_goes_away(room: Room, monkeypatch: pytest.MonkeyPatch, *, ends: bool) -> None:
-    """It is taken up again where its container runs on, and begins again where that ended with the engine."""
-    from threading import Event
-
-    from container_runtime.process.local_processes import LocalProcesses
-    from container_runtime.runtime import EngineUnavailableError, Exit
-
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """An engine that is away until the event is set: then whoever waited for a container's end hears of it."""
     wait, away = LocalProcesses.wait, Event()
 
     def wait_on_engine(runtime: LocalProcesses, container_id: str, timeout: float | None = None) -> Exit | None:
@@ -352,7 +440,29 @@ def test_job_outlasts_an_engine_that_goes_away(room: Room, monkeypatch: pytest.M
         return wait(runtime, container_id, timeout)
 
     monkeypatch.setattr(LocalProcesses, "wait", wait_on_engine)
-    room.jobs.training.create(REGION, room.request(script="print('first', flush=True)" + WAIT_FOR_GO))
+    return away
+
+
+def test_job_that_was_stopping_is_stopped_whose_engine_lost_it(room: Room, away: Event) -> None:
+    script = "(ml / 'output/tensors/early').touch()\nprint('first', flush=True)" + WAIT_FOR_GO
+    room.jobs.training.create(REGION, room.request(script=script, DebugHookConfig=room.hook()))
+    room.wait_for_stage("Training")
+    wait_until(lambda: "first" in room.log("/aws/sagemaker/TrainingJobs", "job/"))
+    (container,) = room.runtime.find({})
+    room.jobs.training.stop(REGION, "job")
+    room.runtime.remove(container.id)
+    away.set()
+    assert room.wait()["TrainingJobStatus"] == "Stopped"
+    assert {"tensors/job/debug-output/early", "tensors/job/debug-output/training_job_end.ts"} <= set(room.stored())
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_job_outlasts_an_engine_that_goes_away(room: Room, away: Event, *, ends: bool) -> None:
+    """It is taken up again where its container runs on, and begins again where that ended with the engine."""
+    script = "print('first', flush=True)" + WAIT_FOR_GO
+    rules = [room.rule("R", "pass")]
+    request = room.request(script=script, DebugHookConfig=room.hook(), DebugRuleConfigurations=rules)
+    room.jobs.training.create(REGION, request)
     room.wait_for_stage("Training")
     wait_until(lambda: "first" in room.log("/aws/sagemaker/TrainingJobs", "job/"))
     if ends:
@@ -370,4 +480,5 @@ def test_job_outlasts_an_engine_that_goes_away(room: Room, monkeypatch: pytest.M
         return bool(room.describe()["TrainingJobStatus"] == "Completed")
 
     wait_until(has_completed, room.describe)
+    assert room.wait()["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound"
     assert room.log("/aws/sagemaker/TrainingJobs", "job/").count("first") == 1 + ends

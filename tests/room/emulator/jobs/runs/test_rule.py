@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from container_runtime.runtime import Exit
+from container_runtime.runtime import NETWORK_CLOSED, Exit
 from container_runtime.spec import Mount
 from emulator.exceptions import ValidationException
 from emulator.jobs.records.database.transaction import StoreTransaction
@@ -283,6 +283,16 @@ def test_verdict_has_to_keep_the_contract() -> None:
         assert parse_verdict(broken).status == "Error"
     odd = parse_verdict(rb'{"RuleEvaluationStatus": "Error", "StatusDetails": "half \udc80 \u2603"}')
     assert odd.details == "half \\udc80 \u2603"
+
+
+def test_a_rule_that_missed_the_network_says_what_opens_it() -> None:
+    text = describe_exit_without_verdict(
+        Exit(1), ["No such package", f"{NETWORK_CLOSED}: it reaches the emulator only."]
+    )
+    assert text.startswith(
+        "AlgorithmError: The rule container ended without a verdict. Its last line was: No such package"
+    )
+    assert text.endswith("start --allow-internet opens it.), exit code: 1")
 
 
 def test_exit_by_memory_is_said_plainly() -> None:

@@ -104,9 +104,6 @@ class Engine:
         assert labels == {STORE_LABEL: "store"}
         return [Container("c1", "my-job-algo-1", {**labels, JOB_LABEL: arn}, running=False)]
 
-    def stop(self, container_id: str, grace_seconds: float) -> None:
-        self.calls.append(("stop", container_id))
-
     def remove(self, container_id: str) -> None:
         self.calls.append(("remove", container_id))
 
@@ -118,7 +115,7 @@ def test_a_container_is_known_by_its_jobs_arn() -> None:
     assert engine.calls == []
     (removed,) = prune(lambda: find_containers("store", runtime), lambda: ["my"], Retention(seconds=60), dry_run=False)
     assert (removed.kind, removed.job) == ("container", "my-job")
-    assert engine.calls == [("stop", "c1"), ("remove", "c1")]
+    assert engine.calls == [("remove", "c1")]
 
 
 def test_the_thread_goes_on_after_an_error_and_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -287,11 +287,16 @@ def test_event_stays_in_the_outbox_until_delivered(store: JobStore) -> None:
 
 
 def test_everything_is_forgotten_without_a_prefix(store: JobStore) -> None:
-    forgotten = {table.name for table, _ in _named_tables()} | {"tags", "outbox", "sent_messages", "deliveries"}
+    forgotten = {table.name for table, _ in _named_tables()} | {
+        *("tags", "losses", "outbox", "sent_messages", "deliveries")
+    }
     assert forgotten == set(tables.metadata.tables) - {"store_identity"}, "a new table has to be forgotten, too"
     add(store, "a-job")
     add(store, "b-job")
+    arn = min(store.list_arns("a-"))
+    assert [store.count_loss(arn) for _ in range(2)] == [1, 2]
     assert store.forget("a-") == 1
+    assert store.count_loss(arn) == 1
     assert store.find_training_job("us-east-1", "a-job") is None
     assert store.find_training_job("us-east-1", "b-job") is not None
     assert store.forget("") == 1

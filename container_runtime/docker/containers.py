@@ -1,0 +1,85 @@
+"""What an engine is asked of a container that it has started: its log, its end, what it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import docker
+import docker.errors
+import requests.exceptions
+
+from container_runtime.docker.border import REQUEST_SECONDS, build_url, is_read_timeout, raise_for_status, translated
+from container_runtime.docker.control_group import ControlGroupMeter
+from container_runtime.docker.door import read_door
+from container_runtime.docker.log import follow_log
+from container_runtime.runtime import ContainerRuntimeError, Exit, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from container_runtime.runtime import LogLine
+
+_KILL_SECONDS = 30.0
+
+
+class EngineContainers:
+    """The containers of one engine, by their ids. See ``ContainerRuntime`` for what each method does."""
+
+    def __init__(self, api: docker.APIClient) -> None:
+        """Ask the engine of this client."""
+        self._api = api
+
+    def logs(self, container_id: str) -> Iterator[LogLine]:
+        """See ``ContainerRuntime``."""
+        return follow_log(self._api, container_id, lambda: self.wait(container_id))
+
+    def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
+        """See ``ContainerRuntime``."""
+        with translated(f"wait for container {container_id}"):
+            try:
+                response = self._api.post(
+                    build_url(self._api, f"/containers/{container_id}/wait"),
+                    timeout=(REQUEST_SECONDS, None if timeout is None else max(timeout, 0.001)),
+                )
+            except (requests.exceptions.ReadTimeout, requests.exceptions.ConnectionError) as exc:
+                if timeout is not None and is_read_timeout(exc):
+                    return None
+                raise
+            raise_for_status(response)
+            state = self._api.inspect_container(container_id)["State"]
+        code = int(state["ExitCode"])
+        return Exit(code=code, out_of_memory=bool(state["OOMKilled"]) and code != 0)
+
+    def read_usage(self, container_id: str) -> Usage | None:
+        """See ``ContainerRuntime``."""
+        with translated(f"measure container {container_id}"):
+            stats = self._api.stats(container_id, stream=False, one_shot=True)
+        memory = stats["memory_stats"]
+        if "usage" not in memory:
+            return None  # the engine has no numbers of a container that does not run
+        # By the version of the kernel's control groups.
+        cache = memory["stats"].get("inactive_file", memory["stats"].get("total_inactive_file", 0))
+        return Usage(stats["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9, memory["usage"] - cache)
+
+    def open_meter(self, container_id: str) -> ControlGroupMeter | None:
+        """See ``ContainerRuntime``."""
+        with translated(f"measure container {container_id}"):
+            found = self._api.inspect_container(container_id)
+        pid = found["State"]["Pid"]
+        return ControlGroupMeter(pid, behind_door=read_door(found) is not None) if pid else None
+
+    def stop(self, container_id: str, grace_seconds: float) -> None:
+        """See ``ContainerRuntime``."""
+        # Not the engine's own stop: it takes whole seconds only.
+        for number, seconds in (("SIGTERM", grace_seconds), ("SIGKILL", _KILL_SECONDS)):
+            with translated(f"stop container {container_id}"):
+                try:
+                    self._api.kill(container_id, number)
+                except docker.errors.APIError as exc:
+                    if exc.status_code != 409:  # it is not running
+                        raise
+            if self.wait(container_id, seconds) is not None:
+                return
+        raise ContainerRuntimeError(
+            f"Container {container_id} did not end {_KILL_SECONDS:g} s after SIGKILL; look at `docker inspect`."
+        )

@@ -1,0 +1,77 @@
+"""Containers that were to be removed while the engine was away: they are as soon as it answers again."""
+
+from __future__ import annotations
+
+import logging
+from threading import Event, RLock, Thread
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.5
+
+
+class LeftBehind:
+    """What one back end could not remove yet. Thread safe.
+
+    Args:
+        remove: removes a container, by its id or its name; raises ``EngineUnavailableError`` while the engine is away.
+    """
+
+    def __init__(self, remove: Callable[[str], None]) -> None:
+        self._remove = remove
+        self._containers: list[str] = []
+        # Again by the same thread: one removal may leave something else behind.
+        self._lock = RLock()
+        self._closing = Event()
+        self._thread: Thread | None = None
+
+    def add(self, container: str) -> None:
+        """Have a container removed when the engine is back; what is left at the end is said by ``close``."""
+        with self._lock:
+            self._containers.append(container)
+            if self._thread is None and not self._closing.is_set():
+                self._thread = Thread(target=self._run, name="left-behind")
+                self._thread.start()
+
+    def clear(self) -> None:
+        """Remove what there is now.
+
+        Raises:
+            EngineUnavailableError: the engine is still away.
+        """
+        with self._lock:
+            while self._containers:
+                try:
+                    self._remove(self._containers[0])
+                except EngineUnavailableError:
+                    raise
+                except ContainerRuntimeError as error:
+                    logger.warning("%s stays behind: %s", self._containers[0], error)
+                del self._containers[0]
+
+    def close(self) -> None:
+        """Try for a last time."""
+        self._closing.set()
+        if (thread := self._thread) is not None:
+            thread.join()
+        try:
+            self.clear()
+        except EngineUnavailableError as error:
+            logger.warning("Stays behind until the next start: %s (%s)", ", ".join(self._containers), error)
+
+    def _run(self) -> None:
+        while not self._closing.wait(_POLL_SECONDS):
+            try:
+                self.clear()
+            except EngineUnavailableError:
+                continue
+            with self._lock:
+                if not self._containers:
+                    self._thread = None
+                    return
