@@ -76,6 +76,44 @@ def test_an_image_that_writes_elsewhere_is_told_what_to_do(docker_emulator: Runn
 
 
 @pytest.mark.docker
+def test_a_container_that_fills_its_volume_is_ended(docker_emulator: RunningEmulator) -> None:
+    """What is allocated and never written takes no time; /tmp is a part of the volume, too."""
+    stage_scripts(docker_emulator.client("s3"), "pytorch")
+    name = f"custom-{uuid.uuid4().hex[:8]}"
+    request = build_request("pytorch", name, "")
+    fill = "fallocate -l 600M /opt/ml/model/half && fallocate -l 500M /tmp/rest && sleep 500"
+    request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["sh", "-c", fill]
+    request["ResourceConfig"]["VolumeSizeInGB"] = 1
+    docker_emulator.client("sagemaker").create_training_job(**request)
+    reason = wait_until_ended(docker_emulator, name)["FailureReason"]
+    assert reason.startswith("AlgorithmError: No space left on device: the job wrote 1.07 GiB to its volume, and ")
+    assert "ResourceConfig.VolumeSizeInGB is 1." in reason
+
+
+@pytest.mark.docker
+def test_a_container_may_be_root_and_write_everywhere(
+    start_emulator: Callable[..., RunningEmulator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on AWS; it saves no file that the emulator could not read, and leaves none."""
+    monkeypatch.setenv("SMDEBUG_EMULATOR_CONTAINER_USER", "root")
+    monkeypatch.setenv("SMDEBUG_EMULATOR_WRITABLE_ROOT", "1")
+    emulator = start_emulator("docker")
+    stage_scripts(emulator.client("s3"), "pytorch")
+    name = f"custom-{uuid.uuid4().hex[:8]}"
+    request = build_request("pytorch", name, "")
+    write = "id -u && echo x > /usr/x && cat /usr/x && echo weights > /opt/ml/model/w && chmod 0 /opt/ml/model/w"
+    request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["sh", "-c", write]
+    emulator.client("sagemaker").create_training_job(**request)
+    description = wait_until_ended(emulator, name)
+    assert description["TrainingJobStatus"] == "Completed", description
+    assert read_log(emulator, name).split() == ["0", "x"]
+    bucket, _, key = description["ModelArtifacts"]["S3ModelArtifacts"].removeprefix("s3://").partition("/")
+    assert emulator.client("s3").head_object(Bucket=bucket, Key=key)["ContentLength"] > 0
+    assert emulator.stop() == 0
+    assert list((emulator.state_dir / "jobs").glob("*")) == []
+
+
+@pytest.mark.docker
 def test_an_image_of_ones_own_is_captured(docker_emulator: RunningEmulator, custom_image: str, tmp_path: Path) -> None:
     stage_scripts(docker_emulator.client("s3"), "pytorch")
     name = f"custom-{uuid.uuid4().hex[:8]}"
