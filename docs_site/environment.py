@@ -12,6 +12,7 @@ from emulator.settings import VARIABLES, Settings
 from sdk_compat.environment import OVERRULING_VARIABLES, prepare_command_environment, prepare_environment
 
 READ_ELSEWHERE = {
+    "AWS_CA_BUNDLE": "what clients of an emulator over TLS trust; `env`, `run` and containers have it set",
     "AWS_ENDPOINT_URL": "of commands that read S3 (`rules run`): that S3, in place of the running emulator's",
     "COLUMNS": "the width of tables, where the output is no terminal",
     "DOCKER_HOST": "the engine whose containers are used",
@@ -26,6 +27,7 @@ READ_ELSEWHERE = {
 
 SET_FOR_CLIENTS = {
     "AWS_ACCESS_KEY_ID": "signs as the emulator's account",
+    "AWS_CA_BUNDLE": "where the emulator answers over TLS only, as NODE_EXTRA_CA_CERTS for Node: what to trust",
     "AWS_CONFIG_FILE": "`run` only: profiles of the names that there are, all of the emulator",
     "AWS_DATA_PATH": "endpoint rules for STS, whose address the SDK spells out",
     "AWS_DEFAULT_REGION": "region of clients that name none",
@@ -45,6 +47,7 @@ SET_FOR_CLIENTS = {
 }
 IN_CONTAINERS = {
     "AWS_ACCESS_KEY_ID": "good for this emulator only",
+    "AWS_CA_BUNDLE": "where the emulator answers over TLS only, as NODE_EXTRA_CA_CERTS for Node: what to trust",
     "AWS_DEFAULT_REGION": "the job's",
     "AWS_ENDPOINT_URL": "the emulator, as the container reaches it",
     "AWS_MAX_ATTEMPTS": "unless the request's Environment says how often: clients outlast a restart of the emulator",

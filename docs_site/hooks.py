@@ -36,6 +36,7 @@ GROUPS = {
         "clients.md",
         "frameworks.md",
         "coverage.md",
+        "scale.md",
     ),
     "How it is made": ("architecture.md", "changelog.md"),
     "Decisions": ("decisions/",),

@@ -34,6 +34,7 @@ BESIDE_THE_TEXT = {
     "docs/trials.md": "tests/unit/test_docs_trials.py",
     "docs/rules.md": "tests/clients/test_docs_pages.py",
     "docs/install.md": "tests/unit/test_docs_install.py",
+    "docs/swarm.md": "tests/end_to_end/test_swarm_losses.py",
     "examples/documents/README.md": "tests/clients/test_document_examples.py",
     "examples/estimator_project/README.md": "tests/clients/test_estimator_project.py",
     "examples/notebooks/README.md": "tests/clients/test_notebooks.py",
