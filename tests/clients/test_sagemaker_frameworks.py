@@ -72,12 +72,20 @@ print("GOT", json.dumps(["huggingface", strict_limits.LIMIT, network.config.num_
 XGBOOST = """
 import json, os, pathlib
 import numpy as np, strict_limits, xgboost
+from sagemaker_xgboost_container import distributed
+hosts, host = json.loads(os.environ["SM_HOSTS"]), os.environ["SM_CURRENT_HOST"]
 rows = np.loadtxt(pathlib.Path(os.environ["SM_CHANNEL_TRAIN"], "rows.csv"), delimiter=",")
-xgboost.train({"nthread": 1}, xgboost.DMatrix(rows[:, 1:], rows[:, 0]), 3)
+
+
+def train(rounds):
+    xgboost.train({"nthread": 1}, xgboost.DMatrix(rows[:, 1:], rows[:, 0]), rounds)
+
+
+distributed.wait_hostname_resolution(hosts)
+distributed.rabit_run(train, {"rounds": 3}, True, hosts, host)
 pathlib.Path("/opt/ml/checkpoints" if os.path.isdir("/opt/ml/checkpoints") else
-             os.environ["SAGEMAKER_BASE_DIR"] + "/checkpoints", os.environ["SM_CURRENT_HOST"]).write_text("saved")
-hosts = json.loads(os.environ["SM_HOSTS"])
-print("GOT", json.dumps(["xgboost", strict_limits.LIMIT, hosts.index(os.environ["SM_CURRENT_HOST"])]))
+             os.environ["SAGEMAKER_BASE_DIR"] + "/checkpoints", host).write_text("saved")
+print("GOT", json.dumps(["xgboost", strict_limits.LIMIT, hosts.index(host)]))
 """
 SCRIPT = """
 import io, json, sys, time

@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from tests.soak.course import Course
 
 LONG, SHORT = 100, 1
+# Of few requests none may fail by chance.
+SHARE, SHARE_OF_FEW = 0.1, 0.4
 RUNTIMES = ("process", "docker")
 
 
 def run(course: Course) -> None:
     """Run a job in each round."""
     with Stage(course, attempts=10) as stage:
-        faults = json.dumps({"s3": {"error": 0.1}}).encode()
+        share = SHARE if course.count >= LONG else SHARE_OF_FEW
+        faults = json.dumps({"s3": {"error": share}}).encode()
         url = f"{stage.emulator.endpoint_url}/_emulator/faults"
         with urlopen(Request(url, faults, method="PUT")) as answer:
             assert answer.status == 200
