@@ -63,6 +63,10 @@ _DOWN_SECONDS, _SILENT_SECONDS = 15.0, 120.0
 _LOOK_SECONDS = 0.5
 _END_SECONDS = 10.0
 _NO_IMAGE = "No such image"
+# What the Swarm says of a task that it takes from a node as it hears of the node, while that still counts others that
+# have ended. It has not run.
+_PLACE_LOST = "assigned node no longer meets constraints"
+_STARTS = 3
 _RAN = {"running", "complete", "failed", "shutdown"}
 
 
@@ -166,13 +170,15 @@ class SwarmEngine:
 
     def start(self, spec: ContainerSpec) -> str:
         """See ``ContainerRuntime``."""
-        try:
-            return self._start(spec)
-        except ContainerStartError as error:
-            if _NO_IMAGE not in str(error):
-                raise
-            # By a node that joined since the image was brought to all that there were.
-            return self._start(spec)
+        for left in range(_STARTS - 1, -1, -1):
+            try:
+                return self._start(spec)
+            except ContainerStartError as error:
+                # By a node that joined since the image was brought to all that there were; or one that the Swarm gave
+                # to this container, and then counted as full.
+                if left == 0 or not any(each in str(error) for each in (_NO_IMAGE, _PLACE_LOST)):
+                    raise
+        raise AssertionError("the last start returns or raises")
 
     def _start(self, spec: ContainerSpec) -> str:
         image = self._images.resolve(spec.image)
@@ -466,7 +472,10 @@ class SwarmEngine:
             url = build_url(self._api, f"/services/{service['ID']}/update")
             raise_for_status(self._api.post(url, json=changed, params={"version": service["Version"]["Index"]}))
         deadline = time.monotonic() + _END_SECONDS
-        while any(each["DesiredState"] != "remove" for each in self._list_tasks(container_id)):
+        while any(
+            each["DesiredState"] != "remove" and each["Status"]["State"] != "rejected"
+            for each in self._list_tasks(container_id)
+        ):
             if time.monotonic() > deadline:
                 logger.warning("The Swarm has not ended container %s within %g s.", container_id, _END_SECONDS)
                 return
