@@ -579,7 +579,22 @@ class TrainingRun(StagedRun):
         return ContainerFailure(ended.host.name, ended.exit, read_failure(self._opt_mls[ended.host]), last_lines, cause)
 
     def _end_unstarted(self) -> None:
+        try:
+            self._announce_end()
+        except (UploadError, RequestFailure) as error:
+            logger.warning("Tensors of the stopped training job %s: %s", self.name, error)
         self._change(TrainingJob.end_stop)
+
+    def _announce_end(self) -> None:
+        """Say in S3 that no more comes of a job that has saved, was to begin again, and does not.
+
+        Raises:
+            RequestFailure: a bucket is missing.
+            UploadError: it could not be stored.
+        """
+        if not self._following and any(entry.status == "Training" for entry in self._job.transitions):
+            self._uploads = self._uploads or self._build_uploads()
+            self._uploads.announce_end()
 
     def _fail_at_last(self, reason: str) -> None:
         self._change(lambda job, now_ms: job.fail(now_ms, reason))
@@ -592,7 +607,8 @@ class TrainingRun(StagedRun):
                 self._containers.wait(_KILL_SECONDS)
                 self._end_uploads()
                 self._uploads.finish()
-        except (UploadError, ContainerRuntimeError, OSError) as error:
+            self._announce_end()
+        except (UploadError, RequestFailure, ContainerRuntimeError, OSError) as error:
             logger.warning("Tensors of the failed training job %s: %s", self.name, error)
             self._keep_folder = True
         self._log_refusals()

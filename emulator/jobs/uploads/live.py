@@ -122,6 +122,16 @@ class LiveUploads:
         if self._finished:
             return
         self.finish_attempt()
+        self.announce_end()
+
+    def announce_end(self) -> None:
+        """Say in S3 that no more comes of it. Does nothing once it has succeeded.
+
+        Raises:
+            UploadError: it could not be stored.
+        """
+        if self._finished:
+            return
         if self._tensors_destination is not None:
             announce_end(self._object_store, self._tensors_destination)
         if (profiler := self._profiler_destination) is not None:

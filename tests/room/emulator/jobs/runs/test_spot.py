@@ -78,13 +78,17 @@ def test_an_interrupted_job_goes_on_from_its_checkpoint(room: Room) -> None:
 
 
 def test_an_interrupted_job_may_be_stopped_or_wait_in_vain(room: Room) -> None:
-    start(room, spot_request(room))
+    start(room, spot_request(room, DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("Passes", "pass")]))
     room.jobs.training.interrupt(REGION, "job", 600)
     room.wait_for_stage("Interrupted")
     with pytest.raises(ValidationException, match="Interrupted: it has no instances"):
         room.jobs.training.interrupt(REGION, "job", 0)
     room.jobs.training.stop(REGION, "job")
-    assert stages(room.wait())[-3:] == ["Interrupted", "Stopping", "Stopped"]
+    done = room.wait()
+    assert stages(done)[-3:] == ["Interrupted", "Stopping", "Stopped"]
+    # Of what was saved before, nothing follows, and the rule that waits for it ends.
+    assert "tensors/job/debug-output/training_job_end.ts" in room.stored()
+    assert done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] in ("NoIssuesFound", "Stopped")
 
     other = spot_request(room) | {"TrainingJobName": "other"}
     other["CheckpointConfig"] = {"S3Uri": f"s3://{room.bucket}/others"}
