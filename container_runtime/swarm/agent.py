@@ -12,6 +12,7 @@ import json
 import os
 import ssl
 import sys
+import time
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +27,8 @@ NODE = "SMDEBUG_EMULATOR_NODE"
 PORT = 4243
 METER = "smdebug-meter"
 """The protocol, by ALPN, in which each line asks for a process's counters."""
+CONDITION = "smdebug-condition"
+"""The protocol that tells how its machine is, in one line: see ``Condition`` in ``nodes.py``."""
 DOOR = "smdebug-door"
 """The protocol of closed networks; see ``inside.py``. Any other connection is the engine's."""
 
@@ -44,7 +47,7 @@ def build_context(side: int, key: str | os.PathLike[str], protocol: str = METER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_verify_locations(key)
     context.load_cert_chain(key)
-    context.set_alpn_protocols([METER, DOOR, "http/1.1"] if side == ssl.PROTOCOL_TLS_SERVER else [protocol])
+    context.set_alpn_protocols([METER, CONDITION, DOOR, "http/1.1"] if side == ssl.PROTOCOL_TLS_SERVER else [protocol])
     return context
 
 
@@ -77,7 +80,7 @@ class Agent:
         for option in KEEP_ALIVE:
             writer.get_extra_info("socket").setsockopt(*option)
         protocol = writer.get_extra_info("ssl_object").selected_alpn_protocol()
-        speak = {METER: self._measure, DOOR: self._inside.answer}.get(protocol, _relay)
+        speak = {METER: self._measure, CONDITION: _tell_condition, DOOR: self._inside.answer}.get(protocol, _relay)
         with closing(writer), suppress(OSError):
             await speak(reader, writer)
 
@@ -102,6 +105,14 @@ async def _find_node() -> str:
     writer.close()
     node: str = json.loads(answer.partition(b"\r\n\r\n")[2])["Swarm"]["NodeID"]
     return node
+
+
+async def _tell_condition(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Tell what is free where the engine keeps its images, which this program's own root is a part of, and the time."""
+    disk = os.statvfs("/")
+    told = {"free_bytes": disk.f_bavail * disk.f_frsize, "clock": time.time()}
+    writer.write(json.dumps(told).encode() + b"\n")
+    await writer.drain()
 
 
 async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

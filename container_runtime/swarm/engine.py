@@ -54,7 +54,8 @@ logger = logging.getLogger(__name__)
 
 NAME_LABEL = "smdebug-emulator.name"
 _ALONE = "-alone"
-_AGENT_IMAGE = "sagemaker-debugger-rules"
+AGENT_IMAGE = "sagemaker-debugger-rules"
+"""What the agents of nodes run in: it has a Python, and is there in any case."""
 _POLL_SECONDS = 0.02
 # A node may be busy with a start for so long; one that no node has room for waits no longer either.
 _START_SECONDS = 120.0
@@ -110,11 +111,12 @@ class SwarmEngine:
         self._lost: dict[str, str] = {}
         self._api = connect()
         try:
-            own = _find_address(self._api)
+            own = find_address(self._api)
             self._host_address = (address or own) if allow_internet else LOOPBACK
             self._images = LocalImages(self._api, catalogue or ImageCatalogue())
-            image = self._images.resolve(_AGENT_IMAGE).id
-            self._nodes = Nodes(self._api, folder, image)
+            image = self._images.resolve(AGENT_IMAGE).id
+            self._nodes = Nodes(self._api, folder)
+            self._nodes.start(image)
             # Their starter was killed: they would keep their names from those that come in their place.
             self._remove_unstarted()
         except BaseException:
@@ -581,7 +583,7 @@ def _has_run(state: Mapping[str, Any]) -> bool:
     return not started.startswith("0001-")
 
 
-def _find_address(api: docker.APIClient) -> str:
+def find_address(api: docker.APIClient) -> str:
     """Find the address of a manager's node.
 
     Raises:

@@ -80,19 +80,28 @@ class SwarmNode:
     address: tuple[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """How a node is.
+
+    Attributes:
+        free_bytes: of the disk that its engine keeps images and containers on.
+        clock: its time, in seconds since 1970.
+    """
+
+    free_bytes: int
+    clock: float
+
+
 class Nodes:
     """The nodes, as one emulator sees them. Thread safe."""
 
-    def __init__(self, api: docker.APIClient, folder: Path, image: str) -> None:
-        """Start an agent on every node, unless there are some since before a restart.
+    def __init__(self, api: docker.APIClient, folder: Path) -> None:
+        """Know the nodes; their agents are those of before a restart, or there are none before ``start``.
 
         Args:
             api: client of a manager's engine.
             folder: where the key is kept, of which each has agents of its own.
-            image: id of the image that the agents run in.
-
-        Raises:
-            ContainerRuntimeError: no node has an agent.
         """
         self._api = api
         self.key = keep_key(folder)
@@ -104,6 +113,16 @@ class Nodes:
         self._loaded: set[tuple[str, str]] = set()
         self._lock = Lock()
         self._seen: tuple[float, dict[str, SwarmNode]] = (-inf, {})
+
+    def start(self, image: str) -> None:
+        """Start an agent on every node, unless there are some since before a restart.
+
+        Args:
+            image: id of the image that the agents run in.
+
+        Raises:
+            ContainerRuntimeError: no node has an agent.
+        """
         with translated("start the agents of the Swarm's nodes"):
             self._start_agents(image)
         self._await_agents(image)
@@ -116,7 +135,7 @@ class Nodes:
         ready = []
         for task in tasks:
             node, ports = found.get(task.get("NodeID")), task["Status"].get("PortStatus", {}).get("Ports")
-            if node and ports and task["Status"]["State"] == "running" and _takes_tasks(node):
+            if node and ports and task["Status"]["State"] == "running" and takes_tasks(node):
                 has = node["Description"]["Resources"]
                 ready.append(
                     SwarmNode(
@@ -241,6 +260,23 @@ class Nodes:
         self.connect(node_id)
         return self._clients[node_id][0]
 
+    def read_condition(self, node_id: str) -> Condition:
+        """Ask a node how it is.
+
+        Raises:
+            EngineUnavailableError: the node is not there, or its agent does not answer.
+        """
+        address = self.find_agent(node_id)
+        context = agent.build_context(ssl.PROTOCOL_TLS_CLIENT, self.key, agent.CONDITION)
+        try:
+            with (
+                context.wrap_socket(socket.create_connection(address, _ANSWER_SECONDS)) as connection,
+                connection.makefile("rb") as file,
+            ):
+                return Condition(**json.loads(file.readline()))
+        except (OSError, ValueError) as error:
+            raise EngineUnavailableError(f"The agent at {address[0]}:{address[1]} does not answer: {error}") from error
+
     def spread(self, image: str, say: Callable[[str], None] = lambda _text: None) -> Collection[SwarmNode]:
         """Bring an image of the manager's engine to the nodes that lack it, all at once; return the nodes that have it.
 
@@ -285,10 +321,16 @@ class Nodes:
                 pass
             client.inspect_image(image)
 
-    def close(self) -> None:
-        """Close the connections; remove the agents, their key and program when they are needed no more."""
+    def close(self, *, keep_agents: bool = False) -> None:
+        """Close the connections; remove the agents, their key and program when they are needed no more.
+
+        Args:
+            keep_agents: whether another emulator has them.
+        """
         for _, client in self._clients.values():
             client.close()
+        if keep_agents:
+            return
         filters = {"label": [f"{AGENT_LABEL}={self._service}"]}
         if any(each["Spec"]["Name"] != self._service for each in self._api.services(filters=filters)):
             return
@@ -348,7 +390,7 @@ class Nodes:
         deadline = time.monotonic() + _START_SECONDS
         while True:
             with translated("list the nodes of the Swarm"):
-                wanted = {each["ID"]: each for each in self._api.nodes() if _takes_tasks(each)}
+                wanted = {each["ID"]: each for each in self._api.nodes() if takes_tasks(each)}
             ready = {each.id for each in self.list_ready()}
             if ready >= wanted.keys():
                 return
@@ -425,12 +467,13 @@ class _AnyName(requests.adapters.HTTPAdapter):
         super().init_poolmanager(*args, assert_hostname=False, socket_options=KEEP_ALIVE, **kwargs)
 
 
-def _takes_tasks(node: dict[str, Any]) -> bool:
+def takes_tasks(node: dict[str, Any]) -> bool:
+    """Whether a manager gives tasks to a node, as it describes it."""
     return bool(node["Status"]["State"] == "ready" and node["Spec"]["Availability"] == "active")
 
 
 def _describe_state(node: dict[str, Any], *, has_agent: bool) -> str:
-    if not _takes_tasks(node):
+    if not takes_tasks(node):
         availability = node["Spec"]["Availability"]
         return str(
             node["Status"]["State"] if availability == "active" else f"{node['Status']['State']}, {availability}"

@@ -19,13 +19,13 @@ import click
 from emulator.cli.running import json_option, read_settings, state_dir_option
 from emulator.exceptions import StartupError
 from emulator.gateway.sdk_versions import TRIED_RELEASES, describe_version, read_minor
-from emulator.settings import VERSION
+from emulator.settings import RUNTIME_CHOICES, VERSION
 from emulator.state_folder import find_running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from emulator.settings import Settings
+    from emulator.settings import RuntimeChoice, Settings
 
     # What was looked at, how it is (ok, note or missing), what was found, and what to do.
     Finding = tuple[str, str, str, str]
@@ -35,10 +35,14 @@ _ENOUGH_BYTES = 2 * 10**9
 
 @click.command()
 @state_dir_option
+@click.option(
+    "--runtime", type=click.Choice(RUNTIME_CHOICES), help="What jobs are to run in; swarm looks at its nodes."
+)
 @json_option
-def doctor(state_dir: Path | None, *, as_json: bool) -> None:
+def doctor(state_dir: Path | None, runtime: RuntimeChoice | None, *, as_json: bool) -> None:
     """Look at engine, images, port, disk and versions, and say what to do; exit code 1 if something is missing."""
-    findings = list(_look(read_settings(state_dir)))
+    settings = read_settings(state_dir)
+    findings = list(_look(settings if runtime is None else replace(settings, runtime=runtime)))
     if as_json:
         keys = ("subject", "state", "found", "remedy")
         click.echo(json.dumps([dict(zip(keys, finding, strict=True)) for finding in findings]))
@@ -53,6 +57,7 @@ def doctor(state_dir: Path | None, *, as_json: bool) -> None:
 def _look(settings: Settings) -> Iterator[Finding]:
     yield from _look_at_versions()
     yield from _look_at_engine()
+    yield from _look_at_swarm(settings)
     yield from _look_at_port(settings)
     yield from _look_at_reach(settings)
     yield from _look_at_disk(settings.state_dir)
@@ -95,6 +100,17 @@ def _look_at_engine() -> Iterator[Finding]:
         )
     else:
         yield "images", "ok", "all are up to date", ""
+
+
+def _look_at_swarm(settings: Settings) -> Iterator[Finding]:
+    """Look at the nodes where jobs are to run on them."""
+    if settings.runtime != "swarm":
+        return
+    from container_runtime.swarm.survey import survey
+
+    runs = find_running_emulator(settings.state_dir) is not None
+    for finding in survey(settings.state_dir / "swarm", start_agents=not runs):
+        yield ("swarm", *finding)
 
 
 def _look_at_port(settings: Settings) -> Iterator[Finding]:

@@ -1,0 +1,185 @@
+"""What keeps jobs from the nodes of a Swarm, looked for before there is a job: ``doctor`` shows it."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from container_runtime.docker.border import connect, translated
+from container_runtime.docker.local_images import LocalImages
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.runtime import ContainerRuntimeError
+from container_runtime.swarm.engine import AGENT_IMAGE, find_address
+from container_runtime.swarm.nodes import Nodes, takes_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import docker
+
+# Signatures of requests are refused that are older, as AWS refuses them.
+_WRONG_CLOCK_SECONDS = 900.0
+_ODD_CLOCK_SECONDS = 5.0
+_CONNECT_SECONDS = 3.0
+# A load unpacks an image beside the bytes that come.
+_ROOM_SHARE = 1.2
+# Where the engines of a Swarm speak to each other.
+_GOSSIP_PORT = 7946
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at.
+
+    Attributes:
+        state: ``ok``, ``note`` or ``missing``.
+        found: what is so.
+        remedy: what to do; empty where there is nothing to do.
+    """
+
+    state: str
+    found: str
+    remedy: str
+
+
+def survey(folder: Path, *, start_agents: bool) -> Iterator[Finding]:
+    """Look at the Swarm whose manager's engine is the one of ``DOCKER_HOST``, or this machine's.
+
+    Args:
+        folder: of the key that the agents are known by.
+        start_agents: whether none are there: they are started, asked and removed.
+    """
+    try:
+        api = connect()
+    except ContainerRuntimeError as error:
+        yield Finding("missing", str(error), "")
+        return
+    with closing(api):
+        try:
+            find_address(api)
+            with translated("look at the Swarm"):
+                found, own = api.nodes(), api.info()
+        except ContainerRuntimeError as error:
+            yield Finding("missing", str(error), "")
+            return
+        usable = []
+        for node in found:
+            if (finding := look_from_here(node, own, alone=len(found) == 1)) is not None:
+                yield finding
+            if takes_tasks(node) and (finding is None or finding.state != "missing"):
+                usable.append(node)
+        if usable:
+            yield from _look_inside(api, folder, usable, own, start_agents=start_agents)
+        else:
+            yield Finding("missing", "no node of the Swarm can be given a task", "docker node ls")
+
+
+def name_node(node: dict[str, Any]) -> str:
+    """Name a node as people know it."""
+    return f"{node['Description']['Hostname']} ({node['Status'].get('Addr') or node['ID']})"
+
+
+def look_from_here(node: dict[str, Any], own: dict[str, Any], *, alone: bool) -> Finding | None:
+    """Say what a manager knows that speaks against a node; None where nothing does."""
+    name, address = name_node(node), str(node["Status"].get("Addr", ""))
+    if node["Status"]["State"] != "ready":
+        remedy = f"start its engine, or forget it: docker node rm --force {node['ID']}"
+        return Finding("note", f"node {name} is {node['Status']['State']}, and gets no tasks", remedy)
+    if not takes_tasks(node):
+        remedy = f"docker node update --availability active {node['ID']}"
+        return Finding("note", f"node {name} gets no tasks: {node['Spec']['Availability']}", remedy)
+    architecture = node["Description"]["Platform"]["Architecture"]
+    if architecture != own["Architecture"]:
+        return Finding(
+            "missing",
+            f"node {name} is of the architecture {architecture}, and the images are of {own['Architecture']}",
+            f"docker node update --availability drain {node['ID']}",
+        )
+    if alone:
+        return None
+    if _is_only_here(address):
+        remedy = "docker swarm leave --force, then docker swarm init or join with --advertise-addr ADDRESS"
+        return Finding("missing", f"node {name} gives an address that no other machine reaches", remedy)
+    try:
+        socket.create_connection((address, _GOSSIP_PORT), _CONNECT_SECONDS).close()
+    except OSError as error:
+        reason = error.strerror or "no answer"
+        return Finding(
+            "missing",
+            f"node {name} does not answer this machine at port {_GOSSIP_PORT}: {reason}",
+            "open TCP 2377 and 7946, UDP 7946 and 4789, and TCP from 30000 on between all nodes",
+        )
+    return None
+
+
+def _is_only_here(address: str) -> bool:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return True
+    return parsed.is_loopback or parsed.is_unspecified
+
+
+def _look_inside(
+    api: docker.APIClient, folder: Path, usable: list[dict[str, Any]], own: dict[str, Any], *, start_agents: bool
+) -> Iterator[Finding]:
+    """Ask the agents of nodes for their clock and disk."""
+    try:
+        images = LocalImages(api, ImageCatalogue())
+        agents = images.resolve(AGENT_IMAGE).id
+        nodes = Nodes(api, folder)
+        try:
+            if start_agents:
+                nodes.start(agents)
+            for node in usable:
+                yield _ask_agent(api, nodes, node, own)
+        finally:
+            nodes.close(keep_agents=not start_agents)
+    except ContainerRuntimeError as error:
+        yield Finding("missing", str(error), "")
+
+
+def _ask_agent(api: docker.APIClient, nodes: Nodes, node: dict[str, Any], own: dict[str, Any]) -> Finding:
+    name = name_node(node)
+    try:
+        began = time.time()
+        condition = nodes.read_condition(node["ID"])
+        # By the clock of the middle of the question.
+        apart = condition.clock - (began + time.time()) / 2
+        lacking = 0 if node["ID"] == own["Swarm"]["NodeID"] else _count_lacking(api, nodes.connect(node["ID"]))
+    except ContainerRuntimeError as error:
+        return Finding("missing", f"node {name}: {error}", "")
+    return judge(name, apart, condition.free_bytes, lacking)
+
+
+def judge(name: str, apart: float, free_bytes: int, lacking: int) -> Finding:
+    """Judge the clock and the disk of a node.
+
+    Args:
+        name: the node's, as people know it.
+        apart: seconds that its clock is before this machine's.
+        free_bytes: of its engine's disk.
+        lacking: bytes of the images that it is still to get.
+    """
+    if abs(apart) > _WRONG_CLOCK_SECONDS:
+        text = f"the clock of node {name} is {apart:+,.0f} s off this machine's: signatures made there are refused"
+        return Finding("missing", text, "set both by NTP")
+    free = f"{free_bytes / 1e9:.1f} GB are free on node {name}"
+    if free_bytes < lacking * _ROOM_SHARE:
+        text = f"{free}, and the images that it lacks take {lacking / 1e9:.1f} GB"
+        return Finding("missing", text, "docker system prune there, or a larger disk")
+    if abs(apart) > _ODD_CLOCK_SECONDS:
+        text = f"the clock of node {name} is {apart:+,.1f} s off this machine's: times in logs and tensors are, too"
+        return Finding("note", text, "set both by NTP")
+    return Finding("ok", f"{free}, and it lacks images of {lacking / 1e9:.1f} GB", "")
+
+
+def _count_lacking(api: docker.APIClient, there: docker.APIClient) -> int:
+    """Count the bytes of this project's images that a node has not."""
+    with translated("list the images of a node"):
+        has = {each["Id"] for each in there.images()}
+        ours = {each["Id"]: int(each["Size"]) for each in api.images(name="smdebug-emulator/*")}
+    return sum(size for image, size in ours.items() if image not in has)

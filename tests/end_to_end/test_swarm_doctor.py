@@ -1,0 +1,73 @@
+"""``doctor --runtime swarm``: what it says of the nodes of a real Swarm, of a worker, and of an engine in no Swarm."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.swarm_nodes import Node, SwarmNodes
+
+pytestmark = pytest.mark.docker
+
+
+def ask(folder: Path, node: Node | None) -> list[dict[str, str]]:
+    """Return what the doctor finds of the Swarm that an engine is in; None for the machine's own engine."""
+    command = [sys.executable, "-m", "emulator", "doctor", "--runtime", "swarm", "--json", "--state-dir", str(folder)]
+    environment = {} if node is None else {"DOCKER_HOST": f"unix://{node.socket}"}
+    done = subprocess.run(
+        ["env", *(f"{key}={value}" for key, value in environment.items()), *command],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    found: list[dict[str, str]] = json.loads(done.stdout)
+    return [each for each in found if each["subject"] == "swarm"]
+
+
+def test_nodes_that_can_be_used_are_said_and_nothing_is_left_on_them(
+    swarm_nodes_with_rules: SwarmNodes, tmp_path: Path
+) -> None:
+    nodes = swarm_nodes_with_rules
+    findings = ask(tmp_path, nodes.manager)
+    assert [each["state"] for each in findings] == ["ok", "ok"], findings
+    assert [f"({node.address})" in each["found"] for node, each in zip(nodes.nodes, findings, strict=True)]
+    with closing(nodes.manager.connect()) as api:
+        assert not [each["Spec"]["Name"] for each in api.services() if "agent" in each["Spec"]["Name"]]
+        assert not api.secrets()
+
+
+def test_a_node_that_gets_no_tasks_is_named(swarm_nodes_with_rules: SwarmNodes, tmp_path: Path) -> None:
+    nodes = swarm_nodes_with_rules
+    with closing(nodes.manager.connect()) as client:
+        api: Any = client
+        worker = next(each for each in api.nodes() if each["Status"]["Addr"] == nodes.nodes[1].address)
+        api.update_node(worker["ID"], worker["Version"]["Index"], {**worker["Spec"], "Availability": "drain"})
+        try:
+            findings = ask(tmp_path, nodes.manager)
+        finally:
+            now = api.inspect_node(worker["ID"])
+            api.update_node(worker["ID"], now["Version"]["Index"], {**now["Spec"], "Availability": "active"})
+    assert sorted(each["state"] for each in findings) == ["note", "ok"], findings
+    assert any(nodes.nodes[1].address in each["found"] and each["state"] == "note" for each in findings)
+
+
+def test_a_worker_is_no_manager(swarm_nodes_with_rules: SwarmNodes, tmp_path: Path) -> None:
+    (finding,) = ask(tmp_path, swarm_nodes_with_rules.nodes[1])
+    assert finding["state"] == "missing"
+    assert "is a worker, and --runtime swarm needs a manager's" in finding["found"]
+
+
+def test_an_engine_in_no_swarm_is_told_how_to_begin_one(tmp_path: Path) -> None:
+    (finding,) = ask(tmp_path, None)
+    assert finding["state"] == "missing"
+    assert "is in no Swarm" in finding["found"]
+    assert "docker swarm init" in finding["found"]
