@@ -42,6 +42,7 @@ def select_runtime(
     strict_versions: bool = False,
     allow_internet: bool = False,
     address: str | None = None,
+    registry: str | None = None,
 ) -> ChosenRuntime:
     """Make the back end that was asked for; ``auto`` takes Docker when an engine answers and has our images.
 
@@ -54,6 +55,8 @@ def select_runtime(
         allow_internet: whether Docker's containers have a way to the internet, and so to all else around them.
         address: IP address at which containers of a Swarm that reach the internet reach this machine; that of the
             manager's node when not given.
+        registry: what the names of images begin with that a Swarm's nodes pull; they come from the manager when not
+            given.
 
     Raises:
         EngineUnavailableError: ``docker`` or ``swarm`` was asked for, and no engine or no manager answers.
@@ -75,6 +78,7 @@ def select_runtime(
             user,
             allow_internet=allow_internet,
             address=address,
+            registry=registry,
         )
         nodes = f"Containers run on the {swarm.count_nodes()} nodes of a Swarm, as asked for."
         return ChosenRuntime(swarm, f"{nodes} They reach {reach}.", swarm.describe)

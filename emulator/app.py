@@ -495,6 +495,7 @@ def choose_runtime(settings: Settings) -> ChosenRuntime:
             strict_versions=settings.strict_versions,
             allow_internet=settings.allow_internet,
             address=settings.advertise,
+            registry=settings.registry,
         )
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from emulator.keys import Keys
 
+# As images' names begin: a host with a dot or a port, or localhost, and a path in small letters.
+_REGISTRY = re.compile(
+    r"(localhost|[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+|[a-zA-Z0-9.-]+(?=:\d))(:\d+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*/?"
+)
 _REGION = re.compile(r"[a-z]{2,3}(-[a-z]+)+-\d")
 DEFAULT_ACCOUNT_ID = "123456789012"
 # As long as a job of SageMaker's may run.
@@ -100,6 +104,7 @@ VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str
     "port": (int, range(65536).__contains__, "give a whole number from 0 to 65535"),
     "runtime": (str, RUNTIME_CHOICES.__contains__, f"use one of {', '.join(RUNTIME_CHOICES)}"),
     "shared_folder": (lambda text: Path(text).absolute(), Path.is_dir, "give a folder that is there"),
+    "registry": (str.strip, _REGISTRY.fullmatch, "give HOST[:PORT][/PATH], as images' names begin"),
     "region": (str, _REGION.fullmatch, "give a region of AWS, such as eu-west-1"),
     "account_id": (str, re.compile(r"\d{12}").fullmatch, "give an account's 12 digits"),
     "stop_grace_seconds": (float, lambda seconds: 0 <= seconds <= 86_400, "give a number from 0 to 86400"),
@@ -162,6 +167,7 @@ class Settings:
         runtime: which container back end; ``auto`` takes Docker when an engine answers, else processes.
         state_dir: folder of everything that survives a restart.
         shared_folder: what every node of a Swarm sees at the same path; the state folder is below it.
+        registry: what the names of images begin with that a Swarm's nodes pull; None where they come from the manager.
         account_id: 12 digits, the account of whoever signs with a key that names or belongs to no other.
         region: used where a request's signature names none.
         stop_grace_seconds: between SIGTERM and SIGKILL when a job is stopped (AWS: 120).
@@ -195,6 +201,7 @@ class Settings:
     runtime: RuntimeChoice = "auto"
     state_dir: Path = field(default_factory=lambda: default_state_dir(os.environ))
     shared_folder: Path | None = None
+    registry: str | None = None
     account_id: str = DEFAULT_ACCOUNT_ID
     region: str = "us-east-1"
     stop_grace_seconds: float = 120.0

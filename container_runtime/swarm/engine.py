@@ -83,6 +83,7 @@ class SwarmEngine:
             reach the ports that they are offered, at their own loopback interface, and nothing else when not given.
         address: IP address of this machine that the nodes reach, for containers with a way to the internet; that of its
             engine's node when not given.
+        registry: what the names of images begin with that nodes pull; they come from the manager when not given.
 
     Raises:
         EngineUnavailableError: no engine answers, or it is no manager of a Swarm.
@@ -100,6 +101,7 @@ class SwarmEngine:
         *,
         allow_internet: bool = False,
         address: str | None = None,
+        registry: str | None = None,
     ) -> None:
         self._instance_id = instance_id
         self._user = choose_user(user)
@@ -115,7 +117,7 @@ class SwarmEngine:
             self._host_address = (address or own) if allow_internet else LOOPBACK
             self._images = LocalImages(self._api, catalogue or ImageCatalogue())
             image = self._images.resolve(AGENT_IMAGE).id
-            self._nodes = Nodes(self._api, folder)
+            self._nodes = Nodes(self._api, folder, registry)
             self._nodes.start(image)
             # Their starter was killed: they would keep their names from those that come in their place.
             self._remove_unstarted()

@@ -35,6 +35,7 @@ from container_runtime.meter import Load
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from container_runtime.swarm import agent
 from container_runtime.swarm.inside import KEEP_ALIVE
+from container_runtime.swarm.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -96,14 +97,16 @@ class Condition:
 class Nodes:
     """The nodes, as one emulator sees them. Thread safe."""
 
-    def __init__(self, api: docker.APIClient, folder: Path) -> None:
+    def __init__(self, api: docker.APIClient, folder: Path, registry: str | None = None) -> None:
         """Know the nodes; their agents are those of before a restart, or there are none before ``start``.
 
         Args:
             api: client of a manager's engine.
             folder: where the key is kept, of which each has agents of its own.
+            registry: what the names of images begin with that nodes pull; they come from the manager when not given.
         """
         self._api = api
+        self._registry = None if registry is None else Registry(api, registry)
         self.key = keep_key(folder)
         """The file of the agents' key."""
         self._service = f"smdebug-agent-{hashlib.sha256(self.key.read_bytes()).hexdigest()[:12]}"
@@ -123,8 +126,10 @@ class Nodes:
         Raises:
             ContainerRuntimeError: no node has an agent.
         """
+        # A node that lacks it pulls it by itself, or cannot have it at all: there is no agent yet to bring it.
+        named = image if self._registry is None else self._registry.push(image)
         with translated("start the agents of the Swarm's nodes"):
-            self._start_agents(image)
+            self._start_agents(named)
         self._await_agents(image)
 
     def list_ready(self) -> list[SwarmNode]:
@@ -316,6 +321,9 @@ class Nodes:
             with suppress(docker.errors.ImageNotFound):
                 client.inspect_image(image)
                 return
+            if self._registry is not None:
+                self._registry.pull(client, image, say)
+                return
             say(f"bringing the image to the node {node.name}")
             for _ in client.load_image(self._api.get_image(image)):
                 pass
@@ -383,7 +391,8 @@ class Nodes:
                 "RestartPolicy": {"Condition": "any", "Delay": 10**9},
             },
         }
-        raise_for_status(self._api.post(build_url(self._api, "/services/create"), json=spec))
+        headers = {} if self._registry is None else self._registry.build_headers()
+        raise_for_status(self._api.post(build_url(self._api, "/services/create"), json=spec, headers=headers))
 
     def _await_agents(self, image: str) -> None:
         """Wait until every node has its agent; one that has none in time gets no tasks, and is told."""
@@ -407,8 +416,8 @@ class Nodes:
         for node_id in wanted.keys() - ready:
             text = refused.get(node_id) or "it did not start in time"
             logger.warning(
-                "The node %s (%s) has no agent, and gets no tasks: %s. The agents' image has to be there: "
-                "`docker save %s | ssh NODE docker load`.",
+                "The node %s (%s) has no agent, and gets no tasks: %s. The agents' image has to be there: name a "
+                "--registry, or `docker save %s | ssh NODE docker load`.",
                 wanted[node_id]["Description"]["Hostname"],
                 wanted[node_id]["Status"].get("Addr"),
                 text,

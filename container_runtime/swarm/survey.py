@@ -45,11 +45,12 @@ class Finding(NamedTuple):
     remedy: str
 
 
-def survey(folder: Path, *, start_agents: bool) -> Iterator[Finding]:
+def survey(folder: Path, registry: str | None, *, start_agents: bool) -> Iterator[Finding]:
     """Look at the Swarm whose manager's engine is the one of ``DOCKER_HOST``, or this machine's.
 
     Args:
         folder: of the key that the agents are known by.
+        registry: that the nodes pull images from, where there is one.
         start_agents: whether none are there: they are started, asked and removed.
     """
     try:
@@ -72,7 +73,7 @@ def survey(folder: Path, *, start_agents: bool) -> Iterator[Finding]:
             if takes_tasks(node) and (finding is None or finding.state != "missing"):
                 usable.append(node)
         if usable:
-            yield from _look_inside(api, folder, usable, own, start_agents=start_agents)
+            yield from _look_inside(api, Nodes(api, folder, registry), usable, own, start_agents=start_agents)
         else:
             yield Finding("missing", "no node of the Swarm can be given a task", "docker node ls")
 
@@ -124,13 +125,12 @@ def _is_only_here(address: str) -> bool:
 
 
 def _look_inside(
-    api: docker.APIClient, folder: Path, usable: list[dict[str, Any]], own: dict[str, Any], *, start_agents: bool
+    api: docker.APIClient, nodes: Nodes, usable: list[dict[str, Any]], own: dict[str, Any], *, start_agents: bool
 ) -> Iterator[Finding]:
     """Ask the agents of nodes for their clock and disk."""
     try:
         images = LocalImages(api, ImageCatalogue())
         agents = images.resolve(AGENT_IMAGE).id
-        nodes = Nodes(api, folder)
         try:
             if start_agents:
                 nodes.start(agents)

@@ -109,7 +109,7 @@ def _look_at_swarm(settings: Settings) -> Iterator[Finding]:
     from container_runtime.swarm.survey import survey
 
     runs = find_running_emulator(settings.state_dir) is not None
-    for finding in survey(settings.state_dir / "swarm", start_agents=not runs):
+    for finding in survey(settings.state_dir / "swarm", settings.registry, start_agents=not runs):
         yield ("swarm", *finding)
 
 

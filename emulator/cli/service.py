@@ -85,6 +85,12 @@ def check_setting(_context: click.Context, option: click.Parameter, text: str | 
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="What every node of a Swarm sees at the same path, such as a mount of NFS; the state folder is in it.",
 )
+@click.option(
+    "--registry",
+    metavar="PREFIX",
+    callback=check_setting,
+    help="Push images there once, as PREFIX/NAME, for a Swarm's nodes to pull; without it they get them from here.",
+)
 @state_dir_option
 @click.option(
     "--account",
@@ -199,6 +205,7 @@ def start(
     port: int | None,
     runtime: str | None,
     shared_folder: Path | None,
+    registry: str | None,
     state_dir: Path | None,
     account: str | None,
     faults: tuple[str, ...],
@@ -236,6 +243,7 @@ def start(
         "port": port,
         "runtime": runtime,
         "shared_folder": shared_folder and shared_folder.absolute(),
+        "registry": registry,
         "account_id": account,
         "max_jobs": max_jobs,
         "faults": faults or None,
@@ -289,7 +297,7 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
     command += ["--allow-internet"] if settings.allow_internet else []
     command += ["--strict-versions"] if settings.strict_versions else []
     command += ["--tls"] if settings.tls else []
-    for name in ("host", "advertise", "tls_certificate", "tls_key"):
+    for name in ("registry", "host", "advertise", "tls_certificate", "tls_key"):
         given = getattr(settings, name)
         command += [] if given is None else [f"--{name.replace('_', '-')}", str(given)]
     command += [] if init_folder is None else ["--init-folder", str(init_folder.absolute())]
