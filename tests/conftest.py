@@ -44,14 +44,17 @@ def docker_engine_answers() -> bool:
     return describe_engine() is not None
 
 
+_WHOLE_SWARM = {"test_swarm_training.py", "test_swarm_lost_rules.py"}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-requests", type=int, default=600, help="how many requests test_fuzz.py sends")
-    parser.addoption("--swarm", choices=("short", "whole"), default="short", help="whole: with images of gigabytes")
+    parser.addoption("--swarm", choices=("short", "whole"), default="short", help="whole: what takes minutes")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave what takes minutes and gigabytes to who asks for it."""
-    return True if collection_path.name == "test_swarm_training.py" and config.option.swarm != "whole" else None
+    return True if collection_path.name in _WHOLE_SWARM and config.option.swarm != "whole" else None
 
 
 @pytest.hookimpl(optionalhook=True)

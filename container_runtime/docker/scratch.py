@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 from container_runtime.images.own_packages import FOLDER, build_variables, make_own_packages
@@ -115,6 +116,8 @@ def fill_own_packages(scratch: Path, environment_settings: str) -> None:
         scratch: see ``ContainerSpec``.
         environment_settings: content of the image's ``/opt/venv/pyvenv.cfg``.
     """
+    # Of a start of the same container that did not come to its end, there may be a part.
+    shutil.rmtree(scratch / FOLDER)
     lines = (line.partition("=") for line in environment_settings.splitlines())
     settings = {name.strip(): value.strip() for name, _, value in lines}
     below = [f"{_ENVIRONMENT}/lib/{_LIBRARY}/site-packages"]

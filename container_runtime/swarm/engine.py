@@ -233,8 +233,15 @@ class SwarmEngine:
             self._await_start(spec, name, nodes)
             if ports:
                 self._open_door(name, ports)
-        except BaseException:
+        except BaseException as error:
+            place = self._places.get(name)
+            away = place is not None and not self._nodes.answers(place[0])
             self.remove(name)
+            if place is not None and away and isinstance(error, ContainerRuntimeError):
+                node = self._nodes.describe(place[0])
+                raise EngineUnavailableError(
+                    f"The node {node} of the Swarm went away while it began {spec.name}."
+                ) from error
             raise
         return name
 
@@ -289,21 +296,30 @@ class SwarmEngine:
         if self._doors is not None:
             self._doors.close(container_id)
         found = self._places.get(container_id)
-        if container_id not in self._lost and (found is None or not self._nodes.answers(found[0])):
+        answers = found is not None and self._nodes.answers(found[0])
+        if container_id not in self._lost and not answers:
             self._end_task(container_id)
         self._remove_service(container_id)
         # Swarm leaves the containers of tasks that have ended where they are, and gives the others time to end.
         place = self._places.pop(container_id, None)
-        if container_id not in self._lost and place is not None:
-            node, identity = place
-            with translated(f"remove container {container_id}"):
+        if place is not None and container_id not in self._lost and not (answers and self._remove_task(*place)):
+            # The Swarm ends what it runs when it is back.
+            self._lost[container_id] = f"The node {place[0]} of the Swarm does not answer."
+        with translated(f"remove the network of container {container_id}"):
+            remove_overlay(self._api, f"{container_id}{_ALONE}")
+
+    def _remove_task(self, node: str, identity: str) -> bool:
+        """Remove a task's container; False where its node does not answer."""
+        try:
+            with translated(f"remove container {identity}"):
                 try:
                     self._nodes.connect(node).remove_container(identity, force=True, v=True)
                 except docker.errors.APIError as exc:
                     if exc.status_code not in (404, 409):  # gone, or its removal is under way
                         raise
-        with translated(f"remove the network of container {container_id}"):
-            remove_overlay(self._api, f"{container_id}{_ALONE}")
+        except EngineUnavailableError:
+            return False
+        return True
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
         """See ``ContainerRuntime``."""
@@ -469,13 +485,10 @@ class SwarmEngine:
 
         This engine removes the service of a job and leaves its task as it is; one that is to complete nothing has none.
         """
-        with translated(f"end container {container_id}"), suppress(docker.errors.NotFound):
-            service = self._api.inspect_service(container_id)
-            changed = {**service["Spec"], "Mode": {"ReplicatedJob": {"MaxConcurrent": 0, "TotalCompletions": 0}}}
-            changed["TaskTemplate"]["ForceUpdate"] = 1
-            url = build_url(self._api, f"/services/{service['ID']}/update")
-            raise_for_status(self._api.post(url, json=changed, params={"version": service["Version"]["Index"]}))
         deadline = time.monotonic() + _END_SECONDS
+        with translated(f"end container {container_id}"), suppress(docker.errors.NotFound):
+            while not self._complete_nothing(container_id) and time.monotonic() < deadline:
+                time.sleep(_POLL_SECONDS)
         while any(
             each["DesiredState"] != "remove" and each["Status"]["State"] != "rejected"
             for each in self._list_tasks(container_id)
@@ -484,6 +497,20 @@ class SwarmEngine:
                 logger.warning("The Swarm has not ended container %s within %g s.", container_id, _END_SECONDS)
                 return
             time.sleep(_POLL_SECONDS)
+
+    def _complete_nothing(self, container_id: str) -> bool:
+        """Have a service complete no task; False where somebody else, who ends it too, has changed it meanwhile."""
+        service = self._api.inspect_service(container_id)
+        changed = {**service["Spec"], "Mode": {"ReplicatedJob": {"MaxConcurrent": 0, "TotalCompletions": 0}}}
+        changed["TaskTemplate"]["ForceUpdate"] = 1
+        url = build_url(self._api, f"/services/{service['ID']}/update")
+        try:
+            raise_for_status(self._api.post(url, json=changed, params={"version": service["Version"]["Index"]}))
+        except docker.errors.APIError as exc:
+            if "out of sequence" not in str(exc):
+                raise
+            return False
+        return True
 
     def _remove_service(self, container_id: str) -> None:
         with translated(f"remove container {container_id}"), suppress(docker.errors.NotFound):

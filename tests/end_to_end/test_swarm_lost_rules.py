@@ -1,0 +1,165 @@
+"""A rule and a processing job whose node is killed begin again on another, and the training goes on meanwhile."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from container_runtime.swarm.engine import NAME_LABEL
+from sdk_compat.demo.training_job import RULES_IMAGE, build_channels, build_rule
+from tests.end_to_end.finished_jobs import read_log, wait_until_ended
+from tests.swarm_nodes import SwarmNodes
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.running_emulator import RunningEmulator
+    from tests.swarm_nodes import Node
+
+pytestmark = pytest.mark.docker
+
+# As large as a node, or larger: a node has one of these.
+LARGE = "ml.m5.12xlarge"
+# The rule cannot judge the first steps, and so still runs when its node is killed.
+TRAIN = """
+import os, time
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.writing.file_writer import FileWriter
+collections = CollectionManager()
+collections.export("/opt/ml/output/tensors", "worker_0_collections.json")
+for step in range(20):
+    with FileWriter("/opt/ml/output/tensors", "worker_0", step) as writer:
+        writer.write_tensor(2.0, "loss")
+    print("step", step, flush=True)
+    while step == 1 and not os.path.exists("/opt/ml/go"):
+        time.sleep(0.05)
+"""
+# An entry point's words have no line ends.
+PROCESS = (
+    "import os, time; [time.sleep(0.1) for _ in iter(lambda: os.path.exists('/opt/ml/processing/input/go'), True)]"
+)
+
+
+@pytest.fixture
+def nodes(granted_namespaces: None) -> Iterator[SwarmNodes]:
+    """A manager that takes no tasks but its agent, and two workers."""
+    with tempfile.TemporaryDirectory(prefix="smd-") as folder:
+        nodes = SwarmNodes(Path(folder) / "swarm", 3, in_memory=True)
+        nodes.start()
+        try:
+            nodes.load("smdebug-emulator/sagemaker-debugger-rules:latest")
+            with closing(nodes.manager.connect()) as client:
+                api: Any = client
+                api.tag("smdebug-emulator/sagemaker-debugger-rules", "smdebug-emulator/pytorch-training", "latest")
+                own = api.inspect_node(api.info()["Swarm"]["NodeID"])
+                api.update_node(own["ID"], own["Version"]["Index"], {**own["Spec"], "Availability": "pause"})
+            yield nodes
+        finally:
+            nodes.stop()
+
+
+@pytest.fixture
+def emulator(
+    nodes: SwarmNodes, start_emulator: Callable[..., RunningEmulator], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RunningEmulator]:
+    with tempfile.TemporaryDirectory() as shared:
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{nodes.manager.socket}")
+        monkeypatch.setenv("SMDEBUG_EMULATOR_SHARED_FOLDER", shared)
+        running = start_emulator("swarm", state_dir=Path(shared) / "state")
+        yield running
+        assert running.stop() == 0
+
+
+def find_node(nodes: SwarmNodes, name: str) -> Node:
+    """Wait until the container whose name is matched runs, and return where."""
+
+    def find() -> Node | None:
+        with closing(nodes.manager.connect()) as api:
+            for service in api.services(filters={"label": "smdebug-emulator.host"}):
+                if re.fullmatch(name, service["Spec"]["Labels"][NAME_LABEL]):
+                    for task in api.tasks({"service": service["ID"]}):
+                        if task["Status"]["State"] == "running":
+                            address = api.inspect_node(task["NodeID"])["Status"]["Addr"]
+                            return next(each for each in nodes.nodes if each.address == address)
+        return None
+
+    wait_until(lambda: find() is not None, f"{name} to run")
+    found = find()
+    assert found is not None
+    return found
+
+
+def test_a_rule_begins_again_while_the_training_goes_on(
+    emulator: RunningEmulator, nodes: SwarmNodes, job_name: str
+) -> None:
+    s3, sagemaker = emulator.client("s3"), emulator.client("sagemaker")
+    s3.create_bucket(Bucket=job_name)
+    s3.put_object(Bucket=job_name, Key="code/train.py", Body=TRAIN.encode())
+    rule = build_rule("LossNotDecreasing", tensor_regex="loss", num_steps="5", use_losses_collection="False")
+    sagemaker.create_training_job(
+        TrainingJobName=job_name,
+        AlgorithmSpecification={
+            "TrainingImage": RULES_IMAGE,
+            "TrainingInputMode": "File",
+            "ContainerEntrypoint": ["python", "/opt/ml/input/data/code/train.py"],
+        },
+        RoleArn="arn:aws:iam::123456789012:role/Training",
+        InputDataConfig=build_channels({"code": f"s3://{job_name}/code/"}),
+        OutputDataConfig={"S3OutputPath": f"s3://{job_name}/output"},
+        ResourceConfig={"InstanceType": LARGE, "InstanceCount": 1, "VolumeSizeInGB": 1},
+        StoppingCondition={"MaxRuntimeInSeconds": 600},
+        DebugHookConfig={"S3OutputPath": f"s3://{job_name}/tensors"},
+        DebugRuleConfigurations=[{**rule, "InstanceType": LARGE}],
+    )
+    training = find_node(nodes, rf"smdebug-{job_name}-\w+-algo-1")
+    judging = find_node(nodes, rf"smdebug-{job_name}-LossNotDecreasing-.*")
+    assert judging != training
+    nodes.kill(judging)
+    (folder,) = (emulator.state_dir / "jobs").glob(f"{job_name}-*/algo-1")
+    (folder / "go").touch()
+    description = wait_until_ended(emulator, job_name)
+    assert description["TrainingJobStatus"] == "Completed", (description, read_log(emulator, job_name))
+    assert "Restarting" not in [each["Status"] for each in description["SecondaryStatusTransitions"]]
+    (status,) = description["DebugRuleEvaluationStatuses"]
+    assert status["RuleEvaluationStatus"] == "IssuesFound", f"{status.get('StatusDetails')}\n{emulator.log_text()}"
+    assert f"({judging.address}) of the Swarm" in emulator.log_text()
+
+
+def test_a_processing_job_begins_again(emulator: RunningEmulator, nodes: SwarmNodes, job_name: str) -> None:
+    s3, sagemaker = emulator.client("s3"), emulator.client("sagemaker")
+    s3.create_bucket(Bucket=job_name)
+    s3.put_object(Bucket=job_name, Key="input/rows", Body=b"rows")
+    sagemaker.create_processing_job(
+        ProcessingJobName=job_name,
+        RoleArn="arn:aws:iam::123456789012:role/Processing",
+        AppSpecification={"ImageUri": RULES_IMAGE, "ContainerEntrypoint": ["python", "-c", PROCESS]},
+        ProcessingInputs=[
+            {
+                "InputName": "input",
+                "S3Input": {
+                    "S3Uri": f"s3://{job_name}/input/",
+                    "LocalPath": "/opt/ml/processing/input",
+                    "S3DataType": "S3Prefix",
+                    "S3InputMode": "File",
+                },
+            }
+        ],
+        ProcessingResources={"ClusterConfig": {"InstanceCount": 1, "InstanceType": LARGE, "VolumeSizeInGB": 1}},
+    )
+    first = find_node(nodes, rf"smdebug-{job_name}-.*")
+    # What the job finds when it begins again.
+    s3.put_object(Bucket=job_name, Key="input/go", Body=b"")
+    nodes.kill(first)
+
+    def describe() -> dict[str, Any]:
+        return sagemaker.describe_processing_job(ProcessingJobName=job_name)
+
+    wait_until(lambda: describe()["ProcessingJobStatus"] not in ("InProgress", "Stopping"), emulator.log_text)
+    assert describe()["ProcessingJobStatus"] == "Completed", (describe(), emulator.log_text())
+    assert f"({first.address}) of the Swarm" in emulator.log_text()

@@ -1,0 +1,143 @@
+"""Jobs of a Swarm whose manager's engine is killed and comes back, or whose emulator goes on at another manager."""
+
+from __future__ import annotations
+
+import json
+import signal
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+import pytest
+
+from sdk_compat.demo.training_job import RULES_IMAGE, build_channels
+from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_ended
+from tests.end_to_end.test_swarm_losses import Typist
+from tests.swarm_nodes import SwarmNodes
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.running_emulator import RunningEmulator
+
+pytestmark = pytest.mark.docker
+
+# It ends when an object is there, which it asks the emulator for.
+TRAIN = """
+import boto3, pathlib, sys, time
+from botocore.exceptions import ClientError
+bucket = sys.argv[1]
+print("begins", flush=True)
+while True:
+    try:
+        said = boto3.client("s3").get_object(Bucket=bucket, Key="go")["Body"].read()
+        break
+    except ClientError:
+        time.sleep(0.2)
+pathlib.Path("/opt/ml/model/said").write_bytes(said)
+print("ends", flush=True)
+"""
+
+
+@pytest.fixture
+def nodes(granted_namespaces: None) -> Iterator[SwarmNodes]:
+    """A manager that takes no tasks but its agent, and a worker."""
+    with tempfile.TemporaryDirectory(prefix="smd-") as folder:
+        nodes = SwarmNodes(Path(folder) / "swarm", in_memory=True)
+        nodes.start()
+        try:
+            nodes.load("smdebug-emulator/sagemaker-debugger-rules:latest")
+            with closing(nodes.manager.connect()) as client:
+                api: Any = client
+                own = api.inspect_node(api.info()["Swarm"]["NodeID"])
+                api.update_node(own["ID"], own["Version"]["Index"], {**own["Spec"], "Availability": "pause"})
+            yield nodes
+        finally:
+            nodes.stop()
+
+
+@pytest.fixture
+def start_there(
+    start_emulator: Callable[..., RunningEmulator], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Path, int], RunningEmulator]]:
+    """Start an emulator on a state folder, at the manager with a socket."""
+    with tempfile.TemporaryDirectory() as shared:
+        monkeypatch.setenv("SMDEBUG_EMULATOR_SHARED_FOLDER", shared)
+
+        def start(at: Path, port: int = 0) -> RunningEmulator:
+            monkeypatch.setenv("DOCKER_HOST", f"unix://{at}")
+            return start_emulator("swarm", state_dir=Path(shared) / "state", port=port)
+
+        yield start
+
+
+def begin_job(emulator: RunningEmulator, job: str) -> None:
+    """Start a job, and wait until it runs."""
+    s3, sagemaker = emulator.client("s3"), emulator.client("sagemaker")
+    s3.create_bucket(Bucket=job)
+    s3.put_object(Bucket=job, Key="code/train.py", Body=TRAIN.encode())
+    sagemaker.create_training_job(
+        TrainingJobName=job,
+        AlgorithmSpecification={
+            "TrainingImage": RULES_IMAGE,
+            "TrainingInputMode": "File",
+            "ContainerEntrypoint": ["python", "/opt/ml/input/data/code/train.py"],
+            "ContainerArguments": [job],
+        },
+        RoleArn="arn:aws:iam::123456789012:role/Training",
+        InputDataConfig=build_channels({"code": f"s3://{job}/code/"}),
+        OutputDataConfig={"S3OutputPath": f"s3://{job}/output"},
+        ResourceConfig={"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1},
+        StoppingCondition={"MaxRuntimeInSeconds": 600},
+    )
+    wait_until(lambda: "begins" in read_log(emulator, job), emulator.log_text)
+
+
+def end_job(emulator: RunningEmulator, job: str) -> None:
+    """Let the job end, and see that it did so once, as if nothing had been."""
+    emulator.client("s3").put_object(Bucket=job, Key="go", Body=b"go on")
+    description = wait_until_ended(emulator, job)
+    log = read_log(emulator, job)
+    assert description["TrainingJobStatus"] == "Completed", (description, log, emulator.log_text())
+    assert download_model(emulator, description) == {"said": b"go on"}
+    assert [line for line in log.splitlines() if line in ("begins", "ends")] == ["begins", "ends"]
+    assert "Restarting" not in [each["Status"] for each in description["SecondaryStatusTransitions"]]
+
+
+def test_a_job_outlasts_the_restart_of_the_manager_s_engine(
+    nodes: SwarmNodes, start_there: Callable[..., RunningEmulator], job_name: str
+) -> None:
+    emulator = start_there(nodes.manager.socket)
+    begin_job(emulator, job_name)
+    nodes.end_engine(nodes.manager, signal.SIGKILL)
+    with urlopen(f"{emulator.endpoint_url}/_emulator/health") as answer:
+        assert "no Docker engine answers" in json.load(answer)["swarm"]["error"]
+    nodes.start_engine(nodes.manager)
+    nodes.await_engine(nodes.manager, starts=10)
+    end_job(emulator, job_name)
+    assert emulator.stop() == 0
+
+
+def test_an_emulator_at_another_manager_takes_up_its_jobs(
+    nodes: SwarmNodes, start_there: Callable[..., RunningEmulator], job_name: str
+) -> None:
+    emulator = start_there(nodes.manager.socket)
+    begin_job(emulator, job_name)
+    with closing(nodes.manager.connect()) as api:
+        (other,) = [each["ID"] for each in api.nodes() if each["Status"]["Addr"] == nodes.nodes[1].address]
+    Typist(nodes, emulator.state_dir.parent).type("docker node promote NODE", NODE=other)
+    emulator.kill()
+
+    def commands() -> bool:
+        with closing(nodes.nodes[1].connect()) as api:
+            return bool(api.info()["Swarm"]["ControlAvailable"])
+
+    wait_until(commands)
+    successor = start_there(nodes.nodes[1].socket, emulator.port)
+    end_job(successor, job_name)
+    assert successor.stop() == 0
+    with closing(nodes.manager.connect()) as api:
+        wait_until(lambda: not api.services())
