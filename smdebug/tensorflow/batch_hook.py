@@ -98,7 +98,7 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
     def list_names(self, names: ModelNames) -> None:
         """Put a model's weights and gradients into their collections, those that its first batch has made, too."""
-        names.refresh()
+        names.is_late = names.refresh()
         if names.is_listed:
             return
         names.is_listed = True
@@ -128,16 +128,17 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             self.recorder.save(name, value)
         if mode != ModeKeys.PREDICT:
             self._save_logs("val_" if mode == ModeKeys.EVAL else "", batch, result)
-        self._save_variables(names.weights, state)
+        self.save_variables(names.weights, state)
         if mode == ModeKeys.TRAIN:
             variables = get_optimizer_variables(getattr(names.model, "optimizer", None))
             self.recorder.collections.include_names(CollectionKeys.OPTIMIZER_VARIABLES, variables)
-            self._save_variables(variables, state)
+            self.save_variables(variables, state)
         if not self.recorder.saves_late:
             # What callbacks add to the step comes after.
             self.recorder.publish()
 
-    def _save_variables(self, variables: dict[str, Any], state: Any) -> None:
+    def save_variables(self, variables: dict[str, Any], state: Any) -> None:
+        """Save variables by their names; `state` as in `save_step`."""
         for name, variable in variables.items():
             self.recorder.save(name, variable if state is None else state.get(id(variable), variable))
 

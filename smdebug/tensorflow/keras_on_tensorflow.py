@@ -14,6 +14,7 @@ from smdebug.tensorflow.steps.registered_models import RegisteredModels
 from smdebug.tensorflow.steps.step_functions import StepFunctions
 from smdebug.tensorflow.steps.step_watch import StepWatch
 from smdebug.tensorflow.steps.tape import TapeCapture, wrap_optimizer, wrap_tape
+from smdebug.tensorflow.steps.variable_reader import VariableReader
 from smdebug.tensorflow.steps.wants import Wants, choose_wants
 from smdebug.tensorflow.tensor_writer import TensorflowTensorWriter
 from smdebug.tensorflow.workers import get_rank
@@ -39,6 +40,9 @@ class KerasHook(BatchHook):
         super().__init__(*args, **kwargs)
         self._functions: dict[int, tuple[ModelNames, StepFunctions]] = {}
         self._wants: dict[tuple[int, StepPlan], Wants] = {}
+        self._variables = VariableReader()
+        # Of the names that were compared with their model last, and the step of that.
+        self._asked_at = (0, -1)
         self._watch: StepWatch | None = None
         if may_be_traced():
             self._watch = StepWatch()
@@ -76,6 +80,11 @@ class KerasHook(BatchHook):
         self.tape_capture.models.add(model)
 
     # Called by Keras.
+
+    def set_model(self, model: Any) -> None:
+        """Take the model whose steps follow; a script may have changed it since it saw steps."""
+        super().set_model(model)
+        self._asked_at = (0, -1)
 
     def prepare_step(self, mode: ModeKeys, batch: int, plan: StepPlan | None) -> None:
         """Prepare what the batch that is about to be run saves, and what is traced of it."""
@@ -118,15 +127,28 @@ class KerasHook(BatchHook):
 
         replace_once(model, mode, run)
 
+    def save_variables(self, variables: dict[str, Any], state: Any) -> None:
+        """Save variables by their names, the small ones by one call."""
+        plan = self.recorder.plan
+        if plan is None:
+            return
+        wanted = {name: variable for name, variable in variables.items() if plan.select(name) is not None}
+        super().save_variables(wanted | self._variables.read(wanted), state)
+
     def _get_functions(self, model: Any) -> tuple[ModelNames, StepFunctions]:
         found = self._functions.get(id(model))
-        if found is None or found[0].is_outdated:
+        if found is None or found[0].is_late or self._may_be_outdated(found[0]):
             names = ModelNames(model)
             while len(self._functions) >= _MODELS_KEPT:
                 del self._functions[next(iter(self._functions))]
             found = self._functions[id(model)] = (names, StepFunctions(names, self.report_loss, self._watch))
             self._wants.clear()
         return found
+
+    def _may_be_outdated(self, names: ModelNames) -> bool:
+        """Tell whether a model has changed; between two steps of one loop there is nothing to ask that for."""
+        asked_at, self._asked_at = self._asked_at, (id(names), self.recorder.counters.step)
+        return self._asked_at != (asked_at[0], asked_at[1] + 1) and names.is_outdated
 
     def _get_wants(self, names: ModelNames | RegisteredModels, plan: StepPlan) -> Wants:
         if isinstance(names, RegisteredModels) and names.refresh():

@@ -25,8 +25,16 @@ def replace_once(model: Any, mode: ModeKeys, run: Callable[..., Any]) -> None:
     attribute, original = FUNCTIONS[mode][0], get_function(model, mode)
 
     def run_once(*given: Any) -> Any:
-        setattr(model, attribute, original)
+        _set(model, attribute, original)
         return run(*given)
 
     run_once.smdebug_original = original  # type: ignore[attr-defined]
-    setattr(model, attribute, run_once)
+    _set(model, attribute, run_once)
+
+
+def _set(model: Any, attribute: str, function: Any) -> None:
+    # Past Keras' own setting of attributes, which looks at each value for what it has to keep track of.
+    if attribute in vars(model):
+        vars(model)[attribute] = function
+    else:
+        setattr(model, attribute, function)

@@ -19,6 +19,8 @@ class ModelNames:
         self.model = model
         # Whether the collections of a hook know these names.
         self.is_listed = False
+        # Whether a step was over before what it had changed was taken up.
+        self.is_late = False
         self._read()
 
     def _read(self) -> None:
@@ -47,11 +49,13 @@ class ModelNames:
         """Whether no layer waits for its first batch to make its variables, or other layers."""
         return self.model.built and all(layer.built for layer in _flatten(self.model))
 
-    def refresh(self) -> None:
-        """Take up what the model has got since, as by its first batch."""
-        if self.is_outdated:
-            self.is_listed = False
-            self._read()
+    def refresh(self) -> bool:
+        """Take up what the model has got since, as by its first batch; tell whether there was anything."""
+        if not self.is_outdated:
+            return False
+        self.is_listed = False
+        self._read()
+        return True
 
     @property
     def is_empty(self) -> bool:
@@ -114,8 +118,13 @@ def _flatten(model: Any) -> list[Any]:
 
 
 def _get_signature(model: Any) -> tuple[Any, ...]:
+    layers = _flatten(model)
+    if hasattr(model, "_trainable_weights"):
+        # Keras 2: a layer's own lists, from which it makes that of all weights anew each time it is asked.
+        own = (tuple(map(id, (*layer._trainable_weights, *layer._non_trainable_weights))) for layer in (model, *layers))  # noqa: SLF001 - no public way
+        return (*map(id, layers), *own)
     variables = ((id(variable), variable.trainable) for variable in _get_weights(model))
-    return (*(id(layer) for layer in _flatten(model)), *variables)
+    return (*map(id, layers), *variables)
 
 
 def _get_weights(layer: Any) -> list[Any]:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from smdebug.tensorflow.steps.model_names import ModelNames
-from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, Taped, make_data
+from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, Taped, make_data, make_model
 
 if TYPE_CHECKING:
     from tests.unit.smdebug.written_run import WrittenRun
@@ -242,3 +242,27 @@ def test_names_of_variables_that_clash_are_numbered() -> None:
     model = keras.Sequential([keras.Input((4,)), Twice(name="t")], name="n")
     names = ModelNames(model)
     assert len(names.weights) == len(set(names.gradients.values())) == 2
+
+
+def test_a_model_that_changes_between_steps_and_between_fits(make_hook: MakeHook, run: WrittenRun) -> None:
+    model = make_model(run_eagerly=True)
+    x, y = make_data(8)
+    hook = make_hook(include_collections=["weights", "gradients"])
+
+    class Freezes(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            if batch == 1:
+                self.model.layers[0].trainable = False
+
+    model.fit(x, y, batch_size=2, verbose=0, callbacks=[hook, Freezes()])
+    model.add(keras.layers.Dense(2, name="late"))
+    model.compile(optimizer="sgd", loss="mse")
+    model.fit(x, y, batch_size=4, verbose=0, callbacks=[hook])
+    hook.close()
+    assert "late/weights/net/late/kernel:0" not in run.values(3)
+    for step in range(6):
+        gradients = {name for name in run.values(step) if name.startswith("gradients/")}
+        parts = {"d1": step < 2, "d2": True, "late": step > 3}
+        expected = {f"gradients/net/{part}/{kind}Grad" for part in parts if parts[part] for kind in ("kernel", "bias")}
+        assert gradients == expected, step
+    assert {"late/weights/net/late/kernel:0", "d1/weights/net/d1/kernel:0"} <= run.values(4).keys()

@@ -1,0 +1,97 @@
+"""Reading many small variables by one call of TensorFlow, which takes longer than to copy the numbers of one."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+# A larger one is read by itself: so many bytes take as long to copy as a call takes.
+_SMALL_BYTES = 64 * 1024
+_FEWEST = 4
+# By what is read together: the weights of a model, its optimizer's variables, and the same of some other models.
+_MOST_KEPT = 16
+
+
+class _Place(NamedTuple):
+    """Where a variable's numbers lie among those that are read with it."""
+
+    name: str
+    start: int
+    end: int
+    shape: tuple[int, ...]
+
+
+class _Reader(NamedTuple):
+    """A function of TensorFlow that returns one flat tensor a group, and what is where in each."""
+
+    read: Callable[[], Sequence[Any]]
+    places: list[list[_Place]]
+    # Kept, so that no other has the id of one.
+    variables: list[Any]
+
+
+class VariableReader:
+    """Reads variables as arrays of their own memory: what a later step does to the variables does not show in them."""
+
+    def __init__(self) -> None:
+        self._readers: dict[tuple[int, ...], _Reader] = {}
+
+    def read(self, variables: dict[str, Any]) -> dict[str, NDArray[Any]]:
+        """Return, by name, the values of those that are small and can be read together; the others are left out."""
+        if len(variables) < _FEWEST or not tf.executing_eagerly():
+            return {}
+        key = tuple(map(id, variables.values()))
+        reader = self._readers.get(key)
+        if reader is None:
+            while len(self._readers) >= _MOST_KEPT:
+                del self._readers[next(iter(self._readers))]
+            reader = self._readers[key] = _build_reader(variables)
+        try:
+            flats = [np.asarray(flat) for flat in reader.read()]
+        except tf.errors.OpError:
+            # One of them has no value. Read by itself it is what is lost, and said.
+            return {}
+        return {
+            place.name: flat[place.start : place.end].reshape(place.shape)
+            for flat, places in zip(flats, reader.places, strict=True)
+            for place in places
+        }
+
+
+def _build_reader(variables: dict[str, Any]) -> _Reader:
+    groups: dict[tuple[Any, str], dict[str, Any]] = {}
+    for name, variable in variables.items():
+        plain = _get_plain(variable)
+        if plain is not None:
+            groups.setdefault((plain.dtype, plain.device), {})[name] = plain
+    joined = [group for group in groups.values() if len(group) >= _FEWEST]
+
+    def read() -> list[Any]:
+        return [tf.concat([_read_flat(variable) for variable in group.values()], 0) for group in joined]
+
+    function = tf.function(read, autograph=False).get_concrete_function() if joined else list
+    return _Reader(function, [list(_place(group.items())) for group in joined], list(variables.values()))
+
+
+def _get_plain(variable: Any) -> Any:
+    """Return a variable of TensorFlow, Keras 3's own or the other's, if it is small, and in one place; None if not."""
+    plain: Any = variable if isinstance(variable, tf.Variable) else getattr(variable, "_value", None)
+    if type(plain) is not ResourceVariable or not plain.shape.is_fully_defined():
+        return None
+    is_number = plain.dtype.is_numpy_compatible and plain.dtype.size > 0 and plain.dtype != tf.string
+    return plain if is_number and plain.shape.num_elements() * plain.dtype.size < _SMALL_BYTES else None
+
+
+def _read_flat(variable: Any) -> Any:
+    return tf.reshape(tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype), [-1])
+
+
+def _place(variables: Iterable[tuple[str, Any]]) -> Iterable[_Place]:
+    start = 0
+    for name, variable in variables:
+        end = start + variable.shape.num_elements()
+        yield _Place(name, start, end, tuple(variable.shape))
+        start = end

@@ -1,0 +1,74 @@
+"""Many small variables, read by one call of TensorFlow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from smdebug.tensorflow.steps.variable_reader import VariableReader
+
+
+def make_variables(dtype: str, shapes: list[tuple[int, ...]]) -> dict[str, Any]:
+    generator = np.random.default_rng(0)
+    numbers = [np.asarray(generator.integers(-5, 5, shape)) for shape in shapes]
+    return {f"{dtype}{index}": tf.Variable(tf.cast(each, dtype)) for index, each in enumerate(numbers)}
+
+
+def test_values_are_those_of_each_variable() -> None:
+    shapes: list[tuple[int, ...]] = [(), (1,), (0, 3), (2, 3), (4, 1, 2)]
+    groups = [make_variables(dtype, shapes) for dtype in ("float32", "bool", "bfloat16", "complex64", "int64")]
+    variables = {name: variable for group in groups for name, variable in group.items()}
+    read = VariableReader().read(variables)
+    assert read.keys() == variables.keys()
+    for name, variable in variables.items():
+        expected = variable.numpy()
+        assert (read[name].dtype, read[name].shape) == (expected.dtype, expected.shape), name
+        np.testing.assert_array_equal(read[name], expected, err_msg=name)
+
+
+def test_later_changes_do_not_show() -> None:
+    variables = make_variables("float32", [(3,)] * 4)
+    reader = VariableReader()
+    before = reader.read(variables)
+    copies = {name: array.copy() for name, array in before.items()}
+    for variable in variables.values():
+        variable.assign_add(tf.ones(3))
+    after = reader.read(variables)
+    for name, copy in copies.items():
+        np.testing.assert_array_equal(before[name], copy)
+        np.testing.assert_array_equal(after[name], copy + 1)
+
+
+def test_what_is_large_or_of_another_kind_is_left_out() -> None:
+    small = make_variables("float32", [(3,)] * 4)
+    others = {
+        "large": tf.Variable(tf.zeros((128, 128))),
+        "text": tf.Variable(["text"]),
+        "of no fixed shape": tf.Variable(tf.zeros(2), shape=tf.TensorShape([None])),
+        "no variable": tf.zeros(2),
+        "alone": tf.Variable(1),
+    }
+    assert VariableReader().read(small | others).keys() == small.keys()
+    assert VariableReader().read(others) == {}
+
+
+def test_variables_of_keras_are_read() -> None:
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2), keras.layers.BatchNormalization()])
+    variables = {variable.path: variable for variable in model.weights}
+    read = VariableReader().read(variables)
+    assert read.keys() == variables.keys()
+    for name, variable in variables.items():
+        np.testing.assert_array_equal(read[name], variable.numpy())
+
+
+def test_the_functions_of_only_so_many_are_kept() -> None:
+    reader = VariableReader()
+    groups = [make_variables("float32", [(index,)] * 4) for index in range(1, 40)]
+    for group in groups:
+        read = reader.read(group)
+        for name, variable in group.items():
+            np.testing.assert_array_equal(read[name], variable.numpy())
+    assert len(reader._readers) <= 16
