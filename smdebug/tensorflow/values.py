@@ -36,12 +36,17 @@ def to_array(value: Any) -> tuple[NDArray[Any], str | None]:
     bfloat16 and the kinds of float8 become float32, which holds each of their values. The array may share the memory of
     the tensor, or of a variable until that is changed.
     """
+    # Sessions give arrays out by the hundred.
+    array = value if isinstance(value, np.ndarray) else _read_array(value)
+    plain = get_plain_array(array)
+    return plain, None if plain is array else get_dtype_name(array.dtype)
+
+
+def _read_array(value: Any) -> NDArray[Any]:
     if type(value) is ResourceVariable:
         # What its numpy() does takes five times as long: it copies, and asks for what is not in use here.
         value = tf.raw_ops.ReadVariableOp(resource=value.handle, dtype=value.dtype)
     elif isinstance(value, _OF_PARTS):
         value = to_dense(value)
-    is_wrapped = not isinstance(value, (np.ndarray, tf.Tensor)) and hasattr(value, "numpy")
-    array = np.asarray(value.numpy() if is_wrapped else value)
-    plain = get_plain_array(array)
-    return plain, None if plain is array else get_dtype_name(array.dtype)
+    is_wrapped = not isinstance(value, tf.Tensor) and hasattr(value, "numpy")
+    return np.asarray(value.numpy() if is_wrapped else value)

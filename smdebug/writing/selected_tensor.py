@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 from smdebug.config.collection import Collection
 from smdebug.format.arguments import get_content, get_texts, make_numpy_array
 from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name
-from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS, get_dtype_name, get_plain_array, get_storable_array
+from smdebug.format.tfevent.data_types import (
+    DATA_TYPE_NUMBERS,
+    get_dtype_name,
+    get_number_of_plain,
+    get_plain_array,
+    get_storable_array,
+)
 from smdebug.writing.step_writer import StepWriter
 
 
@@ -31,6 +37,10 @@ class Selection(NamedTuple):
 def write_value(writer: StepWriter, name: str, value: object) -> None:
     """Append anything that can be made an array of; errors as `make_numpy_array` and the record format raise them."""
     array = make_numpy_array(value)
+    known = get_number_of_plain(array.dtype)
+    if known is not None and array.flags.c_contiguous:
+        writer.add_tensor(name, known, array.shape, get_content(array))
+        return
     texts = get_texts(array)
     if texts is not None:
         writer.add_text(name, texts)

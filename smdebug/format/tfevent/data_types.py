@@ -49,6 +49,12 @@ def _is_foreign(dtype: np.dtype[Any]) -> bool:
     return dtype.name.startswith(("bfloat16", "float8"))
 
 
+@lru_cache(maxsize=256)
+def get_number_of_plain(dtype: np.dtype[Any]) -> int | None:
+    """Return the number of a type whose arrays are stored as they lie in memory, if C-ordered; None for any other."""
+    return None if dtype.name in WIDENED or not dtype.isnative else DATA_TYPE_NUMBERS.get(dtype.name)
+
+
 def get_plain_array(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array as one of numpy's own types: bfloat16 and the kinds of float8, of ml_dtypes, become float32."""
     return array.astype(np.float32) if _is_foreign(array.dtype) else array
