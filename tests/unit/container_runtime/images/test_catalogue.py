@@ -208,9 +208,17 @@ def test_an_environment_without_its_border(tmp_path: Path) -> None:
         ImageCatalogue(tmp_path)
 
 
+@pytest.mark.parametrize("version", ["1.15", "2.4.1-cpu", "2.11"])
+def test_a_tensorflow_that_no_environment_holds_is_refused_with_what_there_is(version: str) -> None:
+    there_are = r"2\.21\.0.*2\.12\.1.*2\.15\.1"
+    with pytest.raises(ImageNotFoundError, match=rf"of version {version}.*--strict-versions.*{there_are}"):
+        ImageCatalogue(strict=True).find(f"{ACCOUNT}/tensorflow-training:{version}")
+
+
 def test_keras_2_is_what_older_tensorflows_get() -> None:
     catalogue = ImageCatalogue()
     for version, held in (
+        ("1.15.2-cpu-py36", "2.12"),
         ("2.4.1", "2.12"),
         ("2.11", "2.12"),
         ("2.12.1", "2.12"),
