@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
 from container_runtime.runtime import EngineUnavailableError
 from container_runtime.swarm.engine import SwarmEngine
+from emulator.console.build import build_console
 from sdk_compat.demo.training_job import RULES_IMAGE, build_rule
 from sdk_compat.emulator_process import EmulatorStartError
 from smdebug.trials import create_trial
+from tests.chromium import find_chromium
 from tests.end_to_end.finished_jobs import download_run, read_log, wait_until_ended
 from tests.end_to_end.test_stopped_by_rule import find_handler_lines
 from tests.waiting import wait_until
@@ -115,6 +118,7 @@ def test_job_over_two_nodes_is_judged_and_stopped(
 
     wait_until(lambda: "step 0" in read_log(swarm_emulator, job_name), swarm_emulator.log_text)
     check_places(swarm_emulator, job_name)
+    check_console(swarm_emulator, swarm_nodes, job_name, tmp_path)
     with closing(swarm_nodes.manager.connect()) as api:
         services = api.services(filters={"label": "smdebug-emulator.host"})
         tasks = [
@@ -157,6 +161,21 @@ def check_places(emulator: RunningEmulator, job: str) -> None:
         )
         assert len({address for address, _ in hosts}) == 2, text
         assert {host for _, host in hosts} == {"algo-1", "algo-2"}, text
+
+
+def check_console(emulator: RunningEmulator, nodes: SwarmNodes, job: str, folder: Path) -> None:
+    """The console shows what runs where, in a browser."""
+    build_console()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(60_000)
+        page.goto(f"{emulator.endpoint_url}/console")
+        for node in nodes.nodes:
+            row = page.locator(f"[data-node='{node.address}']")
+            expect(row).to_contain_text(re.compile(rf"ready.*\d+ processors.*smdebug-{job}-\w+-algo-\d"))
+        page.screenshot(path=folder / "nodes.png", full_page=True)
+        browser.close()
 
 
 def test_an_engine_that_commands_no_swarm_is_refused(

@@ -60,6 +60,11 @@ export interface Level {
   bucket: string; prefix: string; folders: string[]; objects: { key: string; size: number; modifiedMs: number }[]; after: string;
 }
 
+export interface Swarm {
+  nodes: { name: string; address: string; state: string; cpus: number; memoryBytes: number; containers: string[] }[];
+  waiting: { container: string; why: string }[]; error?: string;
+}
+
 /** An answer that says in one sentence why there is none. */
 export class ApiError extends Error {
   constructor(message: string, readonly status: number) {

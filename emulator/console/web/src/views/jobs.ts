@@ -4,6 +4,7 @@ import { ask, type JobSummary } from "../api";
 import { choice, debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatDuration, linkToJob } from "../format";
 import { mark } from "../marks";
+import { showNodes } from "./nodes";
 import { load, type View } from "./view";
 
 const STATUSES = ["InProgress", "Completed", "Failed", "Stopping", "Stopped"];
@@ -18,6 +19,7 @@ export function showJobs(root: Element): View {
   const said = h("p", { class: "quiet", role: "status" }, "Loading …");
   const compare = h("a", { class: "button", role: "link", "aria-disabled": "true" }, "Compare");
   const list = h("div");
+  const nodes = h("div");
 
   const key = (job: JobSummary): string => `${job.region}/${job.name}`;
   const showChosen = (): void => {
@@ -75,10 +77,11 @@ export function showJobs(root: Element): View {
       choice("Status", [["", "any"], ...STATUSES.map((each): [string, string] => [each, each])], "", (value) => { status = value; soon(); }),
       choice("A rule", [["", "any"], ...VERDICTS.map((each): [string, string] => [each, each])], "", (value) => { rule = value; soon(); }),
       compare),
-    list);
+    list, nodes);
   fill(list, said, table);
   showChosen();
   void refresh();
   const timer = window.setInterval(tick, 1000);
-  return { title: "Jobs", watches: "", change: soon, close: () => clearInterval(timer) };
+  const leaveNodes = showNodes(nodes);
+  return { title: "Jobs", watches: "", change: soon, close: () => { clearInterval(timer); leaveNodes(); } };
 }
