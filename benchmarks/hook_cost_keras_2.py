@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,10 +209,11 @@ class Trainings:
         self.hooks = {name: self._make_hook(name, interval) for name, interval in INTERVALS.items()}
 
     def make_bare(self) -> Training:
-        return self._make(None)
+        return self._make(None, self._shared)
 
     def make_hooked(self, name: str) -> Training:
-        return self._make(self.hooks[name])
+        # What lies elsewhere in memory trains faster or slower by some per cent: those that save nothing share a model.
+        return self._make(self.hooks[name], None if name == "save" else self._shared)
 
     def _make_hook(self, name: str, interval: int) -> Any:
         import smdebug.tensorflow as smd
@@ -234,7 +236,7 @@ class Trainings:
         import tensorflow as tf
 
         if self._kind == "fit":
-            return FitTraining(self._build_model(), self._data, [tf.keras.callbacks.Callback()])
+            return FitTraining(self._shared, self._data, [tf.keras.callbacks.Callback()])
         hook = tf.compat.v1.train.SessionRunHook()
         if self._kind == "session":
             return SessionTraining(self._size, self._batch, [hook])
@@ -260,14 +262,18 @@ class Trainings:
 
         return FitTraining(model, self._data, [Taker()])
 
-    def _make(self, hook: Any) -> Training:
+    def _make(self, hook: Any, model: Any = None) -> Training:
         hooks = [] if hook is None else [hook]
         if self._kind == "fit":
-            return FitTraining(self._build_model(), self._data, hooks)
+            return FitTraining(model or self._build_model(), self._data, hooks)
         if self._kind == "tape":
-            return TapeTraining(self._build_model(), self._batch, hook=hook)
+            return TapeTraining(model or self._build_model(), self._batch, hook=hook)
         of_graph = SessionTraining if self._kind == "session" else EstimatorTraining
         return of_graph(self._size, self._batch, hooks, **({} if hook is None else {"wrap": hook.wrap_optimizer}))
+
+    @cached_property
+    def _shared(self) -> Any:
+        return self._build_model() if self._kind in ("fit", "tape") else None
 
     @property
     def _data(self) -> Any:
