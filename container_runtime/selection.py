@@ -43,6 +43,7 @@ def select_runtime(
     allow_internet: bool = False,
     address: str | None = None,
     registry: str | None = None,
+    carry: bool = False,
 ) -> ChosenRuntime:
     """Make the back end that was asked for; ``auto`` takes Docker when an engine answers and has our images.
 
@@ -55,6 +56,7 @@ def select_runtime(
         allow_internet: whether Docker's containers have a way to the internet, and so to all else around them.
         address: IP address at which containers of a Swarm that reach the internet reach this machine; that of the
             manager's node when not given.
+        carry: whether the nodes of a Swarm see no folder of this machine: what jobs read and write is carried.
         registry: what the names of images begin with that a Swarm's nodes pull; they come from the manager when not
             given.
 
@@ -79,6 +81,7 @@ def select_runtime(
             allow_internet=allow_internet,
             address=address,
             registry=registry,
+            carry=carry,
         )
         nodes = f"Containers run on the {swarm.count_nodes()} nodes of a Swarm, as asked for."
         return ChosenRuntime(swarm, f"{nodes} They reach {reach}.", swarm.describe)

@@ -496,6 +496,7 @@ def choose_runtime(settings: Settings) -> ChosenRuntime:
             allow_internet=settings.allow_internet,
             address=settings.advertise,
             registry=settings.registry,
+            carry=settings.shared_folder is None,
         )
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error

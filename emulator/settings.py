@@ -134,16 +134,16 @@ VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str
 
 
 def check_shared(settings: Settings) -> None:
-    """Refuse a Swarm whose nodes cannot see the folders of jobs.
+    """Refuse a folder that all nodes of a Swarm see where those of jobs are not in it.
 
     Raises:
         StartupError: the text says what to give.
     """
     shared = settings.shared_folder
-    if settings.runtime == "swarm" and (shared is None or not settings.state_dir.is_relative_to(shared)):
+    if settings.runtime == "swarm" and shared is not None and not settings.state_dir.is_relative_to(shared):
         raise StartupError(
-            f"--runtime swarm: the nodes have to see the folders of jobs, which are in {settings.state_dir}. Give the "
-            "folder that every node mounts at the same path as --shared-folder, and --state-dir below it."
+            f"--shared-folder {shared}: the folders of jobs are in {settings.state_dir}, which is not in it. Give a "
+            "--state-dir below it, or no --shared-folder: files are then carried to the nodes and from them."
         )
 
 
@@ -166,7 +166,8 @@ class Settings:
         port: TCP port on 127.0.0.1 (and on the gateway address of the emulator's Docker network).
         runtime: which container back end; ``auto`` takes Docker when an engine answers, else processes.
         state_dir: folder of everything that survives a restart.
-        shared_folder: what every node of a Swarm sees at the same path; the state folder is below it.
+        shared_folder: what every node of a Swarm sees at the same path; the state folder is below it. None
+            where what jobs read and write is carried to the nodes and from them.
         registry: what the names of images begin with that a Swarm's nodes pull; None where they come from the manager.
         account_id: 12 digits, the account of whoever signs with a key that names or belongs to no other.
         region: used where a request's signature names none.

@@ -44,7 +44,7 @@ def docker_engine_answers() -> bool:
     return describe_engine() is not None
 
 
-_WHOLE_SWARM = {"test_swarm_training.py", "test_swarm_lost_rules.py"}
+_WHOLE_SWARM = {"test_swarm_training.py", "test_swarm_files.py", "test_swarm_lost_rules.py"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

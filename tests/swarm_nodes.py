@@ -201,6 +201,12 @@ class EngineNodes:
         with ThreadPoolExecutor(len(self.nodes)) as pool:
             list(pool.map(lambda node: self._load(node, images), onto or self.nodes))
 
+    def hide(self, folder: Path) -> None:
+        """Let no engine see a folder of this machine: at its place each has an empty one."""
+        for process in self._mounts.values():
+            command = ["nsenter", "--target", str(process.pid), "--mount", "mount", "-t", "tmpfs", "tmpfs", str(folder)]
+            subprocess.run(command, check=True)
+
     def cut(self, node: Node) -> None:
         """Take a node's link away; ``mend`` gives it back."""
         _ip("-n", self.switch, "link", "set", f"port{node.number}", "down")

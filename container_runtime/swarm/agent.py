@@ -16,19 +16,23 @@ import time
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from container_runtime.docker.control_group import ControlGroupMeter
+from container_runtime.swarm.files import Files, open_volumes
 from container_runtime.swarm.inside import KEEP_ALIVE, Inside, pump
 
 KEY = "/run/secrets/agent.pem"
 ENGINE = "/var/run/docker.sock"
-PROCESSES, GROUPS = "/node/proc", "/node/cgroup"
+PROCESSES, GROUPS, ROOT = "/node/proc", "/node/cgroup", "/node/root"
 NODE = "SMDEBUG_EMULATOR_NODE"
 PORT = 4243
 METER = "smdebug-meter"
 """The protocol, by ALPN, in which each line asks for a process's counters."""
 CONDITION = "smdebug-condition"
 """The protocol that tells how its machine is, in one line: see ``Condition`` in ``nodes.py``."""
+FILES = "smdebug-files"
+"""The protocol of folders that no disk shares; see ``files.py``."""
 DOOR = "smdebug-door"
 """The protocol of closed networks; see ``inside.py``. Any other connection is the engine's."""
 
@@ -47,16 +51,18 @@ def build_context(side: int, key: str | os.PathLike[str], protocol: str = METER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_verify_locations(key)
     context.load_cert_chain(key)
-    context.set_alpn_protocols([METER, CONDITION, DOOR, "http/1.1"] if side == ssl.PROTOCOL_TLS_SERVER else [protocol])
+    spoken = [METER, CONDITION, DOOR, FILES, "http/1.1"]
+    context.set_alpn_protocols(spoken if side == ssl.PROTOCOL_TLS_SERVER else [protocol])
     return context
 
 
 async def serve() -> None:
     """Serve until the container is stopped."""
-    if (found := await _find_node()) != os.environ[NODE]:
+    engine = await _ask_engine()
+    if (found := engine["Swarm"]["NodeID"]) != os.environ[NODE]:
         raise SystemExit(f"The engine at {ENGINE} is of the node {found!r}, and not of this one.")
     context = build_context(ssl.PROTOCOL_TLS_SERVER, KEY)
-    agent = Agent(Path(PROCESSES), Path(GROUPS))
+    agent = Agent(Path(PROCESSES), Path(GROUPS), open_volumes(ROOT, engine["DockerRootDir"]))
     server = await asyncio.start_server(agent.answer, port=PORT, ssl=context, backlog=512)
     async with server:
         await server.serve_forever()
@@ -65,14 +71,16 @@ async def serve() -> None:
 class Agent:
     """Answers the emulator's connections."""
 
-    def __init__(self, processes: Path, groups: Path) -> None:
+    def __init__(self, processes: Path, groups: Path, volumes: int) -> None:
         """Know a node.
 
         Args:
             processes: where its processes are.
             groups: where its control groups are.
+            volumes: a descriptor of the folder of its engine's volumes.
         """
         self._processes, self._groups = processes, groups
+        self._files = Files(volumes)
         self._inside = Inside(processes)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -80,7 +88,12 @@ class Agent:
         for option in KEEP_ALIVE:
             writer.get_extra_info("socket").setsockopt(*option)
         protocol = writer.get_extra_info("ssl_object").selected_alpn_protocol()
-        speak = {METER: self._measure, CONDITION: _tell_condition, DOOR: self._inside.answer}.get(protocol, _relay)
+        speak = {
+            METER: self._measure,
+            CONDITION: _tell_condition,
+            DOOR: self._inside.answer,
+            FILES: self._files.answer,
+        }.get(protocol, _relay)
         with closing(writer), suppress(OSError):
             await speak(reader, writer)
 
@@ -97,14 +110,14 @@ class Agent:
             await writer.drain()
 
 
-async def _find_node() -> str:
-    """Ask the engine which node it is."""
+async def _ask_engine() -> dict[str, Any]:
+    """Ask the engine which node it is, and where its files are."""
     reader, writer = await asyncio.open_unix_connection(ENGINE)
     writer.write(b"GET /info HTTP/1.0\r\nHost: engine\r\n\r\n")
     answer = await reader.read()
     writer.close()
-    node: str = json.loads(answer.partition(b"\r\n\r\n")[2])["Swarm"]["NodeID"]
-    return node
+    told: dict[str, Any] = json.loads(answer.partition(b"\r\n\r\n")[2])
+    return told
 
 
 async def _tell_condition(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

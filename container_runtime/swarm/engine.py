@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager, suppress
 from itertools import islice
 from operator import itemgetter
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import docker
@@ -29,6 +30,7 @@ from container_runtime.runtime import (
     EngineUnavailableError,
     NetworkExhaustedError,
 )
+from container_runtime.swarm.carrier import Carriers, list_carried, read_label, write_label
 from container_runtime.swarm.doors import Doors
 from container_runtime.swarm.networks import (
     create_overlay,
@@ -48,11 +50,14 @@ if TYPE_CHECKING:
     from container_runtime.meter import Meter
     from container_runtime.runtime import Exit, FoundNetwork, LogLine, Network, ResolvedImage, Usage
     from container_runtime.spec import ContainerSpec, Mount
+    from container_runtime.swarm.carrier import Carried
     from container_runtime.swarm.nodes import SwarmNode
 
 logger = logging.getLogger(__name__)
 
 NAME_LABEL = "smdebug-emulator.name"
+FILES_LABEL = "smdebug-emulator.files"
+"""On a service whose folders are carried to its node: see ``Carried``."""
 _ALONE = "-alone"
 AGENT_IMAGE = "sagemaker-debugger-rules"
 """What the agents of nodes run in: it has a Python, and is there in any case."""
@@ -83,6 +88,7 @@ class SwarmEngine:
             reach the ports that they are offered, at their own loopback interface, and nothing else when not given.
         address: IP address of this machine that the nodes reach, for containers with a way to the internet; that of its
             engine's node when not given.
+        carry: whether folders are carried to nodes and from them; they see those of this machine when not given.
         registry: what the names of images begin with that nodes pull; they come from the manager when not given.
 
     Raises:
@@ -102,10 +108,12 @@ class SwarmEngine:
         allow_internet: bool = False,
         address: str | None = None,
         registry: str | None = None,
+        carry: bool = False,
     ) -> None:
         self._instance_id = instance_id
         self._user = choose_user(user)
         self._doors: Doors | None = None
+        self._carry = carry
         self._offered: set[int] = set()
         # Where a container is, once that is known: it never moves.
         self._places: dict[str, tuple[str, str]] = {}
@@ -119,8 +127,10 @@ class SwarmEngine:
             image = self._images.resolve(AGENT_IMAGE).id
             self._nodes = Nodes(self._api, folder, registry)
             self._nodes.start(image)
+            self._carriers = Carriers(self._nodes.find_agent, self._nodes.key, self._user)
             # Their starter was killed: they would keep their names from those that come in their place.
             self._remove_unstarted()
+            self._take_up_files()
         except BaseException:
             self._api.close()
             raise
@@ -191,6 +201,7 @@ class SwarmEngine:
         name = self._name_service(spec.name)
         with translated(f"start container {spec.name}", start=True), _telling_of_names(spec.name):
             prepare_folders(spec, self._look_into(spec, image), self._user)
+            folders = list_carried(name, mounts, spec.mounts) if self._carry else None
             network, hosts = spec.network, []
             alone = spec.network is None and (spec.isolated or self._doors is not None)
             ports = [] if spec.isolated or self._doors is None else sorted({*self._offered, *spec.servers})
@@ -211,6 +222,7 @@ class SwarmEngine:
                     NAME_LABEL: spec.name,
                     DOOR_LABEL: " ".join(map(str, ports)),
                     **self._nodes.label,
+                    **({FILES_LABEL: write_label(folders)} if folders else {}),
                 },
                 self._user,
                 mounts,
@@ -220,6 +232,7 @@ class SwarmEngine:
                 network,
                 hosts,
                 ports,
+                folders,
             )
             if self._lost.pop(name, None):
                 self._places.pop(name, None)
@@ -231,8 +244,7 @@ class SwarmEngine:
                 raise
         try:
             self._await_start(spec, name, nodes)
-            if ports:
-                self._open_door(name, ports)
+            self._let_begin(name, folders, ports)
         except BaseException as error:
             place = self._places.get(name)
             away = place is not None and not self._nodes.answers(place[0])
@@ -264,6 +276,8 @@ class SwarmEngine:
                 containers, identity = self._find_place(container_id)
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 ended = containers.wait(identity, left)
+                if ended is not None:
+                    self._carriers.finish(container_id)
             except EngineUnavailableError as error:
                 away = True
                 if not self._await_node(container_id, error, deadline):
@@ -295,6 +309,7 @@ class SwarmEngine:
             self._locate(container_id)
         if self._doors is not None:
             self._doors.close(container_id)
+        self._carriers.close(container_id)
         found = self._places.get(container_id)
         answers = found is not None and self._nodes.answers(found[0])
         if container_id not in self._lost and not answers:
@@ -302,14 +317,18 @@ class SwarmEngine:
         self._remove_service(container_id)
         # Swarm leaves the containers of tasks that have ended where they are, and gives the others time to end.
         place = self._places.pop(container_id, None)
-        if place is not None and container_id not in self._lost and not (answers and self._remove_task(*place)):
+        if (
+            place is not None
+            and container_id not in self._lost
+            and not (answers and self._remove_task(container_id, *place))
+        ):
             # The Swarm ends what it runs when it is back.
             self._lost[container_id] = f"The node {place[0]} of the Swarm does not answer."
         with translated(f"remove the network of container {container_id}"):
             remove_overlay(self._api, f"{container_id}{_ALONE}")
 
-    def _remove_task(self, node: str, identity: str) -> bool:
-        """Remove a task's container; False where its node does not answer."""
+    def _remove_task(self, container_id: str, node: str, identity: str) -> bool:
+        """Remove a task's container with its volumes; False where its node does not answer."""
         try:
             with translated(f"remove container {identity}"):
                 try:
@@ -317,6 +336,7 @@ class SwarmEngine:
                 except docker.errors.APIError as exc:
                     if exc.status_code not in (404, 409):  # gone, or its removal is under way
                         raise
+            self._remove_volumes(node, container_id)
         except EngineUnavailableError:
             return False
         return True
@@ -327,6 +347,7 @@ class SwarmEngine:
         for service in self._list_services(labels):
             own = dict(service["Spec"]["Labels"])
             name = own.pop(NAME_LABEL)
+            own.pop(FILES_LABEL, None)
             for key in (INSTANCE_LABEL, DOOR_LABEL, *self._nodes.label):
                 own.pop(key)
             if service["Spec"]["Name"] in self._lost:
@@ -374,6 +395,7 @@ class SwarmEngine:
         finally:
             if self._doors is not None:
                 self._doors.shut()
+            self._carriers.shut()
             self._api.close()
 
     @property
@@ -475,9 +497,10 @@ class SwarmEngine:
         name = self._nodes.describe(self._places[container_id][0])
         if self._doors is not None:
             self._doors.close(container_id)
+        kept = self._carriers.lose(container_id)
         self._end_task(container_id)
         self._remove_service(container_id)
-        self._lost[container_id] = f"The node {name} of the Swarm {why}, and what it ran is lost."
+        self._lost[container_id] = f"The node {name} of the Swarm {why}, and what it ran is lost.{kept}"
         raise EngineUnavailableError(self._lost[container_id])
 
     def _end_task(self, container_id: str) -> None:
@@ -518,6 +541,43 @@ class SwarmEngine:
             if any(each["Spec"]["Name"] == container_id for each in services):
                 self._api.remove_service(container_id)
 
+    def _let_begin(self, name: str, folders: Sequence[Carried] | None, ports: Sequence[int]) -> None:
+        """Bring a container what its program waits for."""
+        if folders:
+            self._sweep(self._places[name][0])
+            self._carriers.fill(name, self._places[name][0], folders)
+        if ports:
+            self._open_door(name, ports)
+
+    def _take_up_files(self) -> None:
+        """Go on carrying the folders of containers that another process has started."""
+        for service in self._list_services({}):
+            name, label = service["Spec"]["Name"], service["Spec"]["Labels"].get(FILES_LABEL)
+            if label:
+                self._carriers.take_up(name, self._locate(name)[0], read_label(label))
+
+    def _sweep(self, node: str) -> None:
+        """Remove the volumes of containers that a node has lost, where it is back and has ended them."""
+        api = self._nodes.connect(node)
+        with translated("look for volumes that are left on a node"):
+            left = api.volumes(filters={"label": [f"{INSTANCE_LABEL}={self._instance_id}"]})["Volumes"] or []
+            names = {each["Spec"]["Name"] for each in self._list_services({})}  # none is younger than its volumes
+            ended = [each["Name"] for each in left if each["Name"].rpartition("-")[0] not in names]
+            for volume in ended:
+                with suppress(docker.errors.APIError):  # its container is still to be ended
+                    api.remove_volume(volume)
+
+    def _remove_volumes(self, node: str, container_id: str) -> None:
+        api = self._nodes.connect(node)
+        with translated(f"remove the volumes of container {container_id}"):
+            left = api.volumes(filters={"name": f"{container_id}-"})["Volumes"] or []
+            for each in left:
+                try:
+                    api.remove_volume(each["Name"])
+                except docker.errors.APIError as exc:
+                    if exc.status_code not in (404, 409):  # gone; or in use, and swept later
+                        raise
+
     def _open_door(self, name: str, ports: Sequence[int], *, wait: bool = True) -> None:
         assert self._doors is not None
         if (pid := self._find_pid(name)) is not None:
@@ -532,14 +592,20 @@ class SwarmEngine:
 
     def _remove_unstarted(self) -> None:
         """Remove containers whose start was killed before they had a node, where they would begin at any time."""
-        names = {each["Spec"]["Name"] for each in self._list_services({})}
+        services = {each["Spec"]["Name"]: each for each in self._list_services({})}
+        names = services.keys()
         for name in sorted(names):
-            if self._runs(name) is None:
+            if self._runs(name) is None or not self._was_filled(name, services[name]["Spec"]["Labels"]):
                 self.remove(name)
         with translated("remove networks of containers that never ran"):
             for network in find_overlays(self._api, self._own_labels):
                 if network.name.endswith(_ALONE) and network.name.removesuffix(_ALONE) not in names:
                     remove_overlay(self._api, network.name)
+
+    def _was_filled(self, name: str, labels: Mapping[str, str]) -> bool:
+        if FILES_LABEL not in labels:
+            return True
+        return self._carriers.was_filled(name, self._locate(name)[0], read_label(labels[FILES_LABEL]))
 
     def _runs(self, name: str) -> bool | None:
         """Whether a container runs, as one does whose node does not answer; None of one that never ran."""
@@ -560,15 +626,21 @@ class SwarmEngine:
         """
         if image.knows_program(spec) and (not image.is_ours or image.environment_settings is not None):
             return image.environment_settings
-        mounts = [
-            EngineMount(each.target, str(each.source), type="bind", read_only=each.read_only) for each in spec.mounts
-        ]
+        if self._carry:
+            # This engine may be on another machine. What it is to run may be in a folder: it is looked for on the node.
+            mounts = []
+        else:
+            mounts = [
+                EngineMount(each.target, str(each.source), type="bind", read_only=each.read_only)
+                for each in spec.mounts
+            ]
         host_config = self._api.create_host_config(mounts=mounts, network_mode="none")
         created = self._api.create_container(
             image.id, command=list(spec.command) or ["true"], host_config=host_config, labels=self._own_labels
         )
         try:
-            self._images.check_program(created["Id"], spec, image)
+            if not (self._carry and _runs_own(spec, image)):
+                self._images.check_program(created["Id"], spec, image)
             return self._images.read_environment_settings(created["Id"], image)
         finally:
             self._api.remove_container(created["Id"], force=True, v=True)
@@ -605,6 +677,13 @@ def _telling_of_names(name: str) -> Iterator[None]:
         if error.status_code != 409:
             raise
         raise ContainerStartError(f"A container of the name {name} is there already.") from error
+
+
+def _runs_own(spec: ContainerSpec, image: LocalImage) -> bool:
+    """Whether the program of a container is a file in a folder that it mounts."""
+    argv = image.find_argv(spec)
+    path = PurePosixPath(image.working_folder, argv[0]) if argv else PurePosixPath("/")
+    return any(path.is_relative_to(each.target) for each in spec.mounts)
 
 
 def _has_run(state: Mapping[str, Any]) -> bool:

@@ -53,7 +53,9 @@ _MODULES = (
     "container_runtime/docker/control_group.py",
     "container_runtime/swarm/__init__.py",
     "container_runtime/swarm/agent.py",
+    "container_runtime/swarm/files.py",
     "container_runtime/swarm/inside.py",
+    "container_runtime/swarm/tree.py",
 )
 _START_SECONDS = 60.0
 _ANSWER_SECONDS = 20.0
@@ -362,6 +364,8 @@ class Nodes:
         config = _create_unless_there(self._api, "configs", name, program, self.label)
         mounts = [(agent.ENGINE, agent.ENGINE, False), ("/proc", agent.PROCESSES, True)]
         mounts.append(("/sys/fs/cgroup", agent.GROUPS, True))
+        # Where its engine keeps volumes is known on the node: the agent opens that folder, and lets go of the rest.
+        mounts.append(("/", agent.ROOT, False))
         file = {"UID": "0", "GID": "0", "Mode": 0o400}
         spec = {
             "Name": self._service,

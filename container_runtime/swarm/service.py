@@ -6,12 +6,14 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.docker.engine import LOG_OPTIONS, OPEN_FILES
+from container_runtime.swarm.carrier import BEGIN_FILE, BEGIN_FOLDER, list_volumes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from container_runtime.docker.local_images import LocalImage
     from container_runtime.spec import ContainerSpec, Mount
+    from container_runtime.swarm.carrier import Carried
     from container_runtime.swarm.nodes import SwarmNode
 
 # A program begins when there is what it may ask for at once; after a minute it goes on without. A door can be opened in
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 # Tasks of one job start one after the other, on different machines, and a name is known once its task runs.
 _BEGIN = """
 n=0
+{first}
 is_named() {{ getent hosts "$1" >/dev/null; }}
 is_open() {{ while read -r a here b state c; do [ "$here $state" = "$1 0A" ] && return; done </proc/net/tcp; false; }}
 hold() {{ until "$@" || [ $n -ge {tenths} ]; do n=$((n+1)); sleep 0.1; done; }}
@@ -26,6 +29,8 @@ hold() {{ until "$@" || [ $n -ge {tenths} ]; do n=$((n+1)); sleep 0.1; done; }}
 exec "$@"
 """
 _HOLD_TENTHS = 600
+# A program never begins without its files; nor does the time of the other holds.
+_AWAIT_FILES = f"until [ -e {BEGIN_FOLDER}/{BEGIN_FILE} ]; do sleep 0.1; done"
 # Percent of the largest node, which has to do for a machine that no node is as large as: two of these never share a
 # node, and what is small still fits beside one.
 _MOST = 75
@@ -45,6 +50,7 @@ def build_service(
     network: str | None,
     hosts: Sequence[str],
     ports: Sequence[int],
+    folders: Sequence[Carried] | None = None,
 ) -> dict[str, Any]:
     """Build the service of one container.
 
@@ -61,11 +67,13 @@ def build_service(
         network: that it is on; None for the node's own.
         hosts: of this network.
         ports: of its door, in the order in which they are opened.
+        folders: what of the host is carried to its node; None where its node sees the host's folders.
     """
+    own_labels = {key: value for key, value in labels.items() if key not in spec.labels}
     container: dict[str, Any] = {
         # By its id: where it goes by a tag, a node asks a registry first, for twenty seconds.
         "Image": image.id,
-        "Labels": {key: value for key, value in labels.items() if key not in spec.labels},
+        "Labels": own_labels,
         "Args": list(spec.command) or None,
         "Env": [f"{key}={value}" for key, value in environment.items()],
         "User": f"{user[0]}:{user[1]}",
@@ -73,10 +81,7 @@ def build_service(
         "ReadOnly": spec.read_only_root,
         "CapabilityDrop": ["ALL"],
         "StopGracePeriod": 0,
-        "Mounts": [
-            {"Type": "bind", "Source": str(each.source), "Target": each.target, "ReadOnly": each.read_only}
-            for each in mounts
-        ],
+        "Mounts": _build_mounts(name, mounts, folders, own_labels),
         "Ulimits": [
             {"Name": "core", "Soft": 0, "Hard": 0},
             {"Name": "nofile", "Soft": OPEN_FILES, "Hard": OPEN_FILES},
@@ -90,8 +95,8 @@ def build_service(
             container["Hosts"] = [f"127.0.0.1 {spec.hostname}"]
     holds = [f"hold is_open {_LOOPBACK}:{port:04X}" for port in ports[-1:]]
     holds += [f"hold is_named {shlex.quote(each)}" for each in hosts if each != spec.hostname]
-    if holds:
-        begin = _BEGIN.format(tenths=_HOLD_TENTHS, holds="\n".join(holds))
+    if holds or folders:
+        begin = _BEGIN.format(tenths=_HOLD_TENTHS, first=_AWAIT_FILES if folders else "", holds="\n".join(holds))
         container["Command"], container["Args"] = ["/bin/sh", "-c", begin, "begin"], list(image.find_argv(spec))
     if spec.shm_bytes is not None:
         options = {"SizeBytes": spec.shm_bytes, "Mode": 0o1777}
@@ -121,3 +126,23 @@ def build_service(
             "Networks": [{"Target": network, "Aliases": [spec.hostname]}] if network else [],
         },
     }
+
+
+def _build_mounts(
+    name: str, mounts: Sequence[Mount], folders: Sequence[Carried] | None, labels: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    if folders is None:
+        return [
+            {"Type": "bind", "Source": str(each.source), "Target": each.target, "ReadOnly": each.read_only}
+            for each in mounts
+        ]
+    volumes = {each.source: each.volume for each in folders}
+    seen = [(volumes[str(each.source)], each.target, each.read_only) for each in mounts]
+    if folders:
+        seen.append((list_volumes(name, folders)[-1], BEGIN_FOLDER, True))
+    # An image's own files at the place of a mount are not seen, as with any other mount.
+    options = {"NoCopy": True, "Labels": dict(labels)}
+    return [
+        {"Type": "volume", "Source": volume, "Target": target, "ReadOnly": read_only, "VolumeOptions": options}
+        for volume, target, read_only in seen
+    ]

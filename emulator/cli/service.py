@@ -83,7 +83,8 @@ def check_setting(_context: click.Context, option: click.Parameter, text: str | 
 @click.option(
     "--shared-folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="What every node of a Swarm sees at the same path, such as a mount of NFS; the state folder is in it.",
+    help="What every node of a Swarm sees at the same path, such as a mount of NFS; the state folder is in it. Without "
+    "one, files of jobs are carried to the nodes and back.",
 )
 @click.option(
     "--registry",

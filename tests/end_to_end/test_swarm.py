@@ -1,5 +1,7 @@
 """A whole job over two nodes of a Swarm: trained on both, judged while it trains, stopped; nothing is left of it.
 
+Once with a folder that all nodes see, and once with none: its files are carried to the nodes and from them.
+
 ``test_swarm_training.py`` has the same with torch, ``test_swarm_losses.py`` what becomes of a job whose node goes.
 """
 
@@ -12,6 +14,7 @@ import sys
 import tarfile
 import tempfile
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +34,8 @@ from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import docker
 
     from tests.running_emulator import RunningEmulator
     from tests.swarm_nodes import SwarmNodes
@@ -61,22 +66,25 @@ for step in range(10000):
     with FileWriter("/opt/ml/output/tensors", host, step) as writer:
         writer.write_tensor(2.0, "loss")
     print("step", step, flush=True)
-    while not os.path.exists("/opt/ml/go"):  # until it was looked at
+    while not os.path.exists("/opt/ml/input/config/go"):  # until it was looked at
         time.sleep(0.05)
     time.sleep(0.05)
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["shared", "carried"])
 def swarm_emulator(
-    swarm_nodes_with_rules: SwarmNodes, start_emulator: Callable[..., RunningEmulator]
+    request: pytest.FixtureRequest, swarm_nodes_with_rules: SwarmNodes, start_emulator: Callable[..., RunningEmulator]
 ) -> Iterator[RunningEmulator]:
     """An emulator with the stop handler, whose image is on the manager only."""
     nodes = swarm_nodes_with_rules
     nodes.load("smdebug-emulator/lambda:latest", onto=[nodes.manager])
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as shared:
         patch.setenv("DOCKER_HOST", f"unix://{nodes.manager.socket}")
-        patch.setenv("SMDEBUG_EMULATOR_SHARED_FOLDER", shared)
+        if request.param == "shared":
+            patch.setenv("SMDEBUG_EMULATOR_SHARED_FOLDER", shared)
+        else:
+            nodes.hide(Path(shared))
         running = start_emulator("swarm", state_dir=Path(shared) / "state")
         deploy = [sys.executable, "-m", "emulator", "stop-handler", "deploy", "--endpoint-url", running.endpoint_url]
         subprocess.run(deploy, check=True, timeout=120)
@@ -116,7 +124,13 @@ def test_job_over_two_nodes_is_judged_and_stopped(
         ],
     )
 
-    wait_until(lambda: "step 0" in read_log(swarm_emulator, job_name), swarm_emulator.log_text)
+    wait_until(
+        lambda: "step 0" in read_log(swarm_emulator, job_name),
+        lambda: (
+            f"{sagemaker.describe_training_job(TrainingJobName=job_name)}\n{read_log(swarm_emulator, job_name)}\n"
+            f"{swarm_emulator.log_text()}"
+        ),
+    )
     check_places(swarm_emulator, job_name)
     check_console(swarm_emulator, swarm_nodes, job_name, tmp_path)
     with closing(swarm_nodes.manager.connect()) as api:
@@ -127,7 +141,7 @@ def test_job_over_two_nodes_is_judged_and_stopped(
         assert all("secret" not in str(each["Spec"]["Labels"]).lower() for each in services)
     assert len({task["NodeID"] for (task,) in tasks}) == len(tasks) == 2
     for folder in (swarm_emulator.state_dir / "jobs").glob(f"{job_name}-*/algo-*"):
-        (folder / "go").touch()
+        (folder / "input" / "config" / "go").touch()
     description = wait_until_ended(swarm_emulator, job_name)
     assert description["TrainingJobStatus"] == "Stopped", description.get("FailureReason")
     (rule,) = description["DebugRuleEvaluationStatuses"]
@@ -147,6 +161,14 @@ def test_job_over_two_nodes_is_judged_and_stopped(
     assert trial.tensor("loss").value(5, worker="algo-2") == 2.0
     with closing(swarm_nodes.manager.connect()) as api:
         wait_until(lambda: not api.services(filters={"label": "smdebug-emulator.host"}))
+    for node in swarm_nodes.nodes:
+        with closing(node.connect()) as api:
+            # The handler's worker is kept warm, and has its own.
+            wait_until(partial(has_no_loose_volume, api))
+
+
+def has_no_loose_volume(api: docker.APIClient) -> bool:
+    return not api.volumes(filters={"dangling": True})["Volumes"]
 
 
 def check_places(emulator: RunningEmulator, job: str) -> None:
@@ -190,5 +212,6 @@ def test_an_engine_that_commands_no_swarm_is_refused(
     monkeypatch.delenv("DOCKER_HOST")
     with pytest.raises(EngineUnavailableError, match=r"is in no Swarm"):
         SwarmEngine("refused", tmp_path)
-    with pytest.raises(EmulatorStartError, match=r"--shared-folder"):
-        start_emulator("swarm", state_dir=tmp_path / "state")
+    monkeypatch.setenv("SMDEBUG_EMULATOR_SHARED_FOLDER", str(tmp_path))
+    with pytest.raises(EmulatorStartError, match=r"--shared-folder.* no --shared-folder"):
+        start_emulator("swarm", state_dir=tmp_path.parent / "state")

@@ -110,11 +110,15 @@ def losing_emulator(
 
 
 def test_the_start_is_as_the_page_says(tmp_path: Path) -> None:
-    """The fixture's own start has its port chosen, and its options as variables."""
-    (command,) = re.findall(r"^    smdebug-emulator (start .*)$", PAGE, re.MULTILINE)
-    context = start.make_context("start", shlex.split(command.replace("/srv/smdebug", str(tmp_path)))[1:])
-    assert context.params["runtime"] == "swarm"
-    assert context.params["state_dir"].is_relative_to(context.params["shared_folder"])
+    """The fixtures' own starts have their port chosen, and their options as variables."""
+    commands = re.findall(r"^    smdebug-emulator (start .*)$", PAGE, re.MULTILINE)
+    carried, shared = (
+        start.make_context("start", shlex.split(each.replace("/srv/smdebug", str(tmp_path)))[1:]).params
+        for each in commands
+    )
+    assert carried["runtime"] == shared["runtime"] == "swarm"
+    assert carried["shared_folder"] is None
+    assert shared["state_dir"].is_relative_to(shared["shared_folder"])
 
 
 def set_availability(api: docker.APIClient, node_id: str, availability: str) -> None:

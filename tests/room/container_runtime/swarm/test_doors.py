@@ -41,9 +41,10 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 60) as connection
 class NodeAgent:
     """An agent in this process, on a port of this machine."""
 
-    def __init__(self, key: Path) -> None:
+    def __init__(self, key: Path, volumes: Path) -> None:
         self.key = key
         self.port = 0
+        self._volumes = os.open(volumes, os.O_RDONLY)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
@@ -54,7 +55,7 @@ class NodeAgent:
 
     async def _serve(self) -> None:
         context = agent.build_context(ssl.PROTOCOL_TLS_SERVER, self.key)
-        self._agent = agent.Agent(Path("/proc"), Path("/sys/fs/cgroup"))
+        self._agent = agent.Agent(Path("/proc"), Path("/sys/fs/cgroup"), self._volumes)
         self._server = await asyncio.start_server(self._agent.answer, "127.0.0.1", self.port, ssl=context)
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -80,11 +81,12 @@ class NodeAgent:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        os.close(self._volumes)
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[NodeAgent]:
-    made = NodeAgent(keep_key(tmp_path))
+    made = NodeAgent(keep_key(tmp_path), tmp_path)
     yield made
     made.close()
 

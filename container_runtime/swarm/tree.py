@@ -1,0 +1,312 @@
+"""A folder whose content goes over a connection: what is in it, and one thing of it after the other.
+
+Either end may hold what a job wrote, or be told what it is to write by an end that the job has taken over. So every
+part of a path is opened from the folder that it is in, no link is followed, and nothing lands outside of the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import BinaryIO
+
+    State = tuple[str | int, ...]
+
+FILE, FOLDER, LINK, PIPE = "file", "folder", "link", "pipe"
+"""What a state begins with: ``(FILE, bytes, nanoseconds of its last change)``, ``(LINK, text)``, ``(FOLDER,)``."""
+_KINDS = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: LINK, stat.S_IFIFO: PIPE}
+_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A pipe in the place of a file would otherwise be waited for.
+_OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# What a file is called until it is whole; its writers' own such names are of the same form.
+TEMPORARY = ".tmp"
+_ARRIVING = f".arriving{TEMPORARY}"
+# An index file names an event file: it is looked for before, and sent after.
+_INDEX = "index"
+_MAX_DEPTH = 100
+_PIECE_BYTES = 1 << 18
+_MAX_LINE_BYTES = 1 << 16
+_WHOLE, _TORN = b"+", b"-"
+
+
+class ProtocolError(OSError):
+    """The other end said what no end of this program says."""
+
+
+class Tree:
+    """An open folder. It stays the one that it was, whatever takes its place.
+
+    Args:
+        root: its descriptor, which is closed with this.
+        owner: uid and gid of what arrives; this process's own when None.
+    """
+
+    def __init__(self, root: int, owner: tuple[int, int] | None = None) -> None:
+        self._root = root
+        self._owner = owner
+        if owner is not None:
+            os.chown(root, *owner)
+
+    def close(self) -> None:
+        """Close the folder."""
+        os.close(self._root)
+
+    def look(self, folders: Iterable[str] | None = None) -> dict[str, State]:
+        """Return the states of all that is in the folder, by path, in the order in which it may be sent.
+
+        What is in folders of the name ``index`` was looked for first, and comes last.
+
+        Args:
+            folders: those whose own files alone are looked for; all, when not given.
+        """
+        found: dict[str, State] = {}
+        unseen = [""] if folders is None else list(folders)
+        while unseen:
+            folder = unseen.pop()
+            below = []
+            # It may have gone since, or be another thing now.
+            with suppress(OSError), self._open(folder) as descriptor, os.scandir(descriptor) as entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    with suppress(OSError):
+                        state = _describe(entry.name, descriptor)
+                        if state is not None and path != _ARRIVING:
+                            found[path] = state
+                            below += [path] * (state[0] == FOLDER)
+            if folders is None:
+                unseen += sorted(below, key=lambda path: path.rpartition("/")[2] == _INDEX)
+        return {path: found[path] for path in sorted(found, key=_order)}
+
+    def has(self, path: str) -> bool:
+        """Whether there is something of the name."""
+        folder, _, name = path.rpartition("/")
+        with suppress(OSError), self._open(folder) as descriptor:
+            return _describe(name, descriptor) is not None
+        return False
+
+    def date_folder(self, path: str) -> int:
+        """Return when a folder has last got or lost a name; 0 of one that is gone."""
+        with suppress(OSError), self._open(path) as descriptor:
+            return os.fstat(descriptor).st_mtime_ns
+        return 0
+
+    def send(self, out: BinaryIO, path: str, state: State, **members: Any) -> State | None:
+        """Send one thing; return its state as it was sent, None of one that has gone, or is no such thing any more.
+
+        Args:
+            out: where to.
+            path: in the folder.
+            state: as it was seen.
+            members: of the line that goes before the content.
+        """
+        folder, _, name = path.rpartition("/")
+        try:
+            with self._open(folder) as parent:
+                if state[0] != FILE:
+                    mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+                    write_line(out, {**members, "path": path, "state": state, "mode": mode})
+                    return state
+                descriptor = os.open(name, _OPEN_FILE, dir_fd=parent)
+        except OSError:
+            return None
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                return None
+            state = (FILE, found.st_size, found.st_mtime_ns)
+            write_line(out, {**members, "path": path, "state": state, "mode": stat.S_IMODE(found.st_mode)})
+            left = found.st_size
+            while left and (data := file.read(min(left, _PIECE_BYTES))):
+                out.write(data)
+                left -= len(data)
+            # One that was cut meanwhile: the other end counts on as many bytes, and throws them away.
+            torn = left > 0
+            while left:
+                left -= out.write(bytes(min(left, _PIECE_BYTES)))
+            out.write(_TORN if torn else _WHOLE)
+        return None if torn else state
+
+    def receive(self, source: BinaryIO, line: Mapping[str, Any]) -> tuple[str, State] | None:
+        """Receive one thing, whole or not at all; return its path and state, None where the other end gave it up.
+
+        Raises:
+            ProtocolError: what is said to come is nothing that can be in this folder.
+            OSError: it cannot be written, or the connection has ended.
+        """
+        path, state, mode = _check(line)
+        with self._make_way(path) as (parent, name):
+            if state[0] == FOLDER:
+                _make_folder(parent, name, mode)
+                self._own(parent, name)
+                return path, state
+            with suppress(FileNotFoundError):
+                _remove(self._root, _ARRIVING)
+            if state[0] == LINK:
+                os.symlink(str(state[1]), _ARRIVING, dir_fd=self._root)
+            elif not self._receive_content(source, int(state[1]), int(state[2]), mode):
+                os.unlink(_ARRIVING, dir_fd=self._root)
+                return None
+            self._own(self._root, _ARRIVING)
+            if (_find_kind(parent, name)) == FOLDER:
+                _remove(parent, name)
+            os.rename(_ARRIVING, name, src_dir_fd=self._root, dst_dir_fd=parent)
+        return path, state
+
+    def remove(self, path: str) -> None:
+        """Remove what the other end has removed. Idempotent."""
+        _check_path(path)
+        folder, _, name = path.rpartition("/")
+        with suppress(FileNotFoundError, NotADirectoryError), self._open(folder) as parent:
+            _remove(parent, name)
+
+    def _receive_content(self, source: BinaryIO, left: int, mtime_ns: int, mode: int) -> bool:
+        descriptor = os.open(_ARRIVING, _NEW_FILE, 0o600, dir_fd=self._root)
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            while left:
+                data = source.read(min(left, _PIECE_BYTES))
+                if not data:
+                    raise ConnectionError("The connection ended within a file.")
+                file.write(data)
+                left -= len(data)
+            end = source.read(1)
+            if end not in (_WHOLE, _TORN):
+                raise ConnectionError("The connection ended within a file.")
+            os.fchmod(descriptor, mode | 0o600)
+            os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+        return end == _WHOLE
+
+    def _own(self, parent: int, name: str) -> None:
+        if self._owner is not None:
+            os.chown(name, *self._owner, dir_fd=parent, follow_symlinks=False)
+
+    @contextmanager
+    def _make_way(self, path: str) -> Iterator[tuple[int, str]]:
+        """Open the folder that a path is in, and make it where it is not there."""
+        *parts, name = path.split("/")
+        descriptor = os.dup(self._root)
+        try:
+            for part in parts:
+                try:
+                    inner = os.open(part, _OPEN_FOLDER, dir_fd=descriptor)
+                except OSError:  # there is none, or a link or a file in its place
+                    _make_folder(descriptor, part, 0o755)
+                    self._own(descriptor, part)
+                    inner = os.open(part, _OPEN_FOLDER, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor, name
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _open(self, path: str) -> Iterator[int]:
+        if path.count("/") >= _MAX_DEPTH:
+            raise NotADirectoryError(f"{path[:100]} lies more than {_MAX_DEPTH} folders deep")
+        descriptor = os.dup(self._root)
+        try:
+            for part in path.split("/") if path else ():
+                inner = os.open(part, _OPEN_FOLDER, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def write_line(out: BinaryIO, members: Mapping[str, Any]) -> None:
+    """Write one line of JSON; names that are no UTF-8 arrive as they are."""
+    out.write(json.dumps(members).encode("ascii") + b"\n")
+
+
+def read_line(source: BinaryIO, limit: int = _MAX_LINE_BYTES) -> dict[str, Any]:
+    """Read a line of the other end.
+
+    Raises:
+        ConnectionError: it has ended.
+        ProtocolError: it is none.
+    """
+    text = source.readline(limit)
+    if not text:
+        raise ConnectionError("The connection has ended.")
+    try:
+        line = json.loads(text)
+    except ValueError as error:
+        raise ProtocolError(f"No line of JSON: {text[:100]!r}") from error
+    if not isinstance(line, dict):
+        raise ProtocolError(f"No object of JSON: {text[:100]!r}")
+    return line
+
+
+def _order(path: str) -> tuple[bool, str]:
+    return _INDEX in path.split("/"), path
+
+
+def _describe(name: str, parent: int) -> State | None:
+    found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    kind = _KINDS.get(stat.S_IFMT(found.st_mode))
+    if kind == FILE:
+        return FILE, found.st_size, found.st_mtime_ns
+    if kind == LINK:
+        return LINK, os.readlink(name, dir_fd=parent)
+    return None if kind is None else (kind,)
+
+
+def _find_kind(parent: int, name: str) -> str | None:
+    try:
+        return _KINDS.get(stat.S_IFMT(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode))
+    except FileNotFoundError:
+        return None
+
+
+def _make_folder(parent: int, name: str, mode: int) -> None:
+    """Make a folder, in the place of anything else of the name."""
+    if (kind := _find_kind(parent, name)) != FOLDER:
+        if kind is not None:
+            os.unlink(name, dir_fd=parent)
+        os.mkdir(name, dir_fd=parent)
+    inner = os.open(name, _OPEN_FOLDER, dir_fd=parent)
+    try:
+        os.fchmod(inner, mode | 0o700)
+    finally:
+        os.close(inner)
+
+
+def _remove(parent: int, name: str) -> None:
+    if _find_kind(parent, name) == FOLDER:
+        shutil.rmtree(name, dir_fd=parent)
+    else:
+        os.unlink(name, dir_fd=parent)
+
+
+def _check(line: Mapping[str, Any]) -> tuple[str, State, int]:
+    """Check what is said to come."""
+    state, mode = line.get("state"), line.get("mode")
+    if not isinstance(state, list) or not isinstance(mode, int):
+        raise ProtocolError(f"Nothing that arrives: {str(line)[:200]}")
+    path = _check_path(line.get("path"))
+    match state:
+        case ["folder"]:
+            pass
+        case ["link", str(text)] if text and "\0" not in text:
+            pass
+        case ["file", int(size), int(mtime_ns)] if size >= 0 and abs(mtime_ns) < 1 << 63:
+            pass
+        case _:
+            raise ProtocolError(f"Nothing that arrives: {str(line)[:200]}")
+    return path, tuple(state), mode & 0o1777
+
+
+def _check_path(path: object) -> str:
+    if not isinstance(path, str) or "\0" in path or path == _ARRIVING or path.count("/") > _MAX_DEPTH:
+        raise ProtocolError(f"No path in a folder: {str(path)[:200]!r}")
+    if any(part in ("", ".", "..") for part in path.split("/")):
+        raise ProtocolError(f"No path in a folder: {path[:200]!r}")
+    return path
