@@ -24,11 +24,12 @@ from playwright.sync_api import expect, sync_playwright
 from container_runtime.runtime import EngineUnavailableError
 from container_runtime.swarm.engine import SwarmEngine
 from emulator.console.build import build_console
-from sdk_compat.demo.training_job import RULES_IMAGE, build_rule
+from sdk_compat.demo.training_job import build_rule
 from sdk_compat.emulator_process import EmulatorStartError
 from smdebug.trials import create_trial
 from tests.chromium import find_chromium
 from tests.end_to_end.finished_jobs import download_run, read_log, wait_until_ended
+from tests.end_to_end.swarm_jobs import LARGE, create_job
 from tests.end_to_end.test_stopped_by_rule import find_handler_lines
 from tests.waiting import wait_until
 
@@ -98,32 +99,18 @@ def test_job_over_two_nodes_is_judged_and_stopped(
     assert "2 nodes of a Swarm" in swarm_emulator.first_line
     assert swarm_emulator.read_runtime() == "swarm"
     s3, sagemaker = swarm_emulator.client("s3"), swarm_emulator.client("sagemaker")
-    s3.create_bucket(Bucket=job_name)
-    s3.put_object(Bucket=job_name, Key="data/words", Body=b"by way of S3")
-    s3.put_object(Bucket=job_name, Key="code/train.py", Body=TRAIN.encode())
-    sources = {
-        name: {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{job_name}/{prefix}/"}}
-        for name, prefix in (("training", "data"), ("code", "code"))
-    }
-    sagemaker.create_training_job(
-        TrainingJobName=job_name,
-        AlgorithmSpecification={
-            "TrainingImage": RULES_IMAGE,
-            "TrainingInputMode": "File",
-            "ContainerEntrypoint": ["python", "/opt/ml/input/data/code/train.py"],
-        },
-        RoleArn="arn:aws:iam::123456789012:role/Training",
-        InputDataConfig=[{"ChannelName": name, "DataSource": source} for name, source in sources.items()],
-        OutputDataConfig={"S3OutputPath": f"s3://{job_name}/output"},
-        # As large as either node, or larger: one host fits on each.
-        ResourceConfig={"InstanceType": "ml.m5.12xlarge", "InstanceCount": 2, "VolumeSizeInGB": 1},
-        StoppingCondition={"MaxRuntimeInSeconds": 600},
+    create_job(
+        swarm_emulator,
+        job_name,
+        TRAIN,
+        instance_type=LARGE,
+        instance_count=2,
+        data={"words": b"by way of S3"},
         DebugHookConfig={"S3OutputPath": f"s3://{job_name}/tensors"},
         DebugRuleConfigurations=[
             build_rule("LossNotDecreasing", tensor_regex="loss", num_steps="5", use_losses_collection="False")
         ],
     )
-
     wait_until(
         lambda: "step 0" in read_log(swarm_emulator, job_name),
         lambda: (

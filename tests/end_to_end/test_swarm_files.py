@@ -9,18 +9,16 @@ import re
 import tempfile
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from sdk_compat.demo.training_job import RULES_IMAGE, build_channels
 from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_ended
+from tests.end_to_end.swarm_jobs import create_job, find_own_node, set_availability
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import docker
 
     from tests.running_emulator import RunningEmulator
     from tests.swarm_nodes import SwarmNodes
@@ -55,42 +53,20 @@ def carrying_emulator(
         assert running.stop() == 0
 
 
-def set_availability(api: docker.APIClient, availability: str) -> None:
-    """Let the manager take tasks, or none."""
-    node = api.inspect_node(api.info()["Swarm"]["NodeID"])
-    spec: Any = {**node["Spec"], "Availability": availability}
-    api.update_node(node["ID"], node["Version"]["Index"], spec)
-
-
 def test_what_a_lost_node_had_not_sent_is_said(
     carrying_emulator: RunningEmulator, swarm_nodes: SwarmNodes, job_name: str
 ) -> None:
     emulator, (_, other) = carrying_emulator, swarm_nodes.nodes
     s3 = emulator.client("s3")
-    s3.create_bucket(Bucket=job_name)
-    s3.put_object(Bucket=job_name, Key="code/train.py", Body=TRAIN.encode())
     with closing(swarm_nodes.manager.connect()) as api:
-        set_availability(api, "pause")
+        set_availability(api, find_own_node(api), "pause")
         try:
-            emulator.client("sagemaker").create_training_job(
-                TrainingJobName=job_name,
-                AlgorithmSpecification={
-                    "TrainingImage": RULES_IMAGE,
-                    "TrainingInputMode": "File",
-                    "ContainerEntrypoint": ["python", "/opt/ml/input/data/code/train.py"],
-                },
-                RoleArn="arn:aws:iam::123456789012:role/Training",
-                InputDataConfig=build_channels({"code": f"s3://{job_name}/code/"}),
-                OutputDataConfig={"S3OutputPath": f"s3://{job_name}/output"},
-                CheckpointConfig={"S3Uri": f"s3://{job_name}/checkpoints"},
-                ResourceConfig={"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1},
-                StoppingCondition={"MaxRuntimeInSeconds": 3000},
-            )
+            create_job(emulator, job_name, TRAIN, CheckpointConfig={"S3Uri": f"s3://{job_name}/checkpoints"})
             wait_until(lambda: "Contents" in s3.list_objects_v2(Bucket=job_name, Prefix="checkpoints/"))
             (model,) = (emulator.state_dir / "jobs").glob(f"{job_name}-*/algo-1/model")
             wait_until((model / "first").exists)
         finally:
-            set_availability(api, "active")
+            set_availability(api, find_own_node(api), "active")
         swarm_nodes.cut(other)
         try:
             description = wait_until_ended(emulator, job_name)

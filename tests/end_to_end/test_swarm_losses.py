@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from emulator.cli.service import start
-from sdk_compat.demo.training_job import RULES_IMAGE, build_channels
 from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_ended
+from tests.end_to_end.swarm_jobs import create_job, find_own_node, set_availability
 from tests.swarm_nodes import SwarmNodes
 from tests.waiting import wait_until
 
@@ -45,6 +45,8 @@ while attempt < 4:
         (model / f"attempt-{attempt}").write_text(str(time.time()))
     except OSError as error:
         print(error.strerror, flush=True)
+    time.sleep(0.1)
+while not pathlib.Path("/opt/ml/input/config/go").exists():  # until it was looked at
     time.sleep(0.1)
 (model / "end").write_text(checkpoint.read_text())
 """
@@ -121,35 +123,14 @@ def test_the_start_is_as_the_page_says(tmp_path: Path) -> None:
     assert shared["state_dir"].is_relative_to(shared["shared_folder"])
 
 
-def set_availability(api: docker.APIClient, node_id: str, availability: str) -> None:
-    node = api.inspect_node(node_id)
-    spec: Any = {**node["Spec"], "Availability": availability}
-    api.update_node(node_id, node["Version"]["Index"], spec)
-
-
 def test_a_job_outlasts_the_nodes_that_it_loses(
     losing_emulator: RunningEmulator, three_nodes: SwarmNodes, job_name: str
 ) -> None:
     emulator, nodes = losing_emulator, three_nodes
-    s3, sagemaker = emulator.client("s3"), emulator.client("sagemaker")
-    s3.create_bucket(Bucket=job_name)
-    s3.put_object(Bucket=job_name, Key="code/train.py", Body=TRAIN.encode())
+    sagemaker = emulator.client("sagemaker")
     with closing(nodes.manager.connect()) as api:
-        set_availability(api, api.info()["Swarm"]["NodeID"], "pause")
-        sagemaker.create_training_job(
-            TrainingJobName=job_name,
-            AlgorithmSpecification={
-                "TrainingImage": RULES_IMAGE,
-                "TrainingInputMode": "File",
-                "ContainerEntrypoint": ["python", "/opt/ml/input/data/code/train.py"],
-            },
-            RoleArn="arn:aws:iam::123456789012:role/Training",
-            InputDataConfig=build_channels({"code": f"s3://{job_name}/code/"}),
-            OutputDataConfig={"S3OutputPath": f"s3://{job_name}/output"},
-            CheckpointConfig={"S3Uri": f"s3://{job_name}/checkpoints"},
-            ResourceConfig={"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1},
-            StoppingCondition={"MaxRuntimeInSeconds": 3000},
-        )
+        set_availability(api, find_own_node(api), "pause")
+        create_job(emulator, job_name, TRAIN, CheckpointConfig={"S3Uri": f"s3://{job_name}/checkpoints"})
 
         def find_place(attempt: int) -> tuple[str, Node]:
             """Wait for an attempt, and find where it is: the node's id, and the node."""
@@ -192,6 +173,8 @@ def test_a_job_outlasts_the_nodes_that_it_loses(
         nodes.kill(node)
         fourth, _ = find_place(4)
         assert fourth == second
+        (folder,) = (emulator.state_dir / "jobs").glob(f"{job_name}-*/algo-1/input/config")
+        (folder / "go").touch()
     description = wait_until_ended(emulator, job_name)
     log = read_log(emulator, job_name)
     assert description["TrainingJobStatus"] == "Completed", (description, log)

@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from container_runtime.swarm.engine import NAME_LABEL
-from sdk_compat.demo.training_job import RULES_IMAGE, build_channels, build_rule
+from sdk_compat.demo.training_job import RULES_IMAGE, build_rule
 from tests.end_to_end.finished_jobs import read_log, wait_until_ended
-from tests.swarm_nodes import SwarmNodes
+from tests.end_to_end.swarm_jobs import LARGE, create_job, start_nodes
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.running_emulator import RunningEmulator
-    from tests.swarm_nodes import Node
+    from tests.swarm_nodes import Node, SwarmNodes
 
 pytestmark = pytest.mark.docker
 
-# As large as a node, or larger: a node has one of these.
-LARGE = "ml.m5.12xlarge"
 # The rule cannot judge the first steps, and so still runs when its node is killed.
 TRAIN = """
 import os, time
@@ -49,19 +47,10 @@ PROCESS = (
 @pytest.fixture
 def nodes(granted_namespaces: None) -> Iterator[SwarmNodes]:
     """A manager that takes no tasks but its agent, and two workers."""
-    with tempfile.TemporaryDirectory(prefix="smd-") as folder:
-        nodes = SwarmNodes(Path(folder) / "swarm", 3, in_memory=True)
-        nodes.start()
-        try:
-            nodes.load("smdebug-emulator/sagemaker-debugger-rules:latest")
-            with closing(nodes.manager.connect()) as client:
-                api: Any = client
-                api.tag("smdebug-emulator/sagemaker-debugger-rules", "smdebug-emulator/pytorch-training", "latest")
-                own = api.inspect_node(api.info()["Swarm"]["NodeID"])
-                api.update_node(own["ID"], own["Version"]["Index"], {**own["Spec"], "Availability": "pause"})
-            yield nodes
-        finally:
-            nodes.stop()
+    with start_nodes(3) as nodes:
+        with closing(nodes.manager.connect()) as api:
+            api.tag("smdebug-emulator/sagemaker-debugger-rules", "smdebug-emulator/pytorch-training", "latest")
+        yield nodes
 
 
 @pytest.fixture
@@ -98,22 +87,12 @@ def find_node(nodes: SwarmNodes, name: str) -> Node:
 def test_a_rule_begins_again_while_the_training_goes_on(
     emulator: RunningEmulator, nodes: SwarmNodes, job_name: str
 ) -> None:
-    s3, sagemaker = emulator.client("s3"), emulator.client("sagemaker")
-    s3.create_bucket(Bucket=job_name)
-    s3.put_object(Bucket=job_name, Key="code/train.py", Body=TRAIN.encode())
     rule = build_rule("LossNotDecreasing", tensor_regex="loss", num_steps="5", use_losses_collection="False")
-    sagemaker.create_training_job(
-        TrainingJobName=job_name,
-        AlgorithmSpecification={
-            "TrainingImage": RULES_IMAGE,
-            "TrainingInputMode": "File",
-            "ContainerEntrypoint": ["python", "/opt/ml/input/data/code/train.py"],
-        },
-        RoleArn="arn:aws:iam::123456789012:role/Training",
-        InputDataConfig=build_channels({"code": f"s3://{job_name}/code/"}),
-        OutputDataConfig={"S3OutputPath": f"s3://{job_name}/output"},
-        ResourceConfig={"InstanceType": LARGE, "InstanceCount": 1, "VolumeSizeInGB": 1},
-        StoppingCondition={"MaxRuntimeInSeconds": 600},
+    create_job(
+        emulator,
+        job_name,
+        TRAIN,
+        instance_type=LARGE,
         DebugHookConfig={"S3OutputPath": f"s3://{job_name}/tensors"},
         DebugRuleConfigurations=[{**rule, "InstanceType": LARGE}],
     )

@@ -7,21 +7,21 @@ import signal
 import tempfile
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 import pytest
 
-from sdk_compat.demo.training_job import RULES_IMAGE, build_channels
 from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_ended
+from tests.end_to_end.swarm_jobs import create_job, start_nodes
 from tests.end_to_end.test_swarm_losses import Typist
-from tests.swarm_nodes import SwarmNodes
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.running_emulator import RunningEmulator
+    from tests.swarm_nodes import SwarmNodes
 
 pytestmark = pytest.mark.docker
 
@@ -45,18 +45,8 @@ print("ends", flush=True)
 @pytest.fixture
 def nodes(granted_namespaces: None) -> Iterator[SwarmNodes]:
     """A manager that takes no tasks but its agent, and a worker."""
-    with tempfile.TemporaryDirectory(prefix="smd-") as folder:
-        nodes = SwarmNodes(Path(folder) / "swarm", in_memory=True)
-        nodes.start()
-        try:
-            nodes.load("smdebug-emulator/sagemaker-debugger-rules:latest")
-            with closing(nodes.manager.connect()) as client:
-                api: Any = client
-                own = api.inspect_node(api.info()["Swarm"]["NodeID"])
-                api.update_node(own["ID"], own["Version"]["Index"], {**own["Spec"], "Availability": "pause"})
-            yield nodes
-        finally:
-            nodes.stop()
+    with start_nodes(2) as nodes:
+        yield nodes
 
 
 @pytest.fixture
@@ -76,23 +66,7 @@ def start_there(
 
 def begin_job(emulator: RunningEmulator, job: str) -> None:
     """Start a job, and wait until it runs."""
-    s3, sagemaker = emulator.client("s3"), emulator.client("sagemaker")
-    s3.create_bucket(Bucket=job)
-    s3.put_object(Bucket=job, Key="code/train.py", Body=TRAIN.encode())
-    sagemaker.create_training_job(
-        TrainingJobName=job,
-        AlgorithmSpecification={
-            "TrainingImage": RULES_IMAGE,
-            "TrainingInputMode": "File",
-            "ContainerEntrypoint": ["python", "/opt/ml/input/data/code/train.py"],
-            "ContainerArguments": [job],
-        },
-        RoleArn="arn:aws:iam::123456789012:role/Training",
-        InputDataConfig=build_channels({"code": f"s3://{job}/code/"}),
-        OutputDataConfig={"S3OutputPath": f"s3://{job}/output"},
-        ResourceConfig={"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1},
-        StoppingCondition={"MaxRuntimeInSeconds": 600},
-    )
+    create_job(emulator, job, TRAIN, arguments=(job,))
     wait_until(lambda: "begins" in read_log(emulator, job), emulator.log_text)
 
 

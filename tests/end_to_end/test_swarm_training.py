@@ -17,6 +17,7 @@ import pytest
 from sdk_compat.demo.training_job import BUCKET, DIGITS, build_rule, stage_inputs
 from smdebug.trials import create_trial
 from tests.end_to_end.finished_jobs import download_model, download_run, read_streams, wait_until_ended
+from tests.end_to_end.swarm_jobs import LARGE
 from tests.end_to_end.test_failures import build_script_request
 from tests.end_to_end.test_stopped_by_rule import find_handler_lines
 from tests.waiting import wait_until
@@ -79,8 +80,7 @@ def test_training_over_two_nodes_is_stopped_by_its_rule(
         build_rule("LossNotDecreasing", collection_names="losses", num_steps="50", diff_percent="0.1")
     ]
     request["DebugHookConfig"]["HookParameters"] = {"include_workers": "all"}
-    # As large as either node, or larger: one host fits on each.
-    request["ResourceConfig"] |= {"InstanceType": "ml.m5.12xlarge", "InstanceCount": 2}
+    request["ResourceConfig"] |= {"InstanceType": LARGE, "InstanceCount": 2}
     sagemaker = swarm_emulator.client("sagemaker")
     sagemaker.create_training_job(**request)
     with closing(swarm_nodes.manager.connect()) as api:
