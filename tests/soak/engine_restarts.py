@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from tests.soak.course import Course
 
-# None in the suite: an engine with its images takes longer to be there than a round.
-LONG, SHORT = 50, 0
+LONG, SHORT = 50, 2
 RUNTIMES = ("docker",)
 _IMAGES = (f"smdebug-emulator/{IMAGE}", "smdebug-emulator/lambda:latest")
 # How long an engine stays away, at most.

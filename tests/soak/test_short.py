@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.soak import engine_restarts
 from tests.soak.__main__ import list_parts
 from tests.soak.course import Course
 
@@ -19,12 +20,14 @@ _CASES = [
     for name, module in list_parts().items()
     for runtime in module.RUNTIMES
     # The others are the same there but for what a container is, which their own tests look at.
-    if module.SHORT and (runtime == "process" or name == "kills")
+    if module.SHORT and (runtime == "process" or name in ("kills", "engine_restarts"))
 ]
 
 
 @pytest.mark.parametrize(("module", "runtime"), _CASES)
-def test_a_short_course_is_right(module: Any, runtime: str, tmp_path: Path) -> None:
+def test_a_short_course_is_right(request: pytest.FixtureRequest, module: Any, runtime: str, tmp_path: Path) -> None:
+    if module is engine_restarts:
+        request.getfixturevalue("granted_namespaces")
     course = Course(runtime, module.SHORT, 1, tmp_path)
     module.run(course)
     assert course.done == module.SHORT
