@@ -214,7 +214,7 @@ class TokenCheck:
             return None
         query = parse_qs(environ.get("QUERY_STRING", ""))
         if environ["REQUEST_METHOD"] == "GET" and self._is_right(query.get("token", [""])[0]):
-            # The address is kept in the browser's history: a cookie stands for it from now on.
+            # A cookie stands for it from now on; the link itself stays among the pages that the browser has visited.
             address = urlsplit(environ.get("PATH_INFO", "/")).path
             answer = Response(status=303, headers={"Location": address, "Cache-Control": "no-store"})
             secure = environ.get("wsgi.url_scheme") == "https"

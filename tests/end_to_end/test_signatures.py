@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import ssl
 import stat
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
@@ -29,6 +24,7 @@ from sdk_compat.demo.training_job import (
     stage_inputs,
     stage_source,
 )
+from tests.end_to_end.guarded import KEY, SECRET, Guarded
 from tests.running_emulator import BACK_ENDS
 from tests.waiting import wait_until
 
@@ -36,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-KEY, SECRET = "AKIAOFTHETESTS", "the secret of the tests"
 PROBE = """
 import boto3, os
 from botocore.exceptions import ClientError
@@ -51,52 +46,6 @@ print("asks", os.environ["AWS_ENDPOINT_URL"].partition(":")[0], os.path.exists(o
 print("keys", sorted(value for name, value in os.environ.items() if "SECRET" in name) != [])
 raise SystemExit(0)
 """
-
-
-class Guarded:
-    """An emulator that requires signatures, as a user starts it."""
-
-    def __init__(self, state_dir: Path, runtime: str, *how: str) -> None:
-        self.state_dir = state_dir
-        environment = {**os.environ, "SMDEBUG_EMULATOR_ACCESS_KEYS": f"{KEY}:{SECRET}"}
-        options = ["--port", "0", "--runtime", runtime, "--state-dir", str(state_dir), *how]
-        command = [sys.executable, "-m", "emulator", "start", *options]
-        self.log = (state_dir.parent / "log").open("w+")
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment)
-        assert self.process.stdout is not None
-        self.lines = [self.process.stdout.readline() for _ in range(2)]
-        self.record = json.loads((state_dir / "emulator.json").read_text())
-        self.bundle: str | None = self.record["ca_bundle"]
-        # Where other machines ask, if they do.
-        beyond = re.search(r" and (\S+) for other machines", self.lines[0])
-        self.endpoint_url: str = beyond[1] if beyond else self.record["endpoint_url"]
-
-    def client(self, service: str, key: str = KEY, secret: str = SECRET) -> Any:
-        make: Any = boto3.client
-        return make(
-            service,
-            endpoint_url=self.endpoint_url,
-            verify=self.bundle,
-            region_name="us-east-1",
-            aws_access_key_id=key,
-            aws_secret_access_key=secret,
-        )
-
-    def run(self, *command: str) -> str:
-        """Run a command of the emulator's, which signs for itself."""
-        done = subprocess.run(
-            [sys.executable, "-m", "emulator", *command, "--state-dir", str(self.state_dir)],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        return done.stdout
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.communicate()
-        self.log.close()
 
 
 @pytest.fixture(scope="module", params=BACK_ENDS)
@@ -204,12 +153,11 @@ def refuse_who_proves_nothing(guarded: Guarded) -> None:
         with answer.value as refusal:
             assert refusal.code in (401, 403), path
 
-    link = guarded.lines[1].rpartition(" ")[2].strip()
     opener = urllib.request.build_opener(
         urllib.request.HTTPCookieProcessor(), urllib.request.HTTPSHandler(context=trusted)
     )
     opener.addheaders = [("Accept", "text/html")]
-    with opener.open(link) as page:
+    with opener.open(guarded.console_link) as page:
         assert page.url == f"{guarded.endpoint_url}/console", "the token is in the cookie, not in the address"
     with opener.open(f"{guarded.endpoint_url}/_emulator/health") as health:
         assert json.load(health)["status"] == "running"
