@@ -118,6 +118,7 @@ $(AUDITORS)/.made: pyproject.toml constraints.txt .venv/.runs
 
 # Strict: an index that cannot tell of a package's weaknesses is no proof that it has none.
 audit: $(AUDITORS)/.made ## look for known weaknesses of what constraints.txt and the images' lock files pin (asks PyPI)
+	@$(BIN)/python -m container_runtime.images.weakness_feed
 	@for each in $(AUDITED); do echo "$$each"; \
 		sed '/# for the processor$$/d' "$$each" > $(AUDITORS)/audited.txt && $(AUDITORS)/bin/pip-audit --strict \
 		--progress-spinner off --no-deps --disable-pip --requirement $(AUDITORS)/audited.txt || failed=1; done; exit $${failed:-0}
