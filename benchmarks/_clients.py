@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PROCESSES, THREADS = 4, 4
 CLIENTS = PROCESSES * THREADS
+KEY = "bench"
+"""Id and secret of their access key."""
 _READY_SECONDS = 120
 _barrier: Barrier | None = None
 
@@ -34,15 +36,15 @@ class Load(NamedTuple):
     seconds: dict[str, list[float]]
 
 
-def build_client(service: str, endpoint_url: str) -> Any:
+def build_client(service: str, endpoint_url: str, *, secret: str = KEY) -> Any:
     """Build a client that sends each request once: one that is sent again would pass for a slow one."""
     make: Any = boto3.client
     return make(
         service,
         endpoint_url=endpoint_url,
         region_name="us-east-1",
-        aws_access_key_id="bench",
-        aws_secret_access_key="bench",
+        aws_access_key_id=KEY,
+        aws_secret_access_key=secret,
         config=Config(retries={"total_max_attempts": 1}),
     )
 

@@ -18,7 +18,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks._clients import CLIENTS, build_client, send_all
+from botocore.exceptions import ClientError
+
+from benchmarks._clients import CLIENTS, KEY, build_client, send_all
 from benchmarks.startup import answers, find_free_port
 from emulator.jobs.records.database.store import JobStore
 from emulator.jobs.records.training_job import new_training_job
@@ -71,16 +73,17 @@ def measure_idle() -> Iterator[str]:
 
 
 def measure_requests() -> Iterator[str]:
-    """Requests a second, in turn; both begin each round empty."""
-    loads: dict[str, list[Load]] = {"moto_server": [], "emulator": []}
+    """Requests a second, in turn, and once more with signatures required; all begin each round empty."""
+    loads: dict[str, list[Load]] = {"moto_server": [], "emulator": [], "signed": []}
     for _ in range(ROUNDS):
         for name, found in loads.items():
-            with _both() as servers:
+            with _requiring_signatures() if name == "signed" else _both() as servers:
                 found.append(send_all(servers[name][0], REQUESTS, _build_ending_request()))
     reference = statistics.median(load.rate for load in loads["moto_server"])
     for name, found in loads.items():
         rate = statistics.median(load.rate for load in found)
-        yield f"requests  {name:<12} {rate:6.0f}/s   {rate / reference:4.2f} x moto_server (goal: 1)"
+        goal = "" if name == "signed" else " (goal: 1)"
+        yield f"requests  {name:<12} {rate:6.0f}/s   {rate / reference:4.2f} x moto_server{goal}"
         yield f"          {'':<12} {_describe_latency(found)}"
 
 
@@ -171,6 +174,41 @@ def measure_jobs_at_once() -> Iterator[str]:
     yield f"   resident memory at most {most:5.0f} MB with all that runs, {own:4.0f} MB the emulator alone after them"
     if len(jobs) != AT_ONCE:
         raise RuntimeError(f"only {len(jobs)} of {AT_ONCE} jobs completed")
+
+
+@contextmanager
+def _requiring_signatures() -> Iterator[dict[str, tuple[str, int]]]:
+    """Endpoint and process of an empty emulator that checks signatures; these clients' keys are its account's."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-P", "-m", "emulator", "start", "--port", "0", "--runtime", "process"]
+        emulator = subprocess.Popen(
+            [*command, "--state-dir", f"{folder}/state", "--require-signature"],
+            env={**os.environ, "SMDEBUG_EMULATOR_ACCESS_KEYS": f"{KEY}:{KEY}"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            assert emulator.stdout is not None
+            url = emulator.stdout.readline().partition(" ")[0]
+            _refuse_to_measure_unsigned(url)
+            yield {"signed": (url, emulator.pid)}
+        finally:
+            emulator.terminate()
+            emulator.wait()
+
+
+def _refuse_to_measure_unsigned(url: str) -> None:
+    """Have a wrong secret refused, so that the figure is of checked signatures.
+
+    Raises:
+        RuntimeError: it was not.
+    """
+    try:
+        build_client("sagemaker", url, secret="another").list_training_jobs()
+    except ClientError:
+        return
+    raise RuntimeError("the emulator that requires signatures answered one that is wrong")
 
 
 @contextmanager
