@@ -27,13 +27,13 @@ CHUNK_SIGNATURES = "emulator.chunk_signatures"
 BODY_HASH = "emulator.body_hash"
 """Key in a WSGI environment: the SHA-256 that the body must have, in hexadecimal digits; it is for who reads it."""
 
-_ALGORITHM = "AWS4-HMAC-SHA256"
+ALGORITHM = "AWS4-HMAC-SHA256"
 _SIGNED_CHUNKS = ("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER")
 _UNSIGNED_BODIES = ("UNSIGNED-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
 _EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 _HASH = re.compile(r"[0-9a-f]{64}")
 _PAIR = re.compile(r"(Credential|SignedHeaders|Signature)=([^,\s]*)")
-_CREDENTIAL = re.compile(r"(?P<key>[^/\s]+)/(?P<day>\d{8})/(?P<region>[\w-]+)/(?P<service>[\w.-]+)/aws4_request")
+CREDENTIAL = re.compile(r"(?P<key>[^/\s]+)/(?P<day>\d{8})/(?P<region>[\w-]+)/(?P<service>[\w.-]+)/aws4_request")
 _SAFE = "-_.~"
 _SKEW_SECONDS = 15 * 60
 _MOST_PRESIGNED_SECONDS = 7 * 86_400
@@ -79,7 +79,7 @@ def read_signature(environ: WSGIEnvironment) -> Signature | None:
         SignatureError: ``incomplete``, it has something of one.
     """
     header = environ.get("HTTP_AUTHORIZATION", "")
-    if header.startswith(_ALGORITHM):
+    if header.startswith(ALGORITHM):
         parts = dict(_PAIR.findall(header))
         moment = environ.get("HTTP_X_AMZ_DATE") or _read_http_date(environ.get("HTTP_DATE", ""))
         token, expires = environ.get("HTTP_X_AMZ_SECURITY_TOKEN"), None
@@ -95,7 +95,7 @@ def read_signature(environ: WSGIEnvironment) -> Signature | None:
     else:
         return None
     missing = [name for name in names if not parts.get(name)]
-    found = _CREDENTIAL.fullmatch(parts.get(names[0], ""))
+    found = CREDENTIAL.fullmatch(parts.get(names[0], ""))
     if missing or found is None or not moment:
         wrong = ", ".join(missing) or (names[0] if found is None else "X-Amz-Date")
         raise SignatureError("incomplete", f"The request's signature lacks a valid {wrong}.")
@@ -111,7 +111,7 @@ def check_signature(environ: WSGIEnvironment, signature: Signature, secret: str)
     Raises:
         SignatureError: ``mismatch``, ``skewed`` or ``expired``.
     """
-    _check_time(signature)
+    check_time(signature)
     body_hash = _find_body_hash(environ, signature)
     headers = _canonical_headers(environ, signature.headers)
     path = environ.get("REQUEST_URI") or quote(environ.get("PATH_INFO", ""))
@@ -127,7 +127,7 @@ def check_signature(environ: WSGIEnvironment, signature: Signature, secret: str)
         query = "&".join(f"{name}={value}" for name, value in sorted(each))
         signed = (environ["REQUEST_METHOD"], path, query, headers, ";".join(signature.headers), body_hash)
         digest = hashlib.sha256("\n".join(signed).encode("latin-1", "replace")).hexdigest()
-        expected = _sign(key, f"{_ALGORITHM}\n{signature.moment}\n{signature.scope}\n{digest}")
+        expected = _sign(key, f"{ALGORITHM}\n{signature.moment}\n{signature.scope}\n{digest}")
         if hmac.compare_digest(expected.encode(), signature.text.encode("latin-1", "replace")):
             break
     else:
@@ -211,7 +211,7 @@ class ChunkSignatures:
         Raises:
             SignatureError: ``mismatch``.
         """
-        self._check(said, f"{_ALGORITHM}-PAYLOAD\n{self._head}\n{self._before}\n{_EMPTY_HASH}\n{digest}")
+        self._check(said, f"{ALGORITHM}-PAYLOAD\n{self._head}\n{self._before}\n{_EMPTY_HASH}\n{digest}")
 
     def check_trailer(self, said: str, lines: bytes) -> None:
         """Check the headers behind the last chunk, each with a line's end.
@@ -220,7 +220,7 @@ class ChunkSignatures:
             SignatureError: ``mismatch``.
         """
         digest = hashlib.sha256(lines).hexdigest()
-        self._check(said, f"{_ALGORITHM}-TRAILER\n{self._head}\n{self._before}\n{digest}")
+        self._check(said, f"{ALGORITHM}-TRAILER\n{self._head}\n{self._before}\n{digest}")
 
     def _check(self, said: str, text: str) -> None:
         expected = _sign(self._key, text)
@@ -242,7 +242,12 @@ def _sign(key: bytes, text: str) -> str:
     return hmac.digest(key, text.encode("latin-1", "replace"), "sha256").hex()
 
 
-def _check_time(signature: Signature) -> None:
+def check_time(signature: Signature) -> None:
+    """Check when a request of version 4 was signed.
+
+    Raises:
+        SignatureError: ``incomplete``, ``mismatch``, ``skewed`` or ``expired``.
+    """
     try:
         signed = timegm(time.strptime(signature.moment, "%Y%m%dT%H%M%SZ"))
     except ValueError:

@@ -6,30 +6,36 @@ import hmac
 import json
 import re
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from emulator.exceptions import SignatureError
-from emulator.moto_services.iam.actions import find_asked, find_copied
+from emulator.exceptions import AwsError, SignatureError
+from emulator.gateway.authentication import ACCOUNT_HEADER
+from emulator.moto_services.iam.actions import Asked, find_asked, find_copied, find_s3_path
 from emulator.moto_services.iam.policy_simulation import judge
 from emulator.moto_services.iam.principals import Principal, find_principal, list_role_documents
 from emulator.moto_services.service_requests import encode_error, find_model, find_protocol
 from emulator.signatures import (
+    ALGORITHM,
     Signature,
     check_old_address,
     check_signature,
     read_old_address,
     read_signature,
 )
+from emulator.signed_forms import check_form_policy, check_form_signature, read_signed_form
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from wsgiref.types import WSGIApplication, WSGIEnvironment
 
     from emulator.keys import Keys
+    from emulator.signed_forms import SignedForm
 
 OWN_KEY = "smdebug-emulator"
 """The access key of the emulator's own commands; so is an account's number, which signs as that account."""
+_FORM_REGION = "us-east-1"  # of a form whose signature, of version 2, names none
 _ACCOUNT = re.compile(r"\d{12}")
 _ALWAYS_ALLOWED = frozenset({"sts:GetCallerIdentity"})
 _MISMATCH = (
@@ -98,16 +104,33 @@ class Guard:
         signature: Signature | None = None
         try:
             signature = read_signature(environ) or read_old_address(environ)
+            if signature is None and (form := read_signed_form(environ, find_s3_path(environ))) is not None:
+                signature = form.signature
+                self._check_form(environ, form)
+                return None
             if signature is None:
                 raise SignatureError("missing")  # noqa: TRY301 - one place for all refusals
             principal = self._identify(signature)
             check = check_signature if signature.day else check_old_address
             check(environ, signature, principal.secret)
-            if principal.documents is not None:
-                _authorize(environ, signature, principal)
+            _authorize(environ, signature, principal)
         except SignatureError as error:
             return refuse(environ, guess_service(environ) if signature is None else signature.service, error)
+        except AwsError as error:  # S3's words on a form
+            return encode_error("s3", environ, error.code, error.message, error.status)
         return None
+
+    def _check_form(self, environ: WSGIEnvironment, form: SignedForm) -> None:
+        """Let a form pass that its signer's policies and its own allow, and say in the environment whose it is."""
+        signature, principal = form.signature, self._identify(form.signature)
+        check_form_signature(form, principal.secret)
+        check_form_policy(form, datetime.now(UTC))
+        _authorize(environ, signature, principal, [Asked("s3:PutObject", [form.resource])])
+        environ[ACCOUNT_HEADER] = principal.account
+        # Without it moto would look into the form for the service that is asked.
+        day, region = signature.day or time.strftime("%Y%m%d"), signature.region or _FORM_REGION
+        scope = f"{signature.access_key}/{day}/{region}/s3/aws4_request"
+        environ["HTTP_AUTHORIZATION"] = f"{ALGORITHM} Credential={scope}, SignedHeaders=, Signature="
 
     def _identify(self, signature: Signature) -> Principal:
         key, token = signature.access_key, signature.token
@@ -133,20 +156,31 @@ class Guard:
         return found
 
 
-def _authorize(environ: WSGIEnvironment, signature: Signature, principal: Principal) -> None:
+def _authorize(
+    environ: WSGIEnvironment, signature: Signature, principal: Principal, asked: list[Asked] | None = None
+) -> None:
     """Judge a request by the signer's policies.
+
+    Args:
+        environ: the request.
+        signature: of it.
+        principal: who signed it; a root may do everything.
+        asked: what it asks for, where the address does not tell.
 
     Raises:
         SignatureError: ``denied``.
     """
-    assert principal.documents is not None
-    asked = find_asked(environ, signature.service, signature.region, principal.account)
-    if asked.action in _ALWAYS_ALLOWED:
+    if principal.documents is None:
+        return
+    if asked is None:
+        asked = [find_asked(environ, signature.service, signature.region, principal.account)]
+        copied = find_copied(environ) if signature.service == "s3" else None
+        asked += [] if copied is None else [copied]
+    if asked[0].action in _ALWAYS_ALLOWED:
         return
     documents = principal.documents()
     context = _build_context(environ, signature, principal)
-    copied = find_copied(environ) if signature.service == "s3" else None
-    wanted = [(each.action, resource) for each in (asked, copied) if each is not None for resource in each.resources]
+    wanted = [(each.action, resource) for each in asked for resource in each.resources]
     for action, resource in wanted:
         decision = judge(documents, action, resource, context)
         if decision != "allowed":

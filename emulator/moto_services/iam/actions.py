@@ -75,12 +75,17 @@ def find_asked(environ: WSGIEnvironment, service: str, region: str, account: str
     return Asked(f"{prefix}:{action}", _find_resources(prefix, region, account, members))
 
 
-def _find_of_s3(environ: WSGIEnvironment) -> Asked:
+def find_s3_path(environ: WSGIEnvironment) -> str:
+    """Find the path of a request to S3, with the bucket where that is in the host's name."""
     path = environ.get("PATH_INFO", "/").encode("latin-1").decode(errors="replace")
     host = environ.get("HTTP_HOST", "").partition(":")[0]
     if host.endswith(".localhost") and not host.startswith("s3."):  # the bucket is in the host's name
         path = f"/{host.partition('.')[0]}{path}"
-    operation, members = find_rest_operation(environ, "s3", path)
+    return str(path)
+
+
+def _find_of_s3(environ: WSGIEnvironment) -> Asked:
+    operation, members = find_rest_operation(environ, "s3", find_s3_path(environ))
     action = _S3_ACTIONS.get(operation or "", operation or "")
     bucket, key = members.get("Bucket", ""), members.get("Key", "")
     resource = f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket or '*'}"
