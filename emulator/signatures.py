@@ -173,7 +173,9 @@ def check_old_address(environ: WSGIEnvironment, signature: Signature, secret: st
     path = (environ.get("REQUEST_URI") or quote(environ.get("PATH_INFO", ""))).partition("?")[0]
     host = environ.get("HTTP_HOST", "").partition(":")[0]
     in_host = host.endswith(".localhost") and not host.startswith("s3.")
-    bucket = f"/{host.partition('.')[0]}" if in_host else ""
+    signed_path = f"/{host.partition('.')[0]}{path}" if in_host else path
+    if signed_path.count("/") == 1 and signed_path != "/":  # a bucket, whose path clients sign with a slash behind it
+        signed_path += "/"
 
     class Signer(HmacV1QueryAuth):
         """Signs the moment of the address instead of one from now."""
@@ -182,7 +184,7 @@ def check_old_address(environ: WSGIEnvironment, signature: Signature, secret: st
             return str(expires)
 
     expected: str = Signer(Credentials(signature.access_key, secret, signature.token)).get_signature(
-        environ["REQUEST_METHOD"], urlsplit(f"{path}?{'&'.join(kept)}"), headers, auth_path=f"{bucket}{path}"
+        environ["REQUEST_METHOD"], urlsplit(f"{path}?{'&'.join(kept)}"), headers, auth_path=signed_path
     )
     if not hmac.compare_digest(expected.encode(), signature.text.encode("latin-1", "replace")):
         raise SignatureError("mismatch")

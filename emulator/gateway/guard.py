@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 OWN_KEY = "smdebug-emulator"
 """The access key of the emulator's own commands; so is an account's number, which signs as that account."""
-_FORM_REGION = "us-east-1"  # of a form whose signature, of version 2, names none
+_DEFAULT_REGION = "us-east-1"  # where a signature, of version 2, names none
 _ACCOUNT = re.compile(r"\d{12}")
 _ALWAYS_ALLOWED = frozenset({"sts:GetCallerIdentity"})
 _MISMATCH = (
@@ -114,6 +114,8 @@ class Guard:
             check = check_signature if signature.day else check_old_address
             check(environ, signature, principal.secret)
             _authorize(environ, signature, principal)
+            if "HTTP_AUTHORIZATION" not in environ:
+                _name_service(environ, signature)
         except SignatureError as error:
             return refuse(environ, guess_service(environ) if signature is None else signature.service, error)
         except AwsError as error:  # S3's words on a form
@@ -127,10 +129,7 @@ class Guard:
         check_form_policy(form, datetime.now(UTC))
         _authorize(environ, signature, principal, [Asked("s3:PutObject", [form.resource])])
         environ[ACCOUNT_HEADER] = principal.account
-        # Without it moto would look into the form for the service that is asked.
-        day, region = signature.day or time.strftime("%Y%m%d"), signature.region or _FORM_REGION
-        scope = f"{signature.access_key}/{day}/{region}/s3/aws4_request"
-        environ["HTTP_AUTHORIZATION"] = f"{ALGORITHM} Credential={scope}, SignedHeaders=, Signature="
+        _name_service(environ, signature)
 
     def _identify(self, signature: Signature) -> Principal:
         key, token = signature.access_key, signature.token
@@ -226,6 +225,13 @@ def guess_service(environ: WSGIEnvironment) -> str:
     if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
         return "sts"
     return "lambda" if environ.get("PATH_INFO", "").startswith("/2015-03-31/") else "s3"
+
+
+def _name_service(environ: WSGIEnvironment, signature: Signature) -> None:
+    """Say in a header for which service an address or a form was signed: moto would guess it from path and fields."""
+    day, region = signature.day or time.strftime("%Y%m%d"), signature.region or _DEFAULT_REGION
+    scope = f"{signature.access_key}/{day}/{region}/{signature.service or 's3'}/aws4_request"
+    environ["HTTP_AUTHORIZATION"] = f"{ALGORITHM} Credential={scope}, SignedHeaders=, Signature="
 
 
 COOKIE = "smdebug-emulator-token"

@@ -210,7 +210,19 @@ def test_the_real_tensorboard_shows_a_job_and_what_comes_later(state: Path) -> N
 
     written = wait_until(list_files, "the job's TensorBoard files")
     environment = {**os.environ, "SMDEBUG_EMULATOR_STATE_DIR": str(state), "PYTHONPATH": str(build_tensorboard())}
-    command = [sys.executable, "-P", "-m", "emulator", "tensorboard", "001", "--port", "0"]
+    # The tests may run in the background of a shell, whose children ignore Ctrl-C.
+    command = [
+        "env",
+        "--default-signal=INT",
+        sys.executable,
+        "-P",
+        "-m",
+        "emulator",
+        "tensorboard",
+        "001",
+        "--port",
+        "0",
+    ]
     with subprocess.Popen(
         command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 import requests
+from botocore.auth import S3SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
+from botocore.credentials import Credentials
 
-from tests.end_to_end.test_signatures import KEY, SECRET, Guarded
+from tests.end_to_end.guarded import KEY, SECRET, Guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +86,26 @@ def test_a_form_for_s3_asks_no_other_service(guarded: Guarded) -> None:
     answered, text = send(f"{guarded.endpoint_url}/iam_us-east-1/", signed["fields"])
     assert (answered, "NoSuchBucket" in text) == (404, True), text
     assert "intruder" not in [user["UserName"] for user in guarded.client("iam").list_users()["Users"]]
+
+
+def test_an_address_for_s3_asks_no_other_service(guarded: Guarded) -> None:
+    url = f"{guarded.endpoint_url}/iam_us-east-1/?Action=CreateUser&UserName=intruder&Version=2010-05-08"
+    request = AWSRequest("GET", url)
+    S3SigV4QueryAuth(Credentials(KEY, SECRET), "s3", "us-east-1").add_auth(request)
+    answer = requests.get(request.prepare().url, timeout=60)
+    assert (answer.status_code, "NoSuchBucket" in answer.text) == (404, True), answer.text
+    client = guarded.client("s3")
+    client.put_object(Bucket=BUCKET, Key="signed", Body=b"content")
+    for method, key in (("get_object", "signed"), ("head_object", "signed"), ("list_objects_v2", None)):
+        asked = {"Bucket": BUCKET} | ({"Key": key} if key else {})
+        signed = client.generate_presigned_url(method, asked)
+        verb = requests.head if method == "head_object" else requests.get
+        assert verb(signed, timeout=60).status_code == 200, method
+    put = client.generate_presigned_url("put_object", {"Bucket": BUCKET, "Key": "put"})
+    assert requests.put(put, data=b"more", timeout=60).status_code == 200
+    assert client.get_object(Bucket=BUCKET, Key="put")["Body"].read() == b"more"
+    for name in ("signed", "put"):
+        client.delete_object(Bucket=BUCKET, Key=name)
 
 
 @pytest.mark.parametrize("version", ["s3v4", "s3"])
