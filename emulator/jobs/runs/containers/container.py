@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,6 +22,8 @@ STORE_LABEL = "smdebug-emulator.store"
 JOB_LABEL = "smdebug-emulator.job-arn"
 # Which of a job's hosts it is.
 HOST_LABEL = "smdebug-emulator.host"
+# Between an attempt to stop a container that the back end refused, and the next.
+_STOP_AGAIN_SECONDS = 1.0
 
 
 class Agent(Protocol):
@@ -124,12 +127,19 @@ class JobContainer:
             self._on_exit()
 
     def _stop(self, grace_seconds: float) -> None:
-        try:
-            self._runtime.stop(self._id, grace_seconds)
-        except ContainerNotFoundError:
-            return
-        except ContainerRuntimeError as error:
-            logger.warning("The container of %s could not be stopped: %s", self._job_name, error)
+        until = time.monotonic() + grace_seconds
+        while True:
+            try:
+                self._runtime.stop(self._id, max(0.0, until - time.monotonic()))
+            except ContainerNotFoundError:
+                return
+            except ContainerRuntimeError as error:
+                logger.warning("The container of %s could not be stopped: %s", self._job_name, error)
+            else:
+                return
+            # Nobody else asks again: the job would run on to an end of its own, and its emulator's stop with it.
+            if self._exited.wait(_STOP_AGAIN_SECONDS):
+                return
 
 
 def find_hosts(arn: str, containers: Iterable[Container]) -> dict[str, Container]:
