@@ -418,7 +418,8 @@ class SwarmEngine:
                 tasks: list[dict[str, Any]] = self._api.tasks({"service": name})
             except docker.errors.NotFound:
                 return []
-        return tasks
+        # The newest first: the Swarm itself puts one in the place of a task that it took before that began.
+        return sorted(tasks, key=itemgetter("CreatedAt"), reverse=True)
 
     def _find_place(self, container_id: str) -> tuple[EngineContainers, str]:
         """Find the engine that has a container, and the container's id there.
