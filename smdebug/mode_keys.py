@@ -11,6 +11,9 @@ class ModeKeys(Enum):
     PREDICT = 3
     GLOBAL = 4
 
+    # Each step looks counters up by mode several times, and Enum's own hash is a function of Python.
+    __hash__ = object.__hash__
+
 
 ALLOWED_MODES = tuple(ModeKeys)
 ALLOWED_MODE_NAMES = tuple(mode.name for mode in ModeKeys)

@@ -89,8 +89,11 @@ class StepRecorder(KeptOutOfCopies):
 
     # The life of a step.
 
-    def begin(self) -> StepPlan | None:
-        """Begin the next step, which ends the one before; return what to save at it."""
+    def skip(self) -> bool:
+        """Begin the next step if it is what most are: nothing is left of the one before, and nothing is due at it.
+
+        Nothing in here can fail: hooks call it outside of what ends failures.
+        """
         if (
             self._idle_steps > 0
             and self.mode is self._idle_mode
@@ -98,11 +101,17 @@ class StepRecorder(KeptOutOfCopies):
             and self._writer is None
             and self.plan is None
             and not self._waiting_tensors
+            and not self.counters.keeps_states
         ):
-            # What most steps are: nothing is left of the one before, and nothing is due at this one.
             self._idle_steps -= 1
             self.in_step = True
             self.counters.increment(self.mode)
+            return True
+        return False
+
+    def begin(self) -> StepPlan | None:
+        """Begin the next step, which ends the one before; return what to save at it."""
+        if self.skip():
             return None
         # The one ends and the other begins as one: what another thread saves in between belongs to neither.
         with self._lock:

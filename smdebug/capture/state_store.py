@@ -28,6 +28,11 @@ class StateStore:
         self._states = self._read() if self._folder else []
         self._seen: dict[str, int] = self._get_checkpoint_files() if self._folder else {}
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether there is a checkpoint config, and so something to keep."""
+        return self._folder is not None
+
     def get_last_saved_state(self) -> dict[str, Any] | None:
         """Return the state of the highest step seen, of several the newest; None for a first run."""
         return max(reversed(self._states), key=lambda state: int(state[LATEST_GLOBAL_STEP_SEEN]), default=None)

@@ -11,12 +11,20 @@ from smdebug.capture.state_store import (
 )
 from smdebug.mode_keys import ModeKeys
 
+# Looked up at every step.
+_GLOBAL = ModeKeys.GLOBAL
+
 
 class StepCounters:
-    """The global step and the step of each mode, from -1 on; a restarted job goes on from its last state."""
+    """The global step and the step of each mode, from -1 on; a restarted job goes on from its last state.
+
+    Attributes:
+        keeps_states: whether a step may have to write where the job is, beside its checkpoints.
+    """
 
     def __init__(self) -> None:
         self._store = StateStore()
+        self.keeps_states = self._store.is_in_use
         state = self._store.get_last_saved_state()
         self.init_step = int(state[LATEST_GLOBAL_STEP_SEEN]) if state else -1
         self.training_run = int(state[TRAINING_RUN]) + 1 if state else 0
@@ -47,13 +55,14 @@ class StepCounters:
 
     def increment(self, mode: ModeKeys) -> int:
         """Begin the next step in `mode` and return the step of that mode."""
-        if self._store.is_checkpoint_updated():
+        if self.keeps_states and self._store.is_checkpoint_updated():
             self._store.update_state(self._to_state())
-        self.step += 1
-        self.mode_steps[ModeKeys.GLOBAL] = self.step
-        if mode != ModeKeys.GLOBAL:
-            self.mode_steps[mode] = self.mode_steps.get(mode, self.init_step) + 1
-        return self.mode_steps[mode]
+        self.step = step = self.step + 1
+        steps = self.mode_steps
+        steps[_GLOBAL] = step
+        if mode is not _GLOBAL:
+            steps[mode] = step = steps.get(mode, self.init_step) + 1
+        return step
 
     def _to_state(self) -> dict[str, Any]:
         return {

@@ -12,6 +12,9 @@ from smdebug.tensorflow.steps.model_names import ModelNames, get_optimizer_varia
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
 from smdebug.tensorflow.workers import trains_with_other_processes
 
+# Looked up at every step.
+_TRAIN = ModeKeys.TRAIN
+
 
 class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
     """Counts the batches of `fit`, `evaluate` and `predict`, and saves what the functions that run them show."""
@@ -24,6 +27,7 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         self._times_given = 0
         self._calls_a_step = 1
         self._calls = 0
+        self._may_skip = False
 
     @property
     def is_in_use(self) -> bool:
@@ -47,10 +51,17 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         super().set_params(params)
         if self._times_given:
             self._calls_a_step, self._times_given, self._calls = self._times_given, 0, 0
+        self._may_skip = self.may_skip_steps()
+
+    def may_skip_steps(self) -> bool:
+        """Tell whether a step at which nothing is due is no more than counted."""
+        return self._calls_a_step == 1 and not self._is_one_of_many
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature
         """Begin a step of `fit`."""
-        self._begin_batch(ModeKeys.TRAIN, batch)
+        recorder = self.recorder
+        if not (self._may_skip and recorder.mode is _TRAIN and recorder.skip()):
+            self._begin_batch(_TRAIN, batch)
 
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - as above
         """Begin a step of `evaluate`, or of `fit`'s validation."""

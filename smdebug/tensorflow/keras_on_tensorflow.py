@@ -1,5 +1,6 @@
 """The Keras hook where Keras runs on TensorFlow: it looks into the functions of steps, and at tapes."""
 
+from collections.abc import Callable
 from typing import Any
 
 from smdebug.barrier import guarded
@@ -26,6 +27,10 @@ __all__ = ["KerasHook"]
 _MODELS_KEPT = 4
 
 
+def _ignore_batch(batch: int, logs: Any = None) -> None:
+    """Do nothing at the end of a batch."""
+
+
 class KerasHook(BatchHook):
     """Saves weights, gradients, optimizer variables, losses, metrics, and inputs and outputs of a model and its layers.
 
@@ -49,12 +54,12 @@ class KerasHook(BatchHook):
             self.tracer = self._watch.tracer = StepTracer(self._watch, get_rank)
         self.tape_capture = TapeCapture(self.recorder, self._get_wants, self.tracer)
         self._wraps_tapes = False
+        self._waits_for_logs = False
         if not IS_KERAS_3:
             # Keras 3 would wait for the numbers of each batch to hand them to a callback that has these; Keras 2 for
             # callbacks that do not say that they take tensors.
-            self.on_train_batch_end = self.on_test_batch_end = self.on_predict_batch_end = self._end_batch
             self._supports_tf_logs = True
-        self._waits_for_logs = False
+            self._call_at_end(_ignore_batch)
 
     @property
     def is_in_use(self) -> bool:
@@ -86,9 +91,15 @@ class KerasHook(BatchHook):
         super().set_model(model)
         self._asked_at = (0, -1)
 
+    def may_skip_steps(self) -> bool:
+        """Tell whether a step at which nothing is due is no more than counted; what is traced of it is more."""
+        return self._watch is None and super().may_skip_steps()
+
     def prepare_step(self, mode: ModeKeys, batch: int, plan: StepPlan | None) -> None:
         """Prepare what the batch that is about to be run saves, and what is traced of it."""
         self._waits_for_logs = plan is not None and not keras_steps.runs_functions(self.model)
+        if self._waits_for_logs and not IS_KERAS_3:
+            self._call_at_end(self._end_batch)
         if plan is not None and not self._waits_for_logs:
             self._replace_function(self.model, mode, batch, plan)
         if self._watch is not None and not self.recorder.is_closed:
@@ -102,9 +113,14 @@ class KerasHook(BatchHook):
     @guarded("a step")
     def _end_batch(self, batch: int, logs: Any = None) -> None:
         """Save what Keras 2 says of a batch of a model that calls no function for it."""
+        self._call_at_end(_ignore_batch)
         if self._waits_for_logs:
             self._waits_for_logs = False
             self.save_step(self._get_functions(self.model)[0], self.mode, batch, logs, {})
+
+    def _call_at_end(self, method: Callable[..., None]) -> None:
+        """Say what Keras 2 calls at the end of a batch; most have nothing to say there."""
+        self.on_train_batch_end = self.on_test_batch_end = self.on_predict_batch_end = method
 
     def leave_step(self) -> None:
         """Let go of the layers of a tape's step."""

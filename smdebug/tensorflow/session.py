@@ -1,8 +1,9 @@
 """The hook for sessions of TensorFlow 1's way, as `tf.compat.v1.train.MonitoredTrainingSession` runs them."""
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import tensorflow as tf
 
@@ -14,7 +15,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.collection import Collection, CollectionManager, get_name
 from smdebug.tensorflow.steps.caller import find_estimator_mode, put_first_in_session
-from smdebug.tensorflow.steps.graph import FetchedGraph
+from smdebug.tensorflow.steps.graph import FetchedGraph, NamedTensors
 from smdebug.tensorflow.steps.model_names import is_bias
 from smdebug.tensorflow.tensor_writer import TensorflowTensorWriter
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
@@ -22,6 +23,10 @@ from smdebug.tensorflow.tensorflow_hook import TensorflowHook
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "EstimatorHook", "SessionHook"]
 
 v1 = tf.compat.v1
+
+
+def _get_no_graph() -> None:
+    """Return what stands for the graph of no step."""
 
 
 class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc, name-defined]
@@ -38,8 +43,11 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take what BaseHook takes; see there."""
         super().__init__(*args, **kwargs)
-        # A training may be interrupted by an evaluation in a graph of its own.
-        self._graphs: WeakKeyDictionary[Any, FetchedGraph] = WeakKeyDictionary()
+        # Those that sessions have begun with: a training may be interrupted by an evaluation in a graph of its own.
+        # With the mode of its steps, where it is known by what made the graph.
+        self._graphs: WeakKeyDictionary[Any, ModeKeys | None] = WeakKeyDictionary()
+        # That of the step which was begun last.
+        self._newest_graph: Callable[[], Any] = _get_no_graph
         self._is_mode_given = False
         self._optimizers: list[Any] = []
 
@@ -101,8 +109,8 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         """Look at the graph, before it is final."""
         put_first_in_session(self)
         graph = v1.get_default_graph()
-        self._graphs[graph] = fetched = FetchedGraph(graph)
-        fetched.mode = None if self._is_mode_given else find_estimator_mode()
+        fetched = FetchedGraph.look_at(graph)
+        self._graphs[graph] = None if self._is_mode_given else find_estimator_mode()
         collections = self.recorder.collections
         for optimizer in self._optimizers:
             self.set_optimizer_variables(optimizer.variables())
@@ -122,45 +130,58 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Do nothing: all is known from the graph."""
 
-    @guarded("a step")
     def before_run(self, run_context: Any) -> Any:
         """Begin a step, and fetch what is due at it."""
-        graph = self._graphs.get(run_context.session.graph)
-        if graph is None:
+        graph = run_context.session.graph
+        if graph is self._newest_graph() and self.recorder.skip():
             return None
-        recorder = self.recorder
-        if graph.mode is not None and graph.mode is not recorder.mode:
-            recorder.change_mode(graph.mode)
+        return self._begin_run(graph, run_context.original_args.fetches)
+
+    @guarded("a step")
+    def _begin_run(self, graph: Any, fetches: Any) -> Any:
+        if graph not in self._graphs:
+            return None
+        recorder, mode = self.recorder, self._graphs[graph]
+        if mode is not None and mode is not recorder.mode:
+            recorder.change_mode(mode)
         plan = recorder.begin()
+        self._newest_graph = ref(graph)
         if plan is None:
             return None
-        fetches = run_context.original_args.fetches
         # What is found once holds until a collection has got another name.
-        wanted = graph.recall(
+        fetched = FetchedGraph.of(graph)
+        wanted = fetched.recall(
             fetches,
             (plan, self.mode, self.recorder.collections.extent),
-            lambda: self._find_wanted(graph, fetches, plan),
+            lambda: self._find_wanted(fetched, fetches, plan),
         )
-        return v1.train.SessionRunArgs(wanted) if wanted else None
+        return v1.train.SessionRunArgs(wanted) if wanted.tensors else None
 
-    def _find_wanted(self, graph: FetchedGraph, fetches: Any, plan: StepPlan) -> dict[str, Any]:
-        """Return, by name, what is due of what a run computes that is asked for `fetches`."""
+    def _find_wanted(self, graph: FetchedGraph, fetches: Any, plan: StepPlan) -> NamedTensors:
+        """Return what is due of what a run computes that is asked for `fetches`."""
         named = {name for collection in plan.due for name in collection.tensor_names}
         tensors = graph.get_computed(fetches, frozenset(named))
         if self.mode in (ModeKeys.EVAL, ModeKeys.PREDICT):
             left_out = self.collection_manager.get(CollectionKeys.GRADIENTS).tensor_names
             tensors = {name: tensor for name, tensor in tensors.items() if name not in left_out}
-        return {
-            name: tensor for name, tensor in tensors.items() if any(collection.matches(name) for collection in plan.due)
-        }
+        return NamedTensors(
+            {name: found for name, found in tensors.items() if any(collection.matches(name) for collection in plan.due)}
+        )
 
-    @guarded("a step")
     def after_run(self, run_context: Any, run_values: Any) -> None:  # noqa: ARG002 - the session's signature
         """Save what was fetched, and end the step."""
         recorder = self.recorder
-        for name, value in (run_values.results or {}).items():
+        if recorder.plan is None and not recorder.is_open:
+            recorder.in_step = False
+        else:
+            self._end_run(run_values.results or {})
+
+    @guarded("a step")
+    def _end_run(self, fetched: dict[str, Any]) -> None:
+        recorder = self.recorder
+        for name, value in fetched.items():
             recorder.save(name, value)
-        if recorder.saves_late or (recorder.plan is None and not recorder.is_open):
+        if recorder.saves_late:
             recorder.in_step = False
         else:
             recorder.end()

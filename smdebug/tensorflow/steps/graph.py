@@ -1,12 +1,13 @@
 """What can be fetched from a graph of TensorFlow 1's way, and what a run of it computes."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-
-from smdebug.mode_keys import ModeKeys
+from tensorflow.python.client.session import register_session_run_conversion_functions
 
 v1 = tf.compat.v1
 
@@ -16,6 +17,28 @@ _READS = frozenset({"ReadVariableOp", "VarHandleOp", "Variable", "VariableV2"})
 _UPDATE = re.compile("(Resource)?(Sparse)?Apply[A-Z]")
 # A script that makes what it fetches anew for each run would fill the memory.
 _MOST_RECALLED = 64
+# The graph's attribute: each refers to the other, and they go together.
+_KEPT_AS = "_smdebug_fetched_graph"
+
+
+class NamedTensors:
+    """What to fetch, as one thing to a session; its value is a dictionary of arrays by name.
+
+    A session that is given a dictionary asks what each of its values may be, which takes as long as fetching it.
+    """
+
+    def __init__(self, tensors: dict[str, Any]) -> None:
+        """Take tensors of one graph by the names that their values get."""
+        self.names = tuple(tensors)
+        self.tensors = list(tensors.values())
+
+
+def _expand(fetched: NamedTensors) -> tuple[list[Any], Callable[[list[Any]], dict[str, Any]]]:
+    """Return what a session wants to know: the tensors, and what makes their values one."""
+    return fetched.tensors, lambda values: dict(zip(fetched.names, values, strict=True))
+
+
+register_session_run_conversion_functions(NamedTensors, _expand)
 
 
 class FetchedGraph:
@@ -25,12 +48,23 @@ class FetchedGraph:
         trainable: names of the variables that are trained.
         gradients: names of the gradients that operations of the graph update variables by, whoever made them.
         optimizer_variables: names of the variables that these operations keep for themselves.
-        mode: of its steps, where it is known by what made the graph.
     """
+
+    @classmethod
+    def look_at(cls, graph: Any) -> FetchedGraph:
+        """Return that of a graph as it is now; of one that is final, as it was before."""
+        if not (graph.finalized and hasattr(graph, _KEPT_AS)):
+            setattr(graph, _KEPT_AS, cls(graph))
+        return cls.of(graph)
+
+    @classmethod
+    def of(cls, graph: Any) -> FetchedGraph:
+        """Return that of a graph that was looked at."""
+        known: FetchedGraph = getattr(graph, _KEPT_AS)
+        return known
 
     def __init__(self, graph: Any) -> None:
         self._graph = graph
-        self.mode: ModeKeys | None = None
         updates = list(find_updates(graph))
         self.gradients = [tensor.name for update in updates for tensor in update.gradients]
         kept = {name for update in updates for name in update.kept}
@@ -42,9 +76,9 @@ class FetchedGraph:
         self._variables = {variable.name: _get_read(variable) for variable in variables}
         self._computed: dict[Any, dict[str, Any]] = {}
         # By the objects that were asked for; kept, so that no other has the id of one.
-        self._recalled: dict[Any, tuple[list[Any], dict[str, Any]]] = {}
+        self._recalled: dict[Any, tuple[list[Any], NamedTensors]] = {}
 
-    def recall(self, fetches: Any, circumstances: Hashable, find: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def recall(self, fetches: Any, circumstances: Hashable, find: Callable[[], NamedTensors]) -> NamedTensors:
         """Return what `find` has returned for the same fetches under the same circumstances."""
         asked = tf.nest.flatten(fetches)
         key = (tuple(map(id, asked)), circumstances)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -184,3 +186,59 @@ def test_what_a_run_fetches_is_worked_out_once(
     assert [network.output.name in run.values(step) for step in (4, 5, 6)] == [False, True, True]
     assert "kernel:0" in run.values(5)
     assert "bias/Momentum:0" not in run.values(6)
+
+
+def test_what_is_fetched_is_there_once_by_each_name(tmp_path: Path) -> None:
+    from smdebug.tensorflow.steps.graph import NamedTensors
+
+    with tf.Graph().as_default():
+        one = tf.constant([1.0, 2.0])
+        with v1.Session() as session:
+            found = session.run({"all": NamedTensors({"a": one, "b": one + 1, "again": one}), "none": NamedTensors({})})
+    assert {name: list(value) for name, value in found["all"].items()} == {"a": [1, 2], "b": [2, 3], "again": [1, 2]}
+    assert not found["none"]
+
+
+def test_the_sessions_of_a_graph_are_seen_and_it_is_let_go(
+    make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun
+) -> None:
+    hook = make_session_hook(save_all=True)
+
+    def evaluate() -> Any:
+        with tf.Graph().as_default() as graph:
+            network = Network()
+            with v1.train.MonitoredTrainingSession(hooks=[hook]) as first:
+                with v1.train.MonitoredTrainingSession(hooks=[hook]) as second:
+                    network.run(second)
+                network.run(first)
+            with v1.train.MonitoredTrainingSession(hooks=[hook]) as third:
+                network.run(third)
+            return ref(graph)
+
+    graphs = [evaluate() for _ in range(3)]
+    gc.collect()
+    assert [graph() for graph in graphs] == [None] * 3
+    hook.close()
+    assert run.steps == list(range(9))
+
+
+def test_steps_that_save_nothing_are_counted_in_their_mode(
+    make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun
+) -> None:
+    modes = {
+        smd.modes.TRAIN: smd.SaveConfigMode(save_interval=4),
+        smd.modes.EVAL: smd.SaveConfigMode(save_interval=3),
+    }
+    hook = make_session_hook(include_collections=["losses"], save_config=smd.SaveConfig(modes))
+    network = Network(hook)
+    losses: Any = hook.get_collection("losses")
+    losses.add(network.loss)
+    with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
+        for _ in range(3):
+            for mode, steps in ((smd.modes.TRAIN, 3), (smd.modes.EVAL, 2)):
+                hook.set_mode(mode)
+                for _ in range(steps):
+                    network.run(session)
+    hook.close()
+    # 3 training and 2 evaluation steps in turn: of 9 the steps 0, 4, 8 are due, of 6 the steps 0 and 3.
+    assert run.steps == [0, 3, 6, 9, 12]
