@@ -36,6 +36,8 @@ SECONDS = {"save": 3.0, "idle": 6.0}
 FEWEST_TURNS = 3
 INTERVALS = {"idle": 10**9, "save": 1}
 KINDS = ("fit", "session", "tape", "estimator")
+# What the framework calls of a hook at a step.
+CALLBACKS = {"fit": ("on_train_batch_begin", "on_train_batch_end"), "session": ("before_run", "after_run")}
 # Large tensors cost what writing them costs, whatever shows them.
 LARGE_KINDS = ("fit", "session")
 SIZES = {"small tensors": ("--width", "32", "--depth", "20"), "large tensors": ("--width", "512", "--depth", "6")}
@@ -235,8 +237,15 @@ class Trainings:
         """With a callback or hook of the framework's own class that does nothing."""
         import tensorflow as tf
 
+        class Idle(tf.keras.callbacks.Callback):  # type: ignore[misc]
+            _supports_tf_logs = True
+
+            def on_train_batch_begin(self, batch: int, logs: Any = None) -> None: ...
+
+            def on_train_batch_end(self, batch: int, logs: Any = None) -> None: ...
+
         if self._kind == "fit":
-            return FitTraining(self._shared, self._data, [tf.keras.callbacks.Callback()])
+            return FitTraining(self._shared, self._data, [Idle()])
         hook = tf.compat.v1.train.SessionRunHook()
         if self._kind == "session":
             return SessionTraining(self._size, self._batch, [hook])
@@ -308,6 +317,31 @@ def compare_blocks(bare: Training, other: Training, seconds: float) -> float:
     return statistics.median(differences)
 
 
+def time_callbacks(training: Training, hook: Any, names: Sequence[str]) -> float:
+    """Seconds that these callbacks of a hook take in the place of a step: medians, added up."""
+    callbacks = {name: getattr(hook, name) for name in names}
+    took: dict[str, list[float]] = {name: [] for name in names}
+
+    def time_one(name: str) -> None:
+        callback, times, clock = callbacks[name], took[name], time.perf_counter
+
+        def timed(*arguments: Any) -> Any:
+            began = clock()
+            try:
+                return callback(*arguments)
+            finally:
+                times.append(clock() - began)
+
+        setattr(hook, name, timed)
+
+    for name in names:
+        time_one(name)
+    training.time_steps(20 * BLOCK)
+    for name, callback in callbacks.items():
+        setattr(hook, name, callback)
+    return sum(statistics.median(times[WARM_UP:]) for times in took.values())
+
+
 def measure_here(kind: str, width: int, depth: int) -> dict[str, float]:
     """Milliseconds of a bare step, and what a step of each other way takes more."""
     import tensorflow as tf
@@ -326,7 +360,9 @@ def measure_here(kind: str, width: int, depth: int) -> dict[str, float]:
         # An estimator begins anew for each block, and is a session: what little an idle hook costs is lost in that.
         for name in ("save",) if kind == "estimator" else INTERVALS:
             answers[name] = compare_blocks(bare, trainings.make_hooked(name), SECONDS[name])
-        if kind in ("fit", "session"):
+        if kind in CALLBACKS:
+            hooked = trainings.make_hooked("idle")
+            answers["callbacks"] = time_callbacks(hooked, trainings.hooks["idle"], CALLBACKS[kind])
             answers["nothing"] = compare_blocks(bare, trainings.make_idle_of_framework(), SECONDS["idle"])
         if kind != "estimator":
             answers["by_hand"] = compare_blocks(bare, trainings.make_by_hand(), SECONDS["save"])
@@ -347,7 +383,12 @@ def count_tensors(run: Path) -> int:
 def compare(kind: str, ours: dict[str, float], theirs: dict[str, float]) -> Iterator[str]:
     """One line a measure: ours, the original's, the ratio and the goal."""
     yield f"{kind + ': a bare step':<42}{ours['bare']:>9.2f} ms{theirs['bare']:>11.2f} ms"
-    for way, shown in (("idle", "... with an idle hook"), ("nothing", "... with TensorFlow's own that does nothing")):
+    ways = {
+        "idle": "... with an idle hook",
+        "callbacks": "    its callbacks alone",
+        "nothing": "... with TensorFlow's own that does nothing",
+    }
+    for way, shown in ways.items():
         if way in ours:
             shares = [100 * answers[way] / answers["bare"] for answers in (ours, theirs)]
             goal = "   goal < 1 %" if way == "idle" else ""
