@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch._dynamo.utils import counters
+from torch.utils.checkpoint import checkpoint
 
 import smdebug.pytorch as smd
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Net, Training
@@ -198,3 +199,24 @@ def test_torch_is_left_as_it_was(make_hook: MakeHook, training: Training) -> Non
     assert torch.compile is not original
     hook.close()
     assert torch.compile is original
+
+
+class Dropped(nn.Module):
+    """A part that is left out by chance, and computed again in the backward pass."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return checkpoint(nn.functional.dropout, x, use_reentrant=True)
+
+
+@pytest.mark.parametrize("stance", ["default", "force_eager"])
+def test_a_compiled_reentrant_checkpoint_draws_anew_without_a_hook(stance: str) -> None:
+    torch.compiler.reset()
+    torch.manual_seed(0)
+    model = Dropped()
+    model.compile(backend="eager")
+    x = torch.ones(64, requires_grad=True)
+    with torch.compiler.set_stance(stance):
+        output = model(x)
+        output.sum().backward()
+    assert x.grad is not None
+    assert torch.equal(x.grad, output.detach()) == (stance == "force_eager")
