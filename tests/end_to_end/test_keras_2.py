@@ -1,4 +1,4 @@
-"""TensorFlow 2.11 asked for by the sagemaker SDK: Keras 2 and an estimator, captured, judged and stopped."""
+"""TensorFlow 2.11 and 2.14 asked for by the sagemaker SDK: Keras 2 and an estimator, captured, judged and stopped."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,28 +31,42 @@ BUILD_SECONDS = 900
 pytestmark = pytest.mark.timeout(BUILD_SECONDS + 300)
 
 
-@pytest.fixture(scope="module")
-def jobs(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Names of both jobs by kind, as the SDK's script started them."""
+@dataclass(frozen=True)
+class Jobs:
+    """What the SDK's script started: the version that it asked for, the one that runs, and names by kind."""
+
+    requested: str
+    runs: str
+    names: dict[str, str]
+
+
+@pytest.fixture(scope="module", params=["2.11", pytest.param("2.14", marks=pytest.mark.versions)])
+def jobs(request: pytest.FixtureRequest, emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> Jobs:
+    """Both jobs by kind."""
+    runs, python = {
+        "2.11": ("2.12.1-cpu-py311, made for what is older than 2.13", "py39"),
+        "2.14": ("2.15.1-cpu-py311, made for what is older than 2.16", "py310"),
+    }[request.param]
     stage_digits(emulator.client("s3"), BUCKET)
     names = {kind: f"tf-{kind}-{uuid.uuid4().hex[:8]}" for kind in ("keras", "estimator")}
     home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path_factory.mktemp("home"))}
     environment = home | prepare_environment(emulator.endpoint_url, home)
-    command = [sys.executable, "-W", "ignore", str(SDK_SCRIPT), BUCKET, *names.values()]
+    command = [sys.executable, "-W", "ignore", str(SDK_SCRIPT), BUCKET, *names.values(), request.param, python]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
-    return names
+    return Jobs(request.param, runs, names)
 
 
-def wait_until_stopped(emulator: RunningEmulator, name: str, rule: str) -> dict[str, Any]:
+def wait_until_stopped(emulator: RunningEmulator, jobs: Jobs, kind: str, rule: str) -> dict[str, Any]:
     """Wait for the end of a job that its own rule has to stop; what its log said of versions is in the description."""
+    name = jobs.names[kind]
     description = wait_until_ended(emulator, name, seconds=BUILD_SECONDS)
     assert description["TrainingJobStatus"] == "Stopped", (description, read_log(emulator, name)[-3000:])
     (judged,) = description["DebugRuleEvaluationStatuses"]
     assert (judged["RuleConfigurationName"], judged["RuleEvaluationStatus"]) == (rule, "IssuesFound")
     image = description["AlgorithmSpecification"]["TrainingImage"]
-    assert image.partition("/")[2].startswith("tensorflow-training:2.11"), image
-    assert "2.12.1-cpu-py311, made for what is older than 2.13, runs in its place." in read_log(emulator, name)
+    assert image.partition("/")[2].startswith(f"tensorflow-training:{jobs.requested}"), image
+    assert f"{jobs.runs}, runs in its place." in read_log(emulator, name)
     return description
 
 
@@ -59,11 +74,9 @@ def read_run(emulator: RunningEmulator, name: str, folder: Path) -> Trial:
     return create_trial(str(download_run(emulator, BUCKET, name, folder)))
 
 
-def test_an_untouched_keras_2_script_is_stopped(
-    jobs: dict[str, str], emulator: RunningEmulator, tmp_path: Path
-) -> None:
-    wait_until_stopped(emulator, jobs["keras"], "VanishingGradient")
-    trial = read_run(emulator, jobs["keras"], tmp_path)
+def test_an_untouched_keras_2_script_is_stopped(jobs: Jobs, emulator: RunningEmulator, tmp_path: Path) -> None:
+    wait_until_stopped(emulator, jobs, "keras", "VanishingGradient")
+    trial = read_run(emulator, jobs.names["keras"], tmp_path)
     steps = trial.steps(mode=modes.TRAIN)
     assert steps == list(range(0, 20 * len(steps), 20))
     # As the original named them: by layers, without the model's own name.
@@ -82,9 +95,9 @@ def test_an_untouched_keras_2_script_is_stopped(
     assert trial.tensor("scores/weights/scores/kernel:0").value(0).shape == (32, 10)
 
 
-def test_an_untouched_estimator_is_stopped(jobs: dict[str, str], emulator: RunningEmulator, tmp_path: Path) -> None:
-    wait_until_stopped(emulator, jobs["estimator"], "LossNotDecreasing")
-    trial = read_run(emulator, jobs["estimator"], tmp_path)
+def test_an_untouched_estimator_is_stopped(jobs: Jobs, emulator: RunningEmulator, tmp_path: Path) -> None:
+    wait_until_stopped(emulator, jobs, "estimator", "LossNotDecreasing")
+    trial = read_run(emulator, jobs.names["estimator"], tmp_path)
     assert set(trial.modes()) == {modes.TRAIN}
     steps = trial.steps(mode=modes.TRAIN)
     assert steps == list(range(0, 20 * len(steps), 20))

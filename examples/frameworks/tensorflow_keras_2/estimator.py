@@ -1,7 +1,7 @@
 """Both scripts by the sagemaker SDK (version 2), for the last TensorFlow that AWS's Debugger knew.
 
 Each job has a rule that stops it. An ordinary SDK script: nothing in it knows of an emulator. It needs the digits in
-S3 first, and takes a bucket and two job names.
+S3 first, and takes a bucket, two job names, and, where it is not to be 2.11, a framework and a Python version.
 """
 
 import sys
@@ -11,7 +11,7 @@ from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, Rule, rule_
 from sagemaker.tensorflow import TensorFlow
 
 
-def main(bucket: str, keras_job: str, estimator_job: str) -> None:
+def main(bucket: str, keras_job: str, estimator_job: str, version: str = "2.11", python: str = "py39") -> None:
     stop = rule_configs.ActionList(rule_configs.StopTraining())
     collections = [CollectionConfig(name) for name in ("weights", "gradients", "losses", "optimizer_variables")]
     # Sigmoids one behind the other let no gradient through; a rate of nothing decreases no loss.
@@ -31,8 +31,8 @@ def main(bucket: str, keras_job: str, estimator_job: str) -> None:
             role="arn:aws:iam::123456789012:role/DigitsTraining",
             instance_count=1,
             instance_type="ml.m5.large",
-            framework_version="2.11",
-            py_version="py39",
+            framework_version=version,
+            py_version=python,
             hyperparameters=hyperparameters,
             output_path=f"s3://{bucket}/output",
             debugger_hook_config=DebuggerHookConfig(
