@@ -157,6 +157,8 @@ def bodies() -> dict[str, Callable[[], nn.Module]]:
         "sequential checkpoint": lambda: Function(
             lambda x, *parts: checkpoint_sequential(list(parts), 2, x, use_reentrant=False), line(), nn.Tanh(), line()
         ),
+        "traced": lambda: torch.jit.trace(nn.Sequential(line(), nn.Tanh()), torch.randn(BATCH, FEATURES)),
+        "scripted": lambda: torch.jit.script(nn.Sequential(line(), nn.GELU())),
         "quantized": lambda: nn.Sequential(line(), Observed()),
         "complex": lambda: Function(lambda x, part: part(x.to(torch.complex64)).abs(), line().to(torch.complex64)),
         "views": lambda: Function(lambda x, part: part(x).t().conj().unsqueeze(0)[0].t().expand(1, -1, -1)[0], line()),
