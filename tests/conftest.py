@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import docker
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -98,8 +99,12 @@ def recorded_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def start_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., RunningEmulator]]:
+def start_emulator(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., RunningEmulator]]:
     """Start emulators that are stopped when the session ends at the latest."""
+    if [back_end.id for back_end in BACK_ENDS] == ["swarm"]:
+        request.getfixturevalue("swarm_of_all_images")
     started: list[RunningEmulator] = []
 
     def start(runtime: str, *, state_dir: Path | None = None, port: int = 0) -> RunningEmulator:
@@ -144,6 +149,32 @@ def swarm_nodes_with_rules(swarm_nodes: SwarmNodes) -> SwarmNodes:
     with closing(swarm_nodes.manager.connect()) as api:
         api.tag(image, "smdebug-emulator/pytorch-training", "latest")
     return swarm_nodes
+
+
+@pytest.fixture(scope="session")
+def swarm_of_all_images(granted_namespaces: None) -> Iterator[None]:
+    """Two engines joined as a Swarm in place of the machine's own, with all images that it has built.
+
+    The folder of temporary files is what all nodes see. Where DOCKER_HOST is set, it is that of a Swarm already.
+    """
+    if "DOCKER_HOST" in os.environ:
+        yield
+        return
+    with closing(docker.from_env()) as engine:
+        images = [tag for image in engine.images.list("smdebug-emulator/*") for tag in image.tags]
+    latest = [tag for tag in images if tag.endswith(":latest")]
+    with tempfile.TemporaryDirectory(prefix="smd-") as folder, pytest.MonkeyPatch.context() as patch:
+        nodes = SwarmNodes(Path(folder) / "swarm")
+        nodes.start()
+        try:
+            nodes.load("smdebug-emulator/sagemaker-debugger-rules:latest")
+            nodes.load(*latest, onto=[nodes.manager])
+            patch.setenv("DOCKER_HOST", f"unix://{nodes.manager.socket}")
+            patch.setenv("SMDEBUG_EMULATOR_SHARED_FOLDER", tempfile.gettempdir())
+            yield
+        finally:
+            patch.undo()
+            nodes.stop()
 
 
 @pytest.fixture(scope="session", params=BACK_ENDS)

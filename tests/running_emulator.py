@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 from urllib.request import urlopen
 
@@ -11,10 +12,12 @@ import pytest
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
 
+_MARKS = {"process": (), "docker": (pytest.mark.docker,), "swarm": (pytest.mark.docker,)}
 BACK_ENDS = [
-    pytest.param("process", id="process"),
-    pytest.param("docker", id="docker", marks=pytest.mark.docker),
+    pytest.param(name, id=name, marks=_MARKS[name])
+    for name in os.environ.get("SMDEBUG_EMULATOR_TEST_BACK_ENDS", "process,docker").split(",")
 ]
+"""Those that whole jobs are tested on. A Swarm is the only one then: its manager answers what tests ask of Docker."""
 
 
 class RunningEmulator(EmulatorProcess):
@@ -24,6 +27,6 @@ class RunningEmulator(EmulatorProcess):
         return make_client(self.endpoint_url, service, region)
 
     def read_runtime(self) -> str:
-        """Return which back end it has: ``process`` or ``docker``."""
+        """Return which back end it has: ``process``, ``docker`` or ``swarm``."""
         with urlopen(f"{self.endpoint_url}/_emulator/health") as health:
             return str(json.load(health)["runtime"])

@@ -39,6 +39,7 @@ from container_runtime.swarm.networks import (
     remove_overlay,
 )
 from container_runtime.swarm.nodes import Nodes
+from container_runtime.swarm.room import Room
 from container_runtime.swarm.service import build_service
 
 if TYPE_CHECKING:
@@ -69,10 +70,6 @@ _DOWN_SECONDS, _SILENT_SECONDS = 15.0, 120.0
 _LOOK_SECONDS = 0.5
 _END_SECONDS = 10.0
 _NO_IMAGE = "No such image"
-# What the Swarm says of a task that it takes from a node as it hears of the node, while that still counts others that
-# have ended. It has not run.
-_PLACE_LOST = "assigned node no longer meets constraints"
-_STARTS = 3
 _RAN = {"running", "complete", "failed", "shutdown"}
 
 
@@ -126,6 +123,7 @@ class SwarmEngine:
             self._images = LocalImages(self._api, catalogue or ImageCatalogue())
             image = self._images.resolve(AGENT_IMAGE).id
             self._nodes = Nodes(self._api, folder, registry)
+            self._room = Room(self._api)
             self._nodes.start(image)
             self._carriers = Carriers(self._nodes.find_agent, self._nodes.key, self._user)
             # Their starter was killed: they would keep their names from those that come in their place.
@@ -160,7 +158,7 @@ class SwarmEngine:
     def describe(self) -> dict[str, Any]:
         """Say which nodes there are, what of this emulator's runs on each, and what waits for a node, and why."""
         running: dict[str, list[str]] = {}
-        waiting = []
+        waiting = [{"container": name, "why": why} for name, why in self._room.waiting.copy().items()]
         for service in self._list_services({}):
             name = service["Spec"]["Labels"][NAME_LABEL]
             for task in self._list_tasks(service["Spec"]["Name"]):
@@ -184,15 +182,13 @@ class SwarmEngine:
 
     def start(self, spec: ContainerSpec) -> str:
         """See ``ContainerRuntime``."""
-        for left in range(_STARTS - 1, -1, -1):
-            try:
-                return self._start(spec)
-            except ContainerStartError as error:
-                # By a node that joined since the image was brought to all that there were; or one that the Swarm gave
-                # to this container, and then counted as full.
-                if left == 0 or not any(each in str(error) for each in (_NO_IMAGE, _PLACE_LOST)):
-                    raise
-        raise AssertionError("the last start returns or raises")
+        try:
+            return self._start(spec)
+        except ContainerStartError as error:
+            if _NO_IMAGE not in str(error):
+                raise
+        # By a node that joined since the image was brought to all that there were.
+        return self._start(spec)
 
     def _start(self, spec: ContainerSpec) -> str:
         image = self._images.resolve(spec.image)
@@ -228,7 +224,6 @@ class SwarmEngine:
                 mounts,
                 environment,
                 nodes,
-                self._nodes.list_without(nodes),
                 network,
                 hosts,
                 ports,
@@ -237,7 +232,9 @@ class SwarmEngine:
             if self._lost.pop(name, None):
                 self._places.pop(name, None)
             try:
-                raise_for_status(self._api.post(build_url(self._api, "/services/create"), json=service))
+                nodes = self._room.place(
+                    spec.name, service, lambda: self._nodes.spread(image.id), self._nodes.list_without
+                )
             except BaseException:
                 if alone:
                     remove_overlay(self._api, f"{name}{_ALONE}")

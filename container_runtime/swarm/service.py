@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.docker.engine import LOG_OPTIONS, OPEN_FILES
 from container_runtime.swarm.carrier import BEGIN_FILE, BEGIN_FOLDER, list_volumes
+from container_runtime.swarm.room import PROMISE_LABEL, Promise
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -46,13 +47,12 @@ def build_service(
     mounts: Sequence[Mount],
     environment: Mapping[str, str],
     nodes: Collection[SwarmNode],
-    others: Collection[str],
     network: str | None,
     hosts: Sequence[str],
     ports: Sequence[int],
     folders: Sequence[Carried] | None = None,
 ) -> dict[str, Any]:
-    """Build the service of one container.
+    """Build the service of one container; which nodes it is kept from is ``Room``'s to say.
 
     Args:
         spec: of the container.
@@ -63,7 +63,6 @@ def build_service(
         mounts: all that it sees of the host.
         environment: all its variables.
         nodes: those that have the image.
-        others: ids of nodes that get no task: without an agent, or the image.
         network: that it is on; None for the node's own.
         hosts: of this network.
         ports: of its door, in the order in which they are opened.
@@ -102,26 +101,25 @@ def build_service(
         options = {"SizeBytes": spec.shm_bytes, "Mode": 0o1777}
         container["Mounts"].append({"Type": "tmpfs", "Target": "/dev/shm", "TmpfsOptions": options})  # noqa: S108
     limits: dict[str, Any] = {"Pids": spec.max_processes}
-    reservations = {}
+    memory_bytes = nano_cpus = 0
     if spec.memory_bytes is not None:
         limits["MemoryBytes"] = spec.memory_bytes
-        reservations["MemoryBytes"] = min(spec.memory_bytes, _MOST * max(each.memory_bytes for each in nodes) // 100)
+        memory_bytes = min(spec.memory_bytes, _MOST * max(each.memory_bytes for each in nodes) // 100)
     if spec.cpus is not None:
         largest = max(each.cpus for each in nodes)
-        reservations["NanoCPUs"] = min(10**9 * spec.cpus, 10**7 * _MOST * largest)
+        nano_cpus = min(10**9 * spec.cpus, 10**7 * _MOST * largest)
         if spec.cpus < largest:
             limits["NanoCPUs"] = 10**9 * spec.cpus
     return {
         "Name": name,
-        "Labels": dict(labels),
+        "Labels": {**labels, PROMISE_LABEL: Promise(nano_cpus, memory_bytes).write()},
         "Mode": {"ReplicatedJob": {"MaxConcurrent": 1, "TotalCompletions": 1}},
         # A name stands for the task's own address, and not for that of a balancer of one task.
         "EndpointSpec": {"Mode": "dnsrr"},
         "TaskTemplate": {
             "ContainerSpec": container,
-            "Resources": {"Limits": limits, "Reservations": reservations},
+            "Resources": {"Limits": limits},
             "RestartPolicy": {"Condition": "none"},
-            "Placement": {"Constraints": [f"node.id!={each}" for each in others]},
             "LogDriver": {"Name": "json-file", "Options": LOG_OPTIONS},
             "Networks": [{"Target": network, "Aliases": [spec.hostname]}] if network else [],
         },

@@ -12,6 +12,7 @@ from container_runtime.docker.local_images import LocalImage
 from container_runtime.runtime import ResolvedImage
 from container_runtime.spec import ContainerSpec, Mount
 from container_runtime.swarm.nodes import SwarmNode
+from container_runtime.swarm.room import Promise, read_promise
 from container_runtime.swarm.service import build_service
 from tests.waiting import wait_until
 
@@ -24,9 +25,7 @@ NODES = [SwarmNode("1", "small", 2, 4 << 30, ("", 0)), SwarmNode("2", "large", 8
 
 
 def build(spec: ContainerSpec, hosts: Sequence[str] = (), ports: Sequence[int] = ()) -> dict[str, Any]:
-    return build_service(
-        spec, IMAGE, "service", {}, (1000, 1000), spec.mounts, {"A": "b"}, NODES, [], "net", hosts, ports
-    )
+    return build_service(spec, IMAGE, "service", {}, (1000, 1000), spec.mounts, {"A": "b"}, NODES, "net", hosts, ports)
 
 
 def find_command(service: dict[str, Any]) -> list[str]:
@@ -65,8 +64,8 @@ def test_service_without_anything_to_wait_for_runs_the_image_as_it_is(tmp_path: 
     assert container["Env"] == ["A=b"]
     assert container["User"] == "1000:1000"
     assert container["Mounts"] == [{"Type": "bind", "Source": str(tmp_path), "Target": "/opt/ml", "ReadOnly": True}]
-    resources = service["Resources"]
-    assert resources["Limits"]["NanoCPUs"] == resources["Reservations"]["NanoCPUs"] == 4 * 10**9
+    assert service["Resources"] == {
+        "Limits": {"Pids": spec.max_processes, "NanoCPUs": 4 * 10**9, "MemoryBytes": 64 << 30}
+    }
     # No node is as large as that: most of the largest has to do.
-    assert resources["Limits"]["MemoryBytes"] == 64 << 30
-    assert resources["Reservations"]["MemoryBytes"] == 12 << 30
+    assert read_promise(build(spec)) == Promise(nano_cpus=4 * 10**9, memory_bytes=12 << 30)
