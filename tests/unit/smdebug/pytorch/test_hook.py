@@ -593,3 +593,27 @@ def test_a_worker_that_writes_nothing_keeps_nothing(
     training.step()
     assert not hook.recorder._waiting_tensors
     assert not run.path.exists()
+
+
+@pytest.mark.parametrize("mode", [smd.modes.EVAL, smd.modes.PREDICT])
+def test_a_regex_selects_gradients_of_backward_passes_that_train_nothing(
+    make_hook: MakeHook, run: WrittenRun, mode: smd.modes
+) -> None:
+    hook = make_hook(include_collections=["gradients", "mine"], save_config=smd.SaveConfig(save_interval=1))
+    hook.get_collection("mine").include("^gradient/Net_fc1")
+    training = Training()
+    hook.register_module(training.model)
+    training.step()
+    hook.set_mode(mode)
+    x, y = training.batch()
+    training.optimizer.zero_grad()
+    training.loss(training.model(x), y).backward()
+    hook.close()
+    gradients = [{name for name in run.values(step) if name.startswith("gradient/")} for step in (0, 1)]
+    assert len(gradients[0]) == 4
+    # The collection of gradients is for training alone; whoever names them has them.
+    assert len(gradients[1]) == 2
+    assert all("fc1" in name for name in gradients[1])
+    for name in gradients[1]:
+        part = name.rpartition("_")[2].rpartition(".")[2]
+        np.testing.assert_array_equal(run.values(1)[name], getattr(training.model.fc1, part).grad.numpy())
