@@ -97,7 +97,11 @@ class Room:
                         without = sorted({*full, *list_others(nodes)})
                         service["TaskTemplate"]["Placement"] = {"Constraints": [f"node.id!={each}" for each in without]}
                         raise_for_status(self._api.post(build_url(self._api, "/services/create"), json=service))
-                        self._await_choice(service["Name"])
+                        try:
+                            self._await_choice(service["Name"])
+                        except BaseException:
+                            self._api.remove_service(service["Name"])
+                            raise
                         return nodes
                 why = f"no node has room: {len(full)} of {len(nodes)} are full"
                 if time.monotonic() > deadline:

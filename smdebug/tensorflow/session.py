@@ -111,6 +111,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         graph = v1.get_default_graph()
         fetched = FetchedGraph.look_at(graph)
         self._graphs[graph] = None if self._is_mode_given else find_estimator_mode()
+        self._newest_graph = _get_no_graph
         collections = self.recorder.collections
         for optimizer in self._optimizers:
             self.set_optimizer_variables(optimizer.variables())
