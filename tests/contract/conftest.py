@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -15,6 +16,7 @@ from emulator.gateway.listener import Listener
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from container_runtime.swarm.engine import SwarmEngine
     from tests.swarm_nodes import SwarmNodes
 
 
@@ -110,3 +112,18 @@ def kept_agents(swarm_nodes_with_rules: SwarmNodes) -> Iterator[SwarmNodes]:
     yield nodes
     keeper.remove(container)
     keeper.close()
+
+
+@pytest.fixture
+def swarm_engine(kept_agents: SwarmNodes, monkeypatch: pytest.MonkeyPatch) -> Iterator[SwarmEngine]:
+    """A back end of those nodes, and nothing left of what it ran."""
+    from container_runtime.swarm.engine import SwarmEngine
+
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{kept_agents.manager.socket}")
+    engine = SwarmEngine(f"test-{uuid.uuid4().hex[:12]}", kept_agents.folder / "key")
+    yield engine
+    for container in engine.find({}):
+        engine.remove(container.id)
+    for network in engine.find_networks({}):
+        engine.remove_network(network.name)
+    engine.close()

@@ -20,7 +20,6 @@ from container_runtime.swarm.nodes import keep_key
 from tests.contract.test_docker_networks import LISTEN, PROBE, UNREACHABLE, build_spec, probe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from emulator.gateway.listener import Listener
@@ -35,18 +34,6 @@ while (found := socket.socket().connect_ex(("algo-1", 7777))) == errno.ECONNREFU
     time.sleep(0.05)
 """
 METADATA = ("169.254.169.254", 80)
-
-
-@pytest.fixture
-def engine(kept_agents: SwarmNodes, monkeypatch: pytest.MonkeyPatch) -> Iterator[SwarmEngine]:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{kept_agents.manager.socket}")
-    engine = SwarmEngine(f"test-{uuid.uuid4().hex[:12]}", kept_agents.folder / "key")
-    yield engine
-    for container in engine.find({}):
-        engine.remove(container.id)
-    for network in engine.find_networks({}):
-        engine.remove_network(network.name)
-    engine.close()
 
 
 def list_ways(nodes: SwarmNodes, others: list[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -75,35 +62,35 @@ def ask(address: tuple[str, int], key: Path | None) -> bytes:
 
 
 def test_a_container_on_a_node_reaches_the_server_that_it_is_offered_and_nothing_else(
-    engine: SwarmEngine, kept_agents: SwarmNodes, server: Listener, others: list[tuple[str, int]]
+    swarm_engine: SwarmEngine, kept_agents: SwarmNodes, server: Listener, others: list[tuple[str, int]]
 ) -> None:
-    engine.offer(server.port, server.take)
+    swarm_engine.offer(server.port, server.take)
     ways = list_ways(kept_agents, others)
-    reached = probe(engine, [("127.0.0.1", server.port), *ways, ("127.0.0.1", others[0][1])])
+    reached = probe(swarm_engine, [("127.0.0.1", server.port), *ways, ("127.0.0.1", others[0][1])])
     assert reached[0] == "reached"
     assert set(reached[1:-1]) == {UNREACHABLE}
     assert reached[-1] == "Connection refused", "its loopback interface is its own"
-    reached = probe(engine, [*ways, ("127.0.0.1", server.port)], isolated=True)
+    reached = probe(swarm_engine, [*ways, ("127.0.0.1", server.port)], isolated=True)
     assert set(reached[:-1]) == {UNREACHABLE}
     assert reached[-1] == "Connection refused", "an isolated container has no door"
 
 
 def test_hosts_on_two_nodes_reach_each_other_and_the_server_only(
-    engine: SwarmEngine, kept_agents: SwarmNodes, server: Listener, others: list[tuple[str, int]]
+    swarm_engine: SwarmEngine, kept_agents: SwarmNodes, server: Listener, others: list[tuple[str, int]]
 ) -> None:
     """Nor another job's hosts, whose network is over the same nodes."""
-    engine.offer(server.port, server.take)
+    swarm_engine.offer(server.port, server.take)
     hosts = ["algo-1", "algo-2"]
-    mine, theirs = (engine.create_network(f"test-{uuid.uuid4().hex[:12]}", hosts, {}).name for _ in range(2))
-    neighbours = [engine.start(build_spec(LISTEN, network=theirs, hostname=host)) for host in hosts]
-    elsewhere = [(next(engine.logs(each)).text, 7777) for each in neighbours]
+    mine, theirs = (swarm_engine.create_network(f"test-{uuid.uuid4().hex[:12]}", hosts, {}).name for _ in range(2))
+    neighbours = [swarm_engine.start(build_spec(LISTEN, network=theirs, hostname=host)) for host in hosts]
+    elsewhere = [(next(swarm_engine.logs(each)).text, 7777) for each in neighbours]
     # As large as a node: one fits on each.
-    listening = engine.start(build_spec(LISTEN, network=mine, hostname="algo-1", cpus=1000))
+    listening = swarm_engine.start(build_spec(LISTEN, network=mine, hostname="algo-1", cpus=1000))
     asked = [("127.0.0.1", server.port), ("algo-1", 7777), *elsewhere, *list_ways(kept_agents, others)]
-    asking = engine.start(
+    asking = swarm_engine.start(
         build_spec(FIND_ALGO_1 + PROBE, json.dumps(asked), network=mine, hostname="algo-2", cpus=1000)
     )
-    found = [line.text for line in engine.logs(asking) if not line.text.startswith("smdebug-emulator: ")]
+    found = [line.text for line in swarm_engine.logs(asking) if not line.text.startswith("smdebug-emulator: ")]
     assert found[:2] == ["reached", "reached"]
     assert [answer in NOWHERE for answer in found[2:]] == [True] * len(asked[2:]), found
     with closing(kept_agents.manager.connect()) as api:
@@ -112,10 +99,10 @@ def test_hosts_on_two_nodes_reach_each_other_and_the_server_only(
 
 
 def test_a_container_on_a_node_finds_the_next_process_that_offers_the_port(
-    engine: SwarmEngine, kept_agents: SwarmNodes, server: Listener, tmp_path: Path
+    swarm_engine: SwarmEngine, kept_agents: SwarmNodes, server: Listener, tmp_path: Path
 ) -> None:
     """While there is none it waits: the agent of its node holds the socket that it connects to."""
-    first = SwarmEngine(engine._instance_id, kept_agents.folder / "key")
+    first = SwarmEngine(swarm_engine._instance_id, kept_agents.folder / "key")
     first.offer(server.port, server.take)
     source = f"""
 import os, socket, time
@@ -128,22 +115,22 @@ print("waits", flush=True)
 print("reached" if connection.recv(100) else "closed", flush=True)
 """
     container = first.start(build_spec(source, mounts=(Mount(tmp_path, "/go"),)))
-    lines = engine.logs(container)
+    lines = swarm_engine.logs(container)
     assert next(lines).text == "ready"
     first.close()
     (tmp_path / "on").touch()
     assert next(lines).text == "waits"
-    assert [each.id for each in engine.find({})] == [container]
-    engine.offer(server.port, server.take)
+    assert [each.id for each in swarm_engine.find({})] == [container]
+    swarm_engine.offer(server.port, server.take)
     assert next(lines).text == "reached"
 
 
 def test_agents_answer_nobody_without_their_key(
-    engine: SwarmEngine, kept_agents: SwarmNodes, tmp_path: Path, server: Listener, others: list[tuple[str, int]]
+    swarm_engine: SwarmEngine, kept_agents: SwarmNodes, tmp_path: Path, server: Listener, others: list[tuple[str, int]]
 ) -> None:
     """Neither who brings no key nor who brings another's; and nothing that a manager shows holds it."""
-    engine.offer(server.port, server.take)
-    engine.start(build_spec("import time; time.sleep(600)"))
+    swarm_engine.offer(server.port, server.take)
+    swarm_engine.start(build_spec("import time; time.sleep(600)"))
     agents = [way for way in list_ways(kept_agents, others) if way[1] > 30000 and way[0] != kept_agents.address]
     own = kept_agents.folder / "key" / "agent.pem"
     assert [ask(each, own) for each in agents] == [b"HTTP/1.0"] * 2
