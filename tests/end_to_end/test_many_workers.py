@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -202,6 +203,8 @@ def test_slow_worker_leaves_a_step_incomplete_and_its_death_ends_the_job(
 def test_killed_emulator_takes_all_hosts_of_two_jobs_up_again_and_stop_ends_them(
     runtime: str, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:
+    if runtime == "swarm" and (os.cpu_count() or 1) < 4:
+        pytest.skip("two nodes of this machine's size have no room for four hosts at once")
     first = start_emulator(runtime, state_dir=tmp_path / "state")
     stage_inputs(first.client("s3"))
     script = """
