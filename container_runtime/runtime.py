@@ -7,18 +7,21 @@
     ├── ImageNotFoundError          no image answers to the name
     ├── ContainerNotFoundError      no container has the id
     ├── ContainerStartError         the image is there, the container did not start
-    ├── NetworkExhaustedError       no address range is left
+    ├── NetworkExhaustedError       no address range is left, or no machine is large enough
+    ├── NoRoomError                 no machine has had room for a container
     ├── WheelhouseError             pip could not fetch or build a wheel
     └── EnvironmentBuildError       an image's virtual environment could not be made
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from socket import socket
 
     from container_runtime.meter import Meter
@@ -46,7 +49,11 @@ class ContainerStartError(ContainerRuntimeError):
 
 
 class NetworkExhaustedError(ContainerRuntimeError):
-    """The back end has no address range left for one more network."""
+    """The back end has no address range left for one more network, or no machine that is large enough."""
+
+
+class NoRoomError(ContainerRuntimeError):
+    """No machine has had room for a container for as long as somebody would wait."""
 
 
 class WheelhouseError(ContainerRuntimeError):
@@ -202,10 +209,23 @@ class ContainerRuntime(Protocol):
     def path_in_container(self, mount: Mount, relative: str) -> str:
         """How a container with ``mount`` sees ``mount.source / relative``."""
 
+    def keep_room(self, specs: Sequence[ContainerSpec], check: Callable[[], None]) -> AbstractContextManager[None]:
+        """Wait until there is room for all of these containers at once, and keep it while they are started.
+
+        Args:
+            specs: of the containers that ``start`` is called with in the context.
+            check: called now and then; what it raises ends the wait.
+
+        Raises:
+            NetworkExhaustedError: no machine is large enough.
+            ImageNotFoundError, ContainerRuntimeError: as ``resolve_image``.
+        """
+
     def start(self, spec: ContainerSpec) -> str:
         """Start a container and return its id. When this returns it is running (or has run).
 
         Raises:
+            NoRoomError: none was kept for it, and there was none for two minutes.
             ImageNotFoundError: as ``resolve_image``.
             ContainerStartError: the name is taken, a mount's source or the network is missing, or the entry point
                 cannot be run.
@@ -288,3 +308,15 @@ class ContainerRuntime(Protocol):
 
     def close(self) -> None:
         """Give back what the back end itself holds (its network, when empty). Containers are left alone."""
+
+
+class OneMachine:
+    """A back end of one machine: it keeps no room, since whoever lets jobs in counts what the machine bears."""
+
+    def keep_room(
+        self,
+        specs: Sequence[ContainerSpec],  # noqa: ARG002 - see above
+        check: Callable[[], None],  # noqa: ARG002
+    ) -> AbstractContextManager[None]:
+        """See ``ContainerRuntime``."""
+        return nullcontext()

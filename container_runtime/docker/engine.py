@@ -25,7 +25,7 @@ from container_runtime.docker.network import (
 )
 from container_runtime.docker.scratch import choose_user, find_folders, prepare_folders
 from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
-from container_runtime.runtime import Container, EngineUnavailableError
+from container_runtime.runtime import Container, EngineUnavailableError, OneMachine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ LOG_OPTIONS = {"max-size": "1g", "max-file": "2"}
 logger = logging.getLogger(__name__)
 
 
-class DockerEngine(EngineContainers):
+class DockerEngine(OneMachine, EngineContainers):
     """The Docker back end.
 
     Args:

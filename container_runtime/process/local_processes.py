@@ -51,6 +51,7 @@ from container_runtime.runtime import (
     Exit,
     ImageNotFoundError,
     LogLine,
+    OneMachine,
     ResolvedImage,
     Usage,
 )
@@ -82,7 +83,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 _SAFE_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
-class LocalProcesses:
+class LocalProcesses(OneMachine):
     """The process back end.
 
     Args:

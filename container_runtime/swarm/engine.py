@@ -6,6 +6,7 @@ import hashlib
 import logging
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from operator import itemgetter
 from pathlib import PurePosixPath
@@ -15,7 +16,7 @@ import docker
 import docker.errors
 from docker.types import Mount as EngineMount
 
-from container_runtime.docker.border import build_url, connect, raise_for_status, translated
+from container_runtime.docker.border import connect, translated
 from container_runtime.docker.containers import EngineContainers
 from container_runtime.docker.door import DOOR_LABEL, LOOPBACK, explain_network
 from container_runtime.docker.engine import INSTANCE_LABEL
@@ -29,6 +30,7 @@ from container_runtime.runtime import (
     ContainerStartError,
     EngineUnavailableError,
     NetworkExhaustedError,
+    NoRoomError,
 )
 from container_runtime.swarm.carrier import Carriers, list_carried, read_label, write_label
 from container_runtime.swarm.doors import Doors
@@ -39,11 +41,13 @@ from container_runtime.swarm.networks import (
     remove_overlay,
 )
 from container_runtime.swarm.nodes import Nodes
-from container_runtime.swarm.room import Room
+from container_runtime.swarm.room import Room, Wanted, build_promise
 from container_runtime.swarm.service import build_service
+from container_runtime.swarm.tasks import NAME_LABEL, Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from socket import socket
 
@@ -56,19 +60,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NAME_LABEL = "smdebug-emulator.name"
 FILES_LABEL = "smdebug-emulator.files"
 """On a service whose folders are carried to its node: see ``Carried``."""
 _ALONE = "-alone"
 AGENT_IMAGE = "sagemaker-debugger-rules"
 """What the agents of nodes run in: it has a Python, and is there in any case."""
 _POLL_SECONDS = 0.02
-# A node may be busy with a start for so long; one that no node has room for waits no longer either.
+# A node may be busy with a start for so long.
 _START_SECONDS = 120.0
+# So long does a container wait that nobody keeps room for, such as the worker of a function.
+_ROOM_SECONDS = 120.0
 # After so long without an answer a node counts as lost: the first where the Swarm says that it is down.
 _DOWN_SECONDS, _SILENT_SECONDS = 15.0, 120.0
 _LOOK_SECONDS = 0.5
-_END_SECONDS = 10.0
 _NO_IMAGE = "No such image"
 _RAN = {"running", "complete", "failed", "shutdown"}
 
@@ -112,11 +116,10 @@ class SwarmEngine:
         self._doors: Doors | None = None
         self._carry = carry
         self._offered: set[int] = set()
-        # Where a container is, once that is known: it never moves.
-        self._places: dict[str, tuple[str, str]] = {}
         # What a node ran that went away, and why: it is not looked for any more, whatever becomes of the node.
         self._lost: dict[str, str] = {}
         self._api = connect()
+        self._tasks = Tasks(self._api, self._own_labels)
         try:
             own = find_address(self._api)
             self._host_address = (address or own) if allow_internet else LOOPBACK
@@ -144,7 +147,7 @@ class SwarmEngine:
         self._offered.add(port)
         if self._doors is None:
             return
-        for service in self._list_services({}):
+        for service in self._tasks.list_services({}):
             name, labels = service["Spec"]["Name"], service["Spec"]["Labels"]
             ports = [each for each in map(int, labels.get(DOOR_LABEL, "").split()) if each in self._offered]
             if port in ports:
@@ -159,9 +162,9 @@ class SwarmEngine:
         """Say which nodes there are, what of this emulator's runs on each, and what waits for a node, and why."""
         running: dict[str, list[str]] = {}
         waiting = [{"container": name, "why": why} for name, why in self._room.waiting.copy().items()]
-        for service in self._list_services({}):
+        for service in self._tasks.list_services({}):
             name = service["Spec"]["Labels"][NAME_LABEL]
-            for task in self._list_tasks(service["Spec"]["Name"]):
+            for task in self._tasks.list_tasks(service["Spec"]["Name"]):
                 status = task["Status"]
                 if status["State"] == "running":
                     running.setdefault(task["NodeID"], []).append(name)
@@ -180,6 +183,15 @@ class SwarmEngine:
         """See ``ContainerRuntime``."""
         return mount.find_inside(relative)
 
+    def keep_room(self, specs: Sequence[ContainerSpec], check: Callable[[], None]) -> AbstractContextManager[None]:
+        """See ``ContainerRuntime``."""
+        return self._room.keep([self._want(each) for each in specs], check)
+
+    def _want(self, spec: ContainerSpec) -> Wanted:
+        image = self._images.resolve(spec.image)
+        list_nodes = partial(self._nodes.spread, image.id)
+        return Wanted(spec.name, build_promise(spec, list_nodes()), list_nodes)
+
     def start(self, spec: ContainerSpec) -> str:
         """See ``ContainerRuntime``."""
         try:
@@ -194,6 +206,7 @@ class SwarmEngine:
         image = self._images.resolve(spec.image)
         mounts, environment = find_folders(spec, image, self._user)
         nodes = self._nodes.spread(image.id)
+        promise = build_promise(spec, nodes)
         name = self._name_service(spec.name)
         with translated(f"start container {spec.name}", start=True), _telling_of_names(spec.name):
             prepare_folders(spec, self._look_into(spec, image), self._user)
@@ -224,17 +237,16 @@ class SwarmEngine:
                 mounts,
                 environment,
                 nodes,
+                promise,
                 network,
                 hosts,
                 ports,
                 folders,
             )
             if self._lost.pop(name, None):
-                self._places.pop(name, None)
+                self._tasks.places.pop(name, None)
             try:
-                nodes = self._room.place(
-                    spec.name, service, lambda: self._nodes.spread(image.id), self._nodes.list_without
-                )
+                self._create(Wanted(spec.name, promise, partial(self._nodes.spread, image.id)), service)
             except BaseException:
                 if alone:
                     remove_overlay(self._api, f"{name}{_ALONE}")
@@ -243,7 +255,7 @@ class SwarmEngine:
             self._await_start(spec, name, nodes)
             self._let_begin(name, folders, ports)
         except BaseException as error:
-            place = self._places.get(name)
+            place = self._tasks.places.get(name)
             away = place is not None and not self._nodes.answers(place[0])
             self.remove(name)
             if place is not None and away and isinstance(error, ContainerRuntimeError):
@@ -253,6 +265,22 @@ class SwarmEngine:
                 ) from error
             raise
         return name
+
+    def _create(self, wanted: Wanted, service: dict[str, Any]) -> None:
+        """Create the service of a container on a node that has room for it."""
+        if self._room.is_kept(wanted.name) and self._room.create(wanted.name, service):
+            return
+        deadline = time.monotonic() + _ROOM_SECONDS
+
+        def check() -> None:
+            if time.monotonic() > deadline:
+                why = self._room.waiting.get(wanted.name)
+                raise NoRoomError(f"No node of the Swarm has started {wanted.name} within {_ROOM_SECONDS:g} s: {why}.")
+
+        while True:
+            with self._room.keep([wanted], check):
+                if self._room.create(wanted.name, service):
+                    return
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
         """See ``ContainerRuntime``. A node that answers again goes on where it was interrupted."""
@@ -292,7 +320,7 @@ class SwarmEngine:
     def open_meter(self, container_id: str) -> Meter | None:
         """See ``ContainerRuntime``."""
         pid = self._find_pid(container_id)
-        return None if pid is None else self._nodes.open_meter(self._places[container_id][0], pid)
+        return None if pid is None else self._nodes.open_meter(self._tasks.places[container_id][0], pid)
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
         """See ``ContainerRuntime``. One that is lost ends with its service."""
@@ -303,17 +331,17 @@ class SwarmEngine:
     def remove(self, container_id: str) -> None:
         """See ``ContainerRuntime``. The service goes first, so that a node that does not answer ends its task later."""
         with suppress(ContainerNotFoundError):
-            self._locate(container_id)
+            self._tasks.locate(container_id)
         if self._doors is not None:
             self._doors.close(container_id)
         self._carriers.close(container_id)
-        found = self._places.get(container_id)
+        found = self._tasks.places.get(container_id)
         answers = found is not None and self._nodes.answers(found[0])
         if container_id not in self._lost and not answers:
-            self._end_task(container_id)
-        self._remove_service(container_id)
+            self._tasks.end(container_id)
+        self._tasks.remove_service(container_id)
         # Swarm leaves the containers of tasks that have ended where they are, and gives the others time to end.
-        place = self._places.pop(container_id, None)
+        place = self._tasks.places.pop(container_id, None)
         if (
             place is not None
             and container_id not in self._lost
@@ -341,7 +369,7 @@ class SwarmEngine:
     def find(self, labels: Mapping[str, str]) -> list[Container]:
         """See ``ContainerRuntime``."""
         found = []
-        for service in self._list_services(labels):
+        for service in self._tasks.list_services(labels):
             own = dict(service["Spec"]["Labels"])
             name = own.pop(NAME_LABEL)
             own.pop(FILES_LABEL, None)
@@ -403,21 +431,6 @@ class SwarmEngine:
         """Name the service of a container: a Swarm takes 63 characters, and neither dots nor two dashes at the end."""
         return f"smd-{hashlib.sha256(f'{self._instance_id} {name}'.encode()).hexdigest()[:32]}"
 
-    def _list_services(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
-        wanted = {**labels, **self._own_labels}
-        with translated("list containers"):
-            found = self._api.services(filters={"label": [f"{key}={value}" for key, value in wanted.items()]})
-        return [each for each in found if NAME_LABEL in each["Spec"]["Labels"]]
-
-    def _list_tasks(self, name: str) -> list[dict[str, Any]]:
-        with translated(f"look at container {name}"):
-            try:
-                tasks: list[dict[str, Any]] = self._api.tasks({"service": name})
-            except docker.errors.NotFound:
-                return []
-        # The newest first: the Swarm itself puts one in the place of a task that it took before that began.
-        return sorted(tasks, key=itemgetter("CreatedAt"), reverse=True)
-
     def _find_place(self, container_id: str) -> tuple[EngineContainers, str]:
         """Find the engine that has a container, and the container's id there.
 
@@ -425,23 +438,8 @@ class SwarmEngine:
             ContainerNotFoundError: there is no such container.
             EngineUnavailableError: its node does not answer.
         """
-        node, identity = self._locate(container_id)
+        node, identity = self._tasks.locate(container_id)
         return EngineContainers(self._nodes.connect(node)), identity
-
-    def _locate(self, container_id: str) -> tuple[str, str]:
-        """Find the node that has a container, and the container's id there.
-
-        Raises:
-            ContainerNotFoundError: there is no such container.
-        """
-        if container_id not in self._places:
-            found = next((each for each in self._list_services({}) if each["Spec"]["Name"] == container_id), None)
-            tasks = self._list_tasks(container_id) if found else []
-            placed = [each for each in tasks if each["Status"].get("ContainerStatus", {}).get("ContainerID")]
-            if not placed:
-                raise ContainerNotFoundError(f"The Swarm has no container {container_id}.")
-            self._places[container_id] = (placed[0]["NodeID"], placed[0]["Status"]["ContainerStatus"]["ContainerID"])
-        return self._places[container_id]
 
     def _resume(self, container_id: str, lines: Iterator[LogLine]) -> Iterator[LogLine]:
         """Read a log again, without the lines that it began with, each time that its node was away."""
@@ -463,9 +461,9 @@ class SwarmEngine:
         Raises:
             EngineUnavailableError: its node is lost; or it is the manager that does not answer.
         """
-        if container_id not in self._places:
+        if container_id not in self._tasks.places:
             raise error
-        node, began = self._places[container_id][0], time.monotonic()
+        node, began = self._tasks.places[container_id][0], time.monotonic()
         logger.info("The node %s of the Swarm is away: %s", node, error)
         while True:
             if container_id in self._lost:
@@ -492,74 +490,36 @@ class SwarmEngine:
         Raises:
             EngineUnavailableError: naming its node.
         """
-        name = self._nodes.describe(self._places[container_id][0])
+        name = self._nodes.describe(self._tasks.places[container_id][0])
         if self._doors is not None:
             self._doors.close(container_id)
         kept = self._carriers.lose(container_id)
-        self._end_task(container_id)
-        self._remove_service(container_id)
+        self._tasks.end(container_id)
+        self._tasks.remove_service(container_id)
         self._lost[container_id] = f"The node {name} of the Swarm {why}, and what it ran is lost.{kept}"
         raise EngineUnavailableError(self._lost[container_id])
-
-    def _end_task(self, container_id: str) -> None:
-        """Let the Swarm end a container whose node cannot be asked to, as soon as it hears of its node.
-
-        This engine removes the service of a job and leaves its task as it is; one that is to complete nothing has none.
-        """
-        deadline = time.monotonic() + _END_SECONDS
-        with translated(f"end container {container_id}"), suppress(docker.errors.NotFound):
-            while not self._complete_nothing(container_id) and time.monotonic() < deadline:
-                time.sleep(_POLL_SECONDS)
-        while any(
-            each["DesiredState"] != "remove" and each["Status"]["State"] != "rejected"
-            for each in self._list_tasks(container_id)
-        ):
-            if time.monotonic() > deadline:
-                logger.warning("The Swarm has not ended container %s within %g s.", container_id, _END_SECONDS)
-                return
-            time.sleep(_POLL_SECONDS)
-
-    def _complete_nothing(self, container_id: str) -> bool:
-        """Have a service complete no task; False where somebody else, who ends it too, has changed it meanwhile."""
-        service = self._api.inspect_service(container_id)
-        changed = {**service["Spec"], "Mode": {"ReplicatedJob": {"MaxConcurrent": 0, "TotalCompletions": 0}}}
-        changed["TaskTemplate"]["ForceUpdate"] = 1
-        url = build_url(self._api, f"/services/{service['ID']}/update")
-        try:
-            raise_for_status(self._api.post(url, json=changed, params={"version": service["Version"]["Index"]}))
-        except docker.errors.APIError as exc:
-            if "out of sequence" not in str(exc):
-                raise
-            return False
-        return True
-
-    def _remove_service(self, container_id: str) -> None:
-        with translated(f"remove container {container_id}"), suppress(docker.errors.NotFound):
-            services = self._api.services(filters={"name": container_id})
-            if any(each["Spec"]["Name"] == container_id for each in services):
-                self._api.remove_service(container_id)
 
     def _let_begin(self, name: str, folders: Sequence[Carried] | None, ports: Sequence[int]) -> None:
         """Bring a container what its program waits for."""
         if folders:
-            self._sweep(self._places[name][0])
-            self._carriers.fill(name, self._places[name][0], folders)
+            self._sweep(self._tasks.places[name][0])
+            self._carriers.fill(name, self._tasks.places[name][0], folders)
         if ports:
             self._open_door(name, ports)
 
     def _take_up_files(self) -> None:
         """Go on carrying the folders of containers that another process has started."""
-        for service in self._list_services({}):
+        for service in self._tasks.list_services({}):
             name, label = service["Spec"]["Name"], service["Spec"]["Labels"].get(FILES_LABEL)
             if label:
-                self._carriers.take_up(name, self._locate(name)[0], read_label(label))
+                self._carriers.take_up(name, self._tasks.locate(name)[0], read_label(label))
 
     def _sweep(self, node: str) -> None:
         """Remove the volumes of containers that a node has lost, where it is back and has ended them."""
         api = self._nodes.connect(node)
         with translated("look for volumes that are left on a node"):
             left = api.volumes(filters={"label": [f"{INSTANCE_LABEL}={self._instance_id}"]})["Volumes"] or []
-            names = {each["Spec"]["Name"] for each in self._list_services({})}  # none is younger than its volumes
+            names = {each["Spec"]["Name"] for each in self._tasks.list_services({})}  # none is younger than its volumes
             ended = [each["Name"] for each in left if each["Name"].rpartition("-")[0] not in names]
             for volume in ended:
                 with suppress(docker.errors.APIError):  # its container is still to be ended
@@ -579,18 +539,18 @@ class SwarmEngine:
     def _open_door(self, name: str, ports: Sequence[int], *, wait: bool = True) -> None:
         assert self._doors is not None
         if (pid := self._find_pid(name)) is not None:
-            self._doors.open(name, self._places[name][0], pid, ports, wait=wait)
+            self._doors.open(name, self._tasks.places[name][0], pid, ports, wait=wait)
 
     def _find_pid(self, name: str) -> int | None:
         """Find the number of a container's first process on its node; None when it has ended."""
-        node, identity = self._locate(name)
+        node, identity = self._tasks.locate(name)
         with translated(f"look at container {name}"):
             state = self._nodes.connect(node).inspect_container(identity)["State"]
         return int(state["Pid"]) or None
 
     def _remove_unstarted(self) -> None:
         """Remove containers whose start was killed before they had a node, where they would begin at any time."""
-        services = {each["Spec"]["Name"]: each for each in self._list_services({})}
+        services = {each["Spec"]["Name"]: each for each in self._tasks.list_services({})}
         names = services.keys()
         for name in sorted(names):
             if self._runs(name) is None or not self._was_filled(name, services[name]["Spec"]["Labels"]):
@@ -603,16 +563,16 @@ class SwarmEngine:
     def _was_filled(self, name: str, labels: Mapping[str, str]) -> bool:
         if FILES_LABEL not in labels:
             return True
-        return self._carriers.was_filled(name, self._locate(name)[0], read_label(labels[FILES_LABEL]))
+        return self._carriers.was_filled(name, self._tasks.locate(name)[0], read_label(labels[FILES_LABEL]))
 
     def _runs(self, name: str) -> bool | None:
         """Whether a container runs, as one does whose node does not answer; None of one that never ran."""
         try:
-            node, identity = self._locate(name)
+            node, identity = self._tasks.locate(name)
             with translated(f"look at container {name}"):
                 state = self._nodes.connect(node).inspect_container(identity)["State"]
         except ContainerNotFoundError:
-            return False if name in self._places else None
+            return False if name in self._tasks.places else None
         except EngineUnavailableError:
             return True
         return bool(state["Running"]) if _has_run(state) else None
@@ -647,11 +607,11 @@ class SwarmEngine:
         """Wait until the task runs, or has run."""
         deadline = time.monotonic() + _START_SECONDS
         while True:
-            tasks = self._list_tasks(name)
+            tasks = self._tasks.list_tasks(name)
             status: dict[str, Any] = tasks[0]["Status"] if tasks else {"State": "new"}
             container = status.get("ContainerStatus", {}).get("ContainerID")
             if status["State"] in _RAN and container:
-                self._places[name] = (tasks[0]["NodeID"], container)
+                self._tasks.places[name] = (tasks[0]["NodeID"], container)
                 if status["State"] == "failed" and self._runs(name) is None:
                     raise ContainerStartError(f"Container {spec.name} ({spec.image}): {status.get('Err')}")
                 return

@@ -179,11 +179,6 @@ class Nodes:
             known = self._clients[node_id] = (node.address, client)
         return known[1]
 
-    def list_without(self, having: Collection[SwarmNode]) -> list[str]:
-        """List the ids of nodes that the Swarm would give tasks to, and that are not among these."""
-        with translated("list the nodes of the Swarm"):
-            return sorted({each["ID"] for each in self._api.nodes()} - {each.id for each in having})
-
     def describe_all(self) -> list[dict[str, Any]]:
         """Describe every node of the Swarm, those that take no tasks included."""
         ready = {each.id for each in self.list_ready()}

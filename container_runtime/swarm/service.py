@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.docker.engine import LOG_OPTIONS, OPEN_FILES
 from container_runtime.swarm.carrier import BEGIN_FILE, BEGIN_FOLDER, list_volumes
-from container_runtime.swarm.room import PROMISE_LABEL, Promise
+from container_runtime.swarm.room import PROMISE_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from container_runtime.spec import ContainerSpec, Mount
     from container_runtime.swarm.carrier import Carried
     from container_runtime.swarm.nodes import SwarmNode
+    from container_runtime.swarm.room import Promise
 
 # A program begins when there is what it may ask for at once; after a minute it goes on without. A door can be opened in
 # a network that is there only, so after the task has started; the sockets of each network are listed by the kernel.
@@ -32,9 +33,6 @@ exec "$@"
 _HOLD_TENTHS = 600
 # A program never begins without its files; nor does the time of the other holds.
 _AWAIT_FILES = f"until [ -e {BEGIN_FOLDER}/{BEGIN_FILE} ]; do sleep 0.1; done"
-# Percent of the largest node, which has to do for a machine that no node is as large as: two of these never share a
-# node, and what is small still fits beside one.
-_MOST = 75
 _LOOPBACK = "0100007F"
 
 
@@ -47,12 +45,13 @@ def build_service(
     mounts: Sequence[Mount],
     environment: Mapping[str, str],
     nodes: Collection[SwarmNode],
+    promise: Promise,
     network: str | None,
     hosts: Sequence[str],
     ports: Sequence[int],
     folders: Sequence[Carried] | None = None,
 ) -> dict[str, Any]:
-    """Build the service of one container; which nodes it is kept from is ``Room``'s to say.
+    """Build the service of one container; which node it gets is ``Room``'s to say.
 
     Args:
         spec: of the container.
@@ -63,6 +62,7 @@ def build_service(
         mounts: all that it sees of the host.
         environment: all its variables.
         nodes: those that have the image.
+        promise: what it may count on.
         network: that it is on; None for the node's own.
         hosts: of this network.
         ports: of its door, in the order in which they are opened.
@@ -101,18 +101,13 @@ def build_service(
         options = {"SizeBytes": spec.shm_bytes, "Mode": 0o1777}
         container["Mounts"].append({"Type": "tmpfs", "Target": "/dev/shm", "TmpfsOptions": options})  # noqa: S108
     limits: dict[str, Any] = {"Pids": spec.max_processes}
-    memory_bytes = nano_cpus = 0
     if spec.memory_bytes is not None:
         limits["MemoryBytes"] = spec.memory_bytes
-        memory_bytes = min(spec.memory_bytes, _MOST * max(each.memory_bytes for each in nodes) // 100)
-    if spec.cpus is not None:
-        largest = max(each.cpus for each in nodes)
-        nano_cpus = min(10**9 * spec.cpus, 10**7 * _MOST * largest)
-        if spec.cpus < largest:
-            limits["NanoCPUs"] = 10**9 * spec.cpus
+    if spec.cpus is not None and spec.cpus < max(each.cpus for each in nodes):
+        limits["NanoCPUs"] = 10**9 * spec.cpus
     return {
         "Name": name,
-        "Labels": {**labels, PROMISE_LABEL: Promise(nano_cpus, memory_bytes).write()},
+        "Labels": {**labels, PROMISE_LABEL: promise.write()},
         "Mode": {"ReplicatedJob": {"MaxConcurrent": 1, "TotalCompletions": 1}},
         # A name stands for the task's own address, and not for that of a balancer of one task.
         "EndpointSpec": {"Mode": "dnsrr"},

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
+from container_runtime.runtime import NetworkExhaustedError
+from container_runtime.swarm import room
 from tests.contract.test_docker_networks import build_spec
 from tests.waiting import wait_until
 
@@ -47,3 +50,68 @@ def test_a_container_waits_until_a_node_has_room(swarm_engine: SwarmEngine) -> N
         swarm_engine.remove(first)
         assert starting.result() in {each.id for each in swarm_engine.find({}) if each.running}
     assert swarm_engine.describe()["waiting"] == []
+
+
+def test_containers_of_one_job_get_their_nodes_at_once(swarm_engine: SwarmEngine) -> None:
+    alone, later, pair = build_large(SLEEP), build_large(SLEEP), [build_large(SLEEP) for _ in range(2)]
+    staying = swarm_engine.start(alone)
+    started, go_on = threading.Event(), threading.Event()
+
+    def start_pair() -> list[str]:
+        with swarm_engine.keep_room(pair, lambda: None):
+            first = swarm_engine.start(pair[0])
+            started.set()
+            assert go_on.wait(60)
+            return [first, swarm_engine.start(pair[1])]
+
+    def list_waiting() -> dict[str, str]:
+        return {each["container"]: each["why"] for each in swarm_engine.describe()["waiting"]}
+
+    with ThreadPoolExecutor(2) as pool:
+        starting = pool.submit(start_pair)
+        wait_until(lambda: list_waiting().keys() == {each.name for each in pair})
+        assert set(list_waiting().values()) == {"2 nodes have no room for 2 containers at once"}
+        # One node has room, and another container would take it.
+        coming = pool.submit(swarm_engine.start, later)
+        names = ", ".join(each.name for each in pair)
+        wait_until(lambda: list_waiting().get(later.name) == f"{names} waits longer for as much, or for less")
+        swarm_engine.remove(staying)
+        assert started.wait(60)
+        # The second of the pair has no container yet, and its node all the same.
+        wait_until(lambda: list_waiting() == {later.name: "no node has room: 2 of 2 are full"})
+        go_on.set()
+        for each in starting.result():
+            swarm_engine.remove(each)
+        assert coming.result() in {each.id for each in swarm_engine.find({}) if each.running}
+    assert list_waiting() == {}
+
+
+def test_who_waits_is_asked_whether_it_still_does(swarm_engine: SwarmEngine) -> None:
+    for _ in range(2):
+        swarm_engine.start(build_large(SLEEP))
+    wanted = build_large(SLEEP)
+
+    def check() -> None:
+        raise InterruptedError([each["container"] for each in swarm_engine.describe()["waiting"]])
+
+    with pytest.raises(InterruptedError, match=wanted.name), swarm_engine.keep_room([wanted], check):
+        pytest.fail("there was room")
+    assert swarm_engine.describe()["waiting"] == []
+
+
+def test_what_no_node_is_large_enough_for_keeps_nobody_waiting(
+    swarm_engine: SwarmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three = [build_large(SLEEP) for _ in range(3)]
+
+    def wait_for_three() -> None:
+        with swarm_engine.keep_room(three, lambda: None):
+            pytest.fail("two nodes have room for two")
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(wait_for_three)
+        wait_until(lambda: len(swarm_engine.describe()["waiting"]) == 3)
+        swarm_engine.start(build_large(SLEEP))
+        monkeypatch.setattr(room, "HOPELESS_SECONDS", 0.0)
+        with pytest.raises(NetworkExhaustedError, match="would have none if they ran nothing"):
+            waiting.result()

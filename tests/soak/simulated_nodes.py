@@ -22,6 +22,7 @@ from container_runtime.runtime import (
     FoundNetwork,
     LogLine,
     Network,
+    OneMachine,
     ResolvedImage,
     Usage,
 )
@@ -101,7 +102,7 @@ class Clock:
             happen()
 
 
-class SimulatedNodes:
+class SimulatedNodes(OneMachine):
     """A Swarm of numbers. Thread safe.
 
     Attributes:

@@ -186,7 +186,7 @@ class ContainersRun(StagedRun):
     def _begin(self) -> None:
         """Store that the containers run, unless that is stored."""
 
-    def _start_container(
+    def _build_spec(
         self,
         host: Host,
         suffix: str = "",
@@ -195,12 +195,11 @@ class ContainersRun(StagedRun):
         environment: Mapping[str, str],
         mounts: tuple[Mount, ...],
         **members: Any,
-    ) -> None:
-        """Start a host's container with what every processing job's has, and the spec's ``members``."""
-        self._check_stop()
+    ) -> ContainerSpec:
+        """Build the spec of a host's container from what every processing job's has, and its own ``members``."""
         variables, trusted = build_trust(self._with.settings.ca_bundle, self._with.runtime.path_in_container)
         named = {"PROCESSING_JOB_NAME": self.name, "PROCESSING_JOB_ARN": self.arn}
-        spec = ContainerSpec(
+        return ContainerSpec(
             name=f"smdebug-{self.name}-{self._id}{suffix}",
             image=image,
             environment={**environment, **variables, **named},
@@ -214,7 +213,6 @@ class ContainersRun(StagedRun):
             scratch=locate_scratch(self._files[host].root),
             **members,
         )
-        self._containers.start(host, spec)
 
     def _open_log(self, image: str, *notes: str | None) -> None:
         """Create each host's log, and tell what it has to know beforehand: the image's note, and ``notes``."""
@@ -342,13 +340,14 @@ class ProcessingRun(ContainersRun):
     def _start_containers(self) -> None:
         request, network = self._job.request, self._cluster.network
         application = request["AppSpecification"]
+        specs = {}
         for host, mount in self._mounts.items():
             paths = self._find_paths(host)
             entrypoint = paths.rewrite(application.get("ContainerEntrypoint"))
             own = paths.rewrite(request.get("Environment") or {})
             credentials = issue_credentials(self._with.settings, self._job.request, self.name)
             aws = build_aws_environment(self._region, credentials, self._with.endpoint_url, own)
-            self._start_container(
+            specs[host] = self._build_spec(
                 host,
                 f"-{host.name}",
                 image=application["ImageUri"],
@@ -360,6 +359,7 @@ class ProcessingRun(ContainersRun):
                 isolated=self._isolated,
                 shm_bytes=_SHM_BYTES,
             )
+        self._containers.start(specs, self._check_stop)
 
     def _has_begun(self) -> bool:
         return self._job.start_ms is not None

@@ -112,7 +112,7 @@ class RuleRun(ContainersRun):
         """Start the rule's container."""
         image = self._evaluation.configuration["RuleEvaluatorImage"]
         self._open_log(image, *describe_limits(self._evaluation.configuration))
-        self._start_container(
+        spec = self._build_spec(
             self._host,
             image=image,
             environment={
@@ -121,6 +121,7 @@ class RuleRun(ContainersRun):
             },
             mounts=(self._mount,) if is_below(self._mount, self._output) else (self._mount, self._output),
         )
+        self._containers.start({self._host: spec}, self._check_stop)
 
     def _issue_credentials(self) -> Mapping[str, str]:
         """Issue those of the role of the rule's training job; it may wait for that job for as long as that runs."""

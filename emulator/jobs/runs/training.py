@@ -384,9 +384,9 @@ class TrainingRun(StagedRun):
         algorithm = self._job.request["AlgorithmSpecification"]
         entrypoint = algorithm.get("ContainerEntrypoint")
         variables, trusted = build_trust(self._with.settings.ca_bundle, self._with.runtime.path_in_container)
+        specs = {}
         for host, opt_ml in self._opt_mls.items():
-            self._check_stop()
-            spec = ContainerSpec(
+            specs[host] = ContainerSpec(
                 name=f"smdebug-{self.name}-{self._job.id}-{host.name}",
                 image=algorithm["TrainingImage"],
                 command=tuple(algorithm.get("ContainerArguments") or (() if entrypoint else ("train",))),
@@ -413,7 +413,7 @@ class TrainingRun(StagedRun):
                 shm_bytes=_SHM_BYTES,
                 niceness=self._with.settings.job_niceness,
             )
-            self._containers.start(host, spec)
+        self._containers.start(specs, self._check_stop)
 
     def _follow_containers(self) -> None:
         """Begin to upload what they save, read their logs and wait for their ends."""

@@ -59,9 +59,20 @@ class HostContainers:
         self._running_on: frozenset[Host] = frozenset()
         self._stop_asked = False
 
-    def start(self, host: Host, spec: ContainerSpec) -> None:
-        """Start the container of ``host``; see ``ContainerRuntime.start`` for what it raises."""
-        self._ids[host.name] = self._runtime.start(spec)
+    def start(self, specs: Mapping[Host, ContainerSpec], check: Callable[[], None]) -> None:
+        """Start the container of each host, once there is room for all.
+
+        Args:
+            specs: of the containers.
+            check: called now and then while none is followed yet; what it raises ends the start.
+
+        Raises:
+            ContainerRuntimeError: as ``ContainerRuntime.keep_room`` and ``start``.
+        """
+        with self._runtime.keep_room(list(specs.values()), check):
+            for host, spec in specs.items():
+                check()
+                self._ids[host.name] = self._runtime.start(spec)
 
     def follow(
         self,

@@ -12,7 +12,7 @@ from container_runtime.docker.local_images import LocalImage
 from container_runtime.runtime import ResolvedImage
 from container_runtime.spec import ContainerSpec, Mount
 from container_runtime.swarm.nodes import SwarmNode
-from container_runtime.swarm.room import Promise, read_promise
+from container_runtime.swarm.room import Promise, build_promise, read_promise
 from container_runtime.swarm.service import build_service
 from tests.waiting import wait_until
 
@@ -25,7 +25,10 @@ NODES = [SwarmNode("1", "small", 2, 4 << 30, ("", 0)), SwarmNode("2", "large", 8
 
 
 def build(spec: ContainerSpec, hosts: Sequence[str] = (), ports: Sequence[int] = ()) -> dict[str, Any]:
-    return build_service(spec, IMAGE, "service", {}, (1000, 1000), spec.mounts, {"A": "b"}, NODES, "net", hosts, ports)
+    promise, variables = build_promise(spec, NODES), {"A": "b"}
+    return build_service(
+        spec, IMAGE, "service", {}, (1000, 1000), spec.mounts, variables, NODES, promise, "net", hosts, ports
+    )
 
 
 def find_command(service: dict[str, Any]) -> list[str]:

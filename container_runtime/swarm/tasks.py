@@ -1,0 +1,114 @@
+"""The one task of each container's service, as the manager tells of it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import suppress
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import docker
+import docker.errors
+
+from container_runtime.docker.border import build_url, raise_for_status, translated
+from container_runtime.runtime import ContainerNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+logger = logging.getLogger(__name__)
+
+NAME_LABEL = "smdebug-emulator.name"
+"""On the service of a container: what the container is called."""
+_END_SECONDS, _POLL_SECONDS = 10.0, 0.02
+
+
+class Tasks:
+    """The services of one emulator, and their tasks. A container's id is its service's name.
+
+    Attributes:
+        places: where a container is, once that is known, since it never moves: the node, and the id there.
+    """
+
+    def __init__(self, api: docker.APIClient, labels: Mapping[str, str]) -> None:
+        """Know nothing yet.
+
+        Args:
+            api: client of a manager's engine.
+            labels: that the emulator's services carry.
+        """
+        self._api = api
+        self._labels = labels
+        self.places: dict[str, tuple[str, str]] = {}
+
+    def list_services(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+        """List the services of the emulator's containers that carry every one of ``labels``, as the engine does."""
+        wanted = {**labels, **self._labels}
+        with translated("list containers"):
+            found = self._api.services(filters={"label": [f"{key}={value}" for key, value in wanted.items()]})
+        return [each for each in found if NAME_LABEL in each["Spec"]["Labels"]]
+
+    def list_tasks(self, name: str) -> list[dict[str, Any]]:
+        """List the tasks of a service, the newest first; none where there is no such service."""
+        with translated(f"look at container {name}"):
+            try:
+                tasks: list[dict[str, Any]] = self._api.tasks({"service": name})
+            except docker.errors.NotFound:
+                return []
+        # The Swarm itself puts one in the place of a task that it took before that began.
+        return sorted(tasks, key=itemgetter("CreatedAt"), reverse=True)
+
+    def locate(self, container_id: str) -> tuple[str, str]:
+        """Find the node that has a container, and the container's id there.
+
+        Raises:
+            ContainerNotFoundError: there is no such container.
+        """
+        if container_id not in self.places:
+            found = next((each for each in self.list_services({}) if each["Spec"]["Name"] == container_id), None)
+            tasks = self.list_tasks(container_id) if found else []
+            placed = [each for each in tasks if each["Status"].get("ContainerStatus", {}).get("ContainerID")]
+            if not placed:
+                raise ContainerNotFoundError(f"The Swarm has no container {container_id}.")
+            self.places[container_id] = (placed[0]["NodeID"], placed[0]["Status"]["ContainerStatus"]["ContainerID"])
+        return self.places[container_id]
+
+    def end(self, container_id: str) -> None:
+        """Let the Swarm end a container whose node cannot be asked to, as soon as it hears of its node.
+
+        This engine removes the service of a job and leaves its task as it is; one that is to complete nothing has none.
+        """
+        deadline = time.monotonic() + _END_SECONDS
+        with translated(f"end container {container_id}"), suppress(docker.errors.NotFound):
+            while not self._complete_nothing(container_id) and time.monotonic() < deadline:
+                time.sleep(_POLL_SECONDS)
+        while any(
+            each["DesiredState"] != "remove" and each["Status"]["State"] != "rejected"
+            for each in self.list_tasks(container_id)
+        ):
+            if time.monotonic() > deadline:
+                logger.warning("The Swarm has not ended container %s within %g s.", container_id, _END_SECONDS)
+                return
+            time.sleep(_POLL_SECONDS)
+
+    def _complete_nothing(self, container_id: str) -> bool:
+        """Have a service complete no task; False where somebody else, who ends it too, has changed it meanwhile."""
+        service = self._api.inspect_service(container_id)
+        changed = {**service["Spec"], "Mode": {"ReplicatedJob": {"MaxConcurrent": 0, "TotalCompletions": 0}}}
+        changed["TaskTemplate"]["ForceUpdate"] = 1
+        url = build_url(self._api, f"/services/{service['ID']}/update")
+        try:
+            raise_for_status(self._api.post(url, json=changed, params={"version": service["Version"]["Index"]}))
+        except docker.errors.APIError as exc:
+            if "out of sequence" not in str(exc):
+                raise
+            return False
+        return True
+
+    def remove_service(self, container_id: str) -> None:
+        """Remove a container's service; its task goes as the Swarm has it. Idempotent."""
+        with translated(f"remove container {container_id}"), suppress(docker.errors.NotFound):
+            services = self._api.services(filters={"name": container_id})
+            if any(each["Spec"]["Name"] == container_id for each in services):
+                self._api.remove_service(container_id)
