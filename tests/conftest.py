@@ -153,7 +153,7 @@ def swarm_nodes_with_rules(swarm_nodes: SwarmNodes) -> SwarmNodes:
 
 @pytest.fixture(scope="session")
 def swarm_of_all_images(granted_namespaces: None) -> Iterator[None]:
-    """Two engines joined as a Swarm in place of the machine's own, with all images that it has built.
+    """Two engines joined as a Swarm in place of the machine's own, with all images that it has built, and their bases.
 
     The folder of temporary files is what all nodes see. Where DOCKER_HOST is set, it is that of a Swarm already.
     """
@@ -162,13 +162,12 @@ def swarm_of_all_images(granted_namespaces: None) -> Iterator[None]:
         return
     with closing(docker.from_env()) as engine:
         images = [tag for image in engine.images.list("smdebug-emulator/*") for tag in image.tags]
-    latest = [tag for tag in images if tag.endswith(":latest")]
     with tempfile.TemporaryDirectory(prefix="smd-") as folder, pytest.MonkeyPatch.context() as patch:
         nodes = SwarmNodes(Path(folder) / "swarm")
         nodes.start()
         try:
             nodes.load("smdebug-emulator/sagemaker-debugger-rules:latest")
-            nodes.load(*latest, onto=[nodes.manager])
+            nodes.load(*images, onto=[nodes.manager])
             patch.setenv("DOCKER_HOST", f"unix://{nodes.manager.socket}")
             patch.setenv("SMDEBUG_EMULATOR_SHARED_FOLDER", tempfile.gettempdir())
             yield

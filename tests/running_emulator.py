@@ -18,6 +18,8 @@ BACK_ENDS = [
     for name in os.environ.get("SMDEBUG_EMULATOR_TEST_BACK_ENDS", "process,docker").split(",")
 ]
 """Those that whole jobs are tested on. A Swarm is the only one then: its manager answers what tests ask of Docker."""
+CONTAINERS = [each for each in BACK_ENDS if each.id != "process"]
+"""Those of them that run real containers."""
 
 
 class RunningEmulator(EmulatorProcess):

@@ -18,6 +18,7 @@ from container_runtime.images.wheelhouse import fetch_wheels
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from tests.end_to_end.finished_jobs import read_log, wait_until_ended
 from tests.end_to_end.test_pytorch import Job
+from tests.running_emulator import CONTAINERS
 from tests.waiting import wait_until
 from tests.wheel import build_wheel
 
@@ -31,15 +32,17 @@ EXAMPLE = CHECKOUT / "examples" / "custom_container"
 IMAGE = "digits-of-my-own"
 
 
-@pytest.fixture(scope="module")
-def docker_emulator(start_emulator: Callable[..., RunningEmulator]) -> Iterator[RunningEmulator]:
-    running = start_emulator("docker")
+@pytest.fixture(scope="module", params=CONTAINERS)
+def of_containers(
+    request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]
+) -> Iterator[RunningEmulator]:
+    running = start_emulator(request.param)
     yield running
     running.stop()
 
 
 @pytest.fixture(scope="module")
-def custom_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def custom_image(of_containers: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Built as the example's README says, on the requirements of our PyTorch image, which has no smdebug."""
     context = tmp_path_factory.mktemp("custom") / "context"
     shutil.copytree(EXAMPLE, context, ignore=shutil.ignore_patterns("wheels", "__pycache__"))
@@ -62,42 +65,40 @@ def custom_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         client.close()
 
 
-@pytest.mark.docker
-def test_an_image_that_writes_elsewhere_is_told_what_to_do(docker_emulator: RunningEmulator) -> None:
+def test_an_image_that_writes_elsewhere_is_told_what_to_do(of_containers: RunningEmulator) -> None:
     """It is root on AWS, and may write everywhere."""
-    stage_scripts(docker_emulator.client("s3"), "pytorch")
+    stage_scripts(of_containers.client("s3"), "pytorch")
     name = f"custom-{uuid.uuid4().hex[:8]}"
     request = build_request("pytorch", name, "")
     request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["sh", "-c", "id -u > /tmp/x && echo x > /usr/x"]
-    docker_emulator.client("sagemaker").create_training_job(**request)
-    assert "/usr/x" in wait_until_ended(docker_emulator, name)["FailureReason"]
-    (hint,) = (line for line in read_log(docker_emulator, name).splitlines() if "refused to the container" in line)
+    of_containers.client("sagemaker").create_training_job(**request)
+    assert "/usr/x" in wait_until_ended(of_containers, name)["FailureReason"]
+    (hint,) = (line for line in read_log(of_containers, name).splitlines() if "refused to the container" in line)
     assert "--writable-root, or as root with --container-user root" in hint
 
 
-@pytest.mark.docker
-def test_a_container_that_fills_its_volume_is_ended(docker_emulator: RunningEmulator) -> None:
+def test_a_container_that_fills_its_volume_is_ended(of_containers: RunningEmulator) -> None:
     """What is allocated and never written takes no time; /tmp is a part of the volume, too."""
-    stage_scripts(docker_emulator.client("s3"), "pytorch")
+    stage_scripts(of_containers.client("s3"), "pytorch")
     name = f"custom-{uuid.uuid4().hex[:8]}"
     request = build_request("pytorch", name, "")
     fill = "fallocate -l 600M /opt/ml/model/half && fallocate -l 500M /tmp/rest && sleep 500"
     request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["sh", "-c", fill]
     request["ResourceConfig"]["VolumeSizeInGB"] = 1
-    docker_emulator.client("sagemaker").create_training_job(**request)
-    reason = wait_until_ended(docker_emulator, name)["FailureReason"]
+    of_containers.client("sagemaker").create_training_job(**request)
+    reason = wait_until_ended(of_containers, name)["FailureReason"]
     assert reason.startswith("AlgorithmError: No space left on device: the job wrote 1.07 GiB to its volume, and ")
     assert "ResourceConfig.VolumeSizeInGB is 1." in reason
 
 
-@pytest.mark.docker
+@pytest.mark.parametrize("runtime", CONTAINERS)
 def test_a_container_may_be_root_and_write_everywhere(
-    start_emulator: Callable[..., RunningEmulator], monkeypatch: pytest.MonkeyPatch
+    runtime: str, start_emulator: Callable[..., RunningEmulator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on AWS; it saves no file that the emulator could not read, and leaves none."""
     monkeypatch.setenv("SMDEBUG_EMULATOR_CONTAINER_USER", "root")
     monkeypatch.setenv("SMDEBUG_EMULATOR_WRITABLE_ROOT", "1")
-    emulator = start_emulator("docker")
+    emulator = start_emulator(runtime)
     stage_scripts(emulator.client("s3"), "pytorch")
     name = f"custom-{uuid.uuid4().hex[:8]}"
     request = build_request("pytorch", name, "")
@@ -113,18 +114,17 @@ def test_a_container_may_be_root_and_write_everywhere(
     assert list((emulator.state_dir / "jobs").glob("*")) == []
 
 
-@pytest.mark.docker
-def test_an_image_of_ones_own_is_captured(docker_emulator: RunningEmulator, custom_image: str, tmp_path: Path) -> None:
-    stage_scripts(docker_emulator.client("s3"), "pytorch")
+def test_an_image_of_ones_own_is_captured(of_containers: RunningEmulator, custom_image: str, tmp_path: Path) -> None:
+    stage_scripts(of_containers.client("s3"), "pytorch")
     name = f"custom-{uuid.uuid4().hex[:8]}"
     request = build_request("pytorch", name, "")
     request["AlgorithmSpecification"]["TrainingImage"] = custom_image
     request["HyperParameters"] = {"steps": "101", "learning-rate": "0.02"}
     request["DebugHookConfig"]["HookParameters"] = {"save_interval": "20"}
-    docker_emulator.client("sagemaker").create_training_job(**request)
-    description = wait_until_ended(docker_emulator, name)
-    assert description["TrainingJobStatus"] == "Completed", (description, read_log(docker_emulator, name))
-    job = Job(docker_emulator, description, tmp_path)
+    of_containers.client("sagemaker").create_training_job(**request)
+    description = wait_until_ended(of_containers, name)
+    assert description["TrainingJobStatus"] == "Completed", (description, read_log(of_containers, name))
+    job = Job(of_containers, description, tmp_path)
     wait_until(lambda: job.log.count("accuracy=") == 6, "the last lines of the log")
     logged = {int(step): float(loss) for step, loss in re.findall(r"step=(\d+) loss=([\d.e-]+) ", job.log)}
     assert float(re.findall(r"accuracy=([\d.]+);", job.log)[-1]) > 0.9

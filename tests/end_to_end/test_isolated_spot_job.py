@@ -71,13 +71,12 @@ def test_isolated_spot_job(emulator: RunningEmulator) -> None:
         EnableManagedSpotTraining=True,
         EnableNetworkIsolation=True,
     )
-    wait_until(
-        lambda: (
-            "waits" in read_log(emulator, name)
-            or sagemaker.describe_training_job(TrainingJobName=name).get("FailureReason")
-        ),
-        lambda: emulator.log_text(),
-    )
+
+    def find_failure() -> str | None:
+        return sagemaker.describe_training_job(TrainingJobName=name).get("FailureReason")
+
+    wait_until(lambda: "waits" in read_log(emulator, name) or find_failure(), lambda: emulator.log_text())
+    assert find_failure() is None
     url = f"{emulator.endpoint_url}/_emulator/training-jobs/{name}/interrupt"
     with urllib.request.urlopen(urllib.request.Request(url, method="POST")) as answer:
         assert answer.status == 202

@@ -19,6 +19,7 @@ from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.demo.training_job import BUCKET, stage_digits
 from sdk_compat.emulator_process import EmulatorProcess
 from smdebug.rules.builtin import list_names
+from tests.running_emulator import CONTAINERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -36,7 +37,7 @@ AT_ONCE = 3
 SECONDS = 560
 # What the rules say of tensors does not depend on where they were written. In Docker those run that differ in something
 # else: in their image, by another run, by a file beside the verdict, by no tensor at all.
-IN_DOCKER = [
+IN_CONTAINERS = [
     "vanishing_gradient",
     "tree_depth",
     "similar_across_runs",
@@ -81,10 +82,12 @@ def sick(local: RunningEmulator) -> Iterator[Runs]:
         yield runs
 
 
-@pytest.fixture(scope="module")
-def sick_in_docker(start_emulator: Callable[[str], RunningEmulator]) -> Iterator[Runs]:
-    running = start_emulator("docker")
-    with start_all(running, IN_DOCKER, cured=False) as runs:
+@pytest.fixture(scope="module", params=CONTAINERS)
+def sick_in_containers(
+    request: pytest.FixtureRequest, start_emulator: Callable[[str], RunningEmulator]
+) -> Iterator[Runs]:
+    running = start_emulator(request.param)
+    with start_all(running, IN_CONTAINERS, cured=False) as runs:
         yield runs
     assert running.stop() == 0
 
@@ -116,10 +119,9 @@ def test_the_mistake_is_found(sick: Runs, name: str) -> None:
     assert_found(sick[name].result(SECONDS), EXAMPLES[name])
 
 
-@pytest.mark.docker
-@pytest.mark.parametrize("name", IN_DOCKER, ids="docker-{}".format)
-def test_the_mistake_is_found_in_a_container(sick_in_docker: Runs, name: str) -> None:
-    assert_found(sick_in_docker[name].result(SECONDS), EXAMPLES[name])
+@pytest.mark.parametrize("name", IN_CONTAINERS)
+def test_the_mistake_is_found_in_a_container(sick_in_containers: Runs, name: str) -> None:
+    assert_found(sick_in_containers[name].result(SECONDS), EXAMPLES[name])
 
 
 @pytest.mark.parametrize("name", [name for name, example in EXAMPLES.items() if example.report])
