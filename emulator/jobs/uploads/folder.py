@@ -14,13 +14,14 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 
 from emulator.exceptions import NoSuchBucket, ObjectStoreError
 from emulator.jobs.staging.job_files import RefusedError
+from emulator.moto_services.s3.objects import S3Uri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from emulator.jobs.staging.job_files import JobFolder
-    from emulator.moto_services.s3.objects import ObjectStore, S3Uri
+    from emulator.moto_services.s3.objects import ObjectStore
 
 logger = logging.getLogger(__name__)
 
@@ -60,16 +61,41 @@ def put_file(
         RefusedError: it is no plain file of the job's own.
         UploadError: it could not be read, or S3 refused, also when asked again.
     """
+    content = read_file(folder, path, location, within)
+    if content is None:
+        return False
+    put_object(object_store, content, location)
+    return True
+
+
+def read_file(folder: JobFolder, path: str, location: S3Uri, within: int | None = None) -> bytes | None:
+    """Read the file at ``path`` in a folder that a job wrote, for an object; None when it is no longer there.
+
+    Raises:
+        RefusedError: it is no plain file of the job's own.
+        UploadError: it could not be read.
+    """
     try:
         with folder.open_file(path, within) as file:
-            content = file.read()
+            return file.read()
     except FileNotFoundError:
-        return False
+        return None
     except OSError as error:
         target = f"s3://{location.bucket}/{location.key}"
         raise UploadError(f"{folder}/{path} could not be read for {target}: {error}") from error
-    put_object(object_store, content, location)
-    return True
+
+
+def put_objects(object_store: ObjectStore, contents: Mapping[str, bytes], bucket: str) -> None:
+    """Store several objects of a bucket, by key, at once; where that fails, each as ``put_object`` does.
+
+    Raises:
+        UploadError: one could not be stored; what comes before it is.
+    """
+    with suppress(ObjectStoreError, OSError):
+        object_store.put_all(bucket, contents)
+        return
+    for key, content in contents.items():
+        put_object(object_store, content, S3Uri(bucket, key))
 
 
 def put_object(object_store: ObjectStore, content: bytes | Path, location: S3Uri) -> None:

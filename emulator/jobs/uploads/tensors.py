@@ -10,9 +10,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from emulator.jobs.staging.job_files import RefusedError
-from emulator.jobs.uploads.folder import FileState, LiveUpload, join_key, put_file, put_object, read_state
+from emulator.jobs.uploads.folder import (
+    FileState,
+    LiveUpload,
+    join_key,
+    put_file,
+    put_object,
+    put_objects,
+    read_file,
+    read_state,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from emulator.jobs.staging.job_files import JobFolder
     from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
@@ -28,6 +39,8 @@ _DEEP_PASS_SECONDS = 1.0
 # From this size on, reading one file beside the upload of another pays for the threads.
 _LARGE_BYTES = 4 << 20
 _LARGE_UPLOADS = 3
+# Small files become objects together, in one transaction, which others wait for some milliseconds at most.
+_TOGETHER, _TOGETHER_BYTES = 32, 4 << 20
 
 
 @dataclass(slots=True)
@@ -172,9 +185,8 @@ class TensorUpload(LiveUpload):
         beside = set(large) if len(large) > 1 else set()
         with ThreadPoolExecutor(_LARGE_UPLOADS, thread_name_prefix=f"{self._thread.name}-large") as pool:
             futures = [pool.submit(self._upload, name, None) for name in large if name in beside]
-            for name in names:
-                if name not in beside:
-                    self._upload(name, self._top)
+            for together in _group([(name, self._pending[name].size) for name in names if name not in beside]):
+                self._upload_together(together)
         for future in futures:
             future.result()
         return len(names)
@@ -187,6 +199,23 @@ class TensorUpload(LiveUpload):
                 self._uploaded[name] = state
         del self._pending[name]
 
+    def _upload_together(self, names: list[str]) -> None:
+        if len(names) == 1:
+            self._upload(names[0], self._top)
+            return
+        contents: dict[str, bytes] = {}
+        states: dict[str, FileState] = {}
+        for name in names:
+            target, content = self._target(name), None
+            with suppress(RefusedError):  # see above
+                content = read_file(self._folder, name, target, self._top)
+            if content is not None:
+                contents[target.key], states[name] = content, self._pending[name]
+        put_objects(self._object_store, contents, self.destination.bucket)
+        self._uploaded.update(states)
+        for name in names:
+            del self._pending[name]
+
     def _target(self, name: str) -> S3Uri:
         return self.destination._replace(key=join_key(self.destination.key, name))
 
@@ -194,6 +223,20 @@ class TensorUpload(LiveUpload):
 def _is_tensor_file(name: str) -> bool:
     """Not a file under its temporary name, nor the writers' claim on the folder, nor the end that only we write."""
     return not name.endswith(".tmp") and name not in ("claim.smd", END_OF_JOB)
+
+
+def _group(files: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
+    """Yield the names of files in groups that are uploaded together; each is given with its size."""
+    group: list[str] = []
+    total = 0
+    for name, size in files:
+        if group and (len(group) == _TOGETHER or total + size > _TOGETHER_BYTES):
+            yield group
+            group, total = [], 0
+        group.append(name)
+        total += size
+    if group:
+        yield group
 
 
 def _upload_order(name: str) -> tuple[int, str]:

@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 BLOCK_BYTES = 256 * 1024
 _CHECKSUM_BYTES = 4
+_BUFFER_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ class ContentWriter:
     def __init__(self, name: str, path: Path, *, hashes: bool = True) -> None:
         """Make the file, which does not exist yet; ``finish`` is given an MD5 where ``hashes`` is false."""
         self._name, self._path = name, path
-        self._file = path.open("xb")
+        self._file = path.open("xb", _BUFFER_BYTES)
         self._md5 = hashlib.md5(usedforsecurity=False) if hashes else None
         self._size = 0
         self._checksums = bytearray()

@@ -12,8 +12,9 @@ import logging
 import sqlite3
 import uuid
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from itertools import count
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
@@ -74,6 +75,8 @@ class ObjectRow:
     tags: str
 
 
+_BUCKET_VALUES = attrgetter(*BucketRow.__dataclass_fields__)
+_OBJECT_VALUES = attrgetter(*ObjectRow.__dataclass_fields__)
 # What can be touched: an object, or a bucket itself (None in place of a key).
 _Place = tuple[str, str | None]
 
@@ -102,6 +105,8 @@ class S3Journal:
         self._run = uuid.uuid4().hex[:8]
         self._numbers = count()
         self._claimed: set[Path] = set()
+        # Those below the contents' folder that are there.
+        self._folders: set[str] = set()
         self._touched: set[_Place] = set()
         # What an index that failed as a whole still has to get.
         self._owed: set[_Place] = set()
@@ -172,9 +177,11 @@ class S3Journal:
     def _make_path(self, bucket: str, key: str) -> Path:
         # Named after a hash: a key is the client's text and never becomes a path.
         digest = hashlib.sha256(f"{bucket}\0{key}".encode(errors="surrogatepass")).hexdigest()
-        path = self._contents / digest[:2] / f"{digest[2:34]}-{self._run}-{next(self._numbers):x}"
-        path.parent.mkdir(exist_ok=True, mode=0o700)
-        return path
+        folder, name = digest[:2], f"{digest[2:34]}-{self._run}-{next(self._numbers):x}"
+        if folder not in self._folders:
+            (self._contents / folder).mkdir(exist_ok=True, mode=0o700)
+            self._folders.add(folder)
+        return self._contents / folder / name
 
     def find_content(self, row: ObjectRow, md5: str, checksums: bytes) -> StoredContent:
         """Return the content that a row of the index names."""
@@ -319,7 +326,7 @@ class S3Journal:
         if row is None:
             self._index.execute("DELETE FROM buckets WHERE name = ?", (name,))
         else:
-            self._index.execute("INSERT OR REPLACE INTO buckets VALUES (?, ?, ?, ?, ?, ?)", astuple(row))
+            self._index.execute("INSERT OR REPLACE INTO buckets VALUES (?, ?, ?, ?, ?, ?)", _BUCKET_VALUES(row))
 
     def _write_object(self, bucket: str, key: str, rows: Sequence[ObjectRow]) -> set[str]:
         """Replace an object's entries; returns the files that are no longer named."""
@@ -328,7 +335,7 @@ class S3Journal:
         if found:
             self._index.execute("DELETE FROM objects WHERE bucket = ? AND key = ?", place)
         for row in rows:
-            self._index.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(row))
+            self._index.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _OBJECT_VALUES(row))
         return {file for (file,) in found if file is not None} - {row.file for row in rows if row.file is not None}
 
 

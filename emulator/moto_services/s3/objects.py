@@ -22,7 +22,7 @@ from emulator.moto_services.s3.backend import drop_unclaimed, s3_access, stage_c
 from emulator.moto_services.s3.content import ContentReader, StoredContent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from typing import IO
 
@@ -137,6 +137,25 @@ class ObjectStore:
                 self._backend().put_object(bucket, key, content)
         finally:
             drop_unclaimed(content)
+
+    @_outlasting_faults
+    def put_all(self, bucket: str, contents: Mapping[str, bytes]) -> None:
+        """Store several objects, by key, so that all of them are seen at once, in one transaction of the index.
+
+        Raises:
+            NoSuchBucket, OSError: none of them is stored.
+        """
+        staged: dict[str, bytes | StoredContent] = {}
+        try:
+            for key, data in contents.items():
+                staged[key] = stage_content(bucket, key, data)
+            with s3_access():
+                self._bucket(bucket)
+                for key, content in staged.items():
+                    self._backend().put_object(bucket, key, content)
+        finally:
+            for content in staged.values():
+                drop_unclaimed(content)
 
     @_outlasting_faults
     def get(self, bucket: str, key: str) -> bytes:

@@ -17,7 +17,7 @@ from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 
@@ -37,6 +37,13 @@ class WatchedStore(ObjectStore):
             raise error
         super().put(bucket, key, data)
         self.order.append(key)
+
+    def put_all(self, bucket: str, contents: Mapping[str, bytes]) -> None:
+        error = next(filter(None, map(self.refuse, contents)), None)
+        if error is not None:
+            raise error
+        super().put_all(bucket, contents)
+        self.order += contents
 
     def keys(self) -> list[str]:
         return [entry.key for entry in self.list(self.bucket, "")]
@@ -146,6 +153,20 @@ def test_late_worker_in_a_quiet_folder_is_not_overtaken_by_its_index(
     save_step(tmp_path, 0, "worker_1")
     assert upload.upload_new_files() == 2
     assert [key.split("/")[1] for key in store.order] == ["events", "index"]
+
+
+def test_what_cannot_be_read_keeps_nothing_else_back(tmp_path: Path, store: WatchedStore) -> None:
+    for step in range(50):
+        save_step(tmp_path, step)
+    event, _ = event_and_index(tmp_path, 7)
+    (tmp_path / "second-name").hardlink_to(event)
+    upload = make_upload(tmp_path, store)
+    upload.upload_new_files()
+    assert len(store.keys()) == 99
+    (tmp_path / "second-name").unlink()
+    upload.upload_new_files(everything=True)
+    assert len(store.keys()) == 100
+    assert store.get(store.bucket, f"run/{event.relative_to(tmp_path)}") == event.name.encode()
 
 
 def test_large_files_go_beside_each_other_and_before_the_index(

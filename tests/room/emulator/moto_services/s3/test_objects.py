@@ -82,6 +82,16 @@ def test_put_and_get(store: ObjectStore, tmp_path: Path) -> None:
     assert (tmp_path / "copy").read_bytes() == b"x" * 3_000_000
 
 
+def test_several_are_stored_at_once_or_none(store: ObjectStore, tmp_path: Path) -> None:
+    contents = {f"k{number}": str(number).encode() for number in range(40)}
+    store.put_all("bucket", contents)
+    assert {each.key: store.get("bucket", each.key) for each in store.list("bucket", "")} == contents
+    before = set(tmp_path.rglob("*"))
+    with pytest.raises(NoSuchBucket):
+        store.put_all("other", contents)
+    assert set(tmp_path.rglob("*")) == before, "what was written for them is removed"
+
+
 def test_keys_are_never_paths(store: ObjectStore, tmp_path: Path) -> None:
     for key in ("../../escape", "/absolute", "a\0b", "ü" * 300, "."):
         store.put("bucket", key, key.encode())
