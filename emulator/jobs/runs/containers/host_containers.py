@@ -1,9 +1,10 @@
-"""The containers of a training job's hosts: started one after the other, ended together."""
+"""The containers of a training job's hosts: started side by side, ended together."""
 
 from __future__ import annotations
 
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -60,19 +61,23 @@ class HostContainers:
         self._stop_asked = False
 
     def start(self, specs: Mapping[Host, ContainerSpec], check: Callable[[], None]) -> None:
-        """Start the container of each host, once there is room for all.
+        """Start the containers of all hosts at once, when there is room for all: files may have to be brought first.
 
         Args:
             specs: of the containers.
-            check: called now and then while none is followed yet; what it raises ends the start.
+            check: called now and then before they start; what it raises ends the start.
 
         Raises:
             ContainerRuntimeError: as ``ContainerRuntime.keep_room`` and ``start``.
         """
         with self._runtime.keep_room(list(specs.values()), check):
-            for host, spec in specs.items():
-                check()
-                self._ids[host.name] = self._runtime.start(spec)
+            check()
+            with ThreadPoolExecutor(len(specs), thread_name_prefix=f"start-{self._job_name}") as pool:
+                starting = {host: pool.submit(self._runtime.start, spec) for host, spec in specs.items()}
+        # Those that were started are known, and so removed, where another was not.
+        self._ids |= {host.name: each.result() for host, each in starting.items() if each.exception() is None}
+        for each in starting.values():
+            each.result()
 
     def follow(
         self,

@@ -1,0 +1,62 @@
+"""The hosts of a job are started side by side, and none is forgotten where another is not started."""
+
+from __future__ import annotations
+
+from threading import Barrier
+from typing import TYPE_CHECKING
+
+import pytest
+
+from container_runtime.process.local_processes import LocalProcesses
+from container_runtime.runtime import ContainerStartError
+from container_runtime.spec import ContainerSpec
+from emulator.jobs.runs.containers.host_containers import HostContainers
+from emulator.jobs.staging.hosts import Host
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_DEADLINE_SECONDS = 60.0
+_HOSTS = [Host(f"algo-{number}", "all", None) for number in (1, 2, 3)]
+
+
+class _Together(LocalProcesses):
+    """Real processes, none of which is started before the start of all was asked for, as where files come first."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._all = Barrier(len(_HOSTS))
+
+    def start(self, spec: ContainerSpec) -> str:
+        """See ``ContainerRuntime``."""
+        self._all.wait(_DEADLINE_SECONDS)
+        return super().start(spec)
+
+
+def _build_specs(program: str) -> dict[Host, ContainerSpec]:
+    image, command = "sagemaker-debugger-rules", ("-c", "")
+    return {
+        host: ContainerSpec(host.name, image, command, (program if host is _HOSTS[1] else "python",)) for host in _HOSTS
+    }
+
+
+def test_hosts_are_started_side_by_side(tmp_path: Path) -> None:
+    containers = HostContainers(_Together(tmp_path / "processes"), "job", {})
+    containers.start(_build_specs("python"), lambda: None)
+    containers.follow(_HOSTS, lambda _host, _line: None)
+    try:
+        ended = containers.wait(_DEADLINE_SECONDS)
+        assert ended is not None
+        assert {each.host.name: each.exit.code for each in ended} == {host.name: 0 for host in _HOSTS}
+    finally:
+        containers.close()
+
+
+def test_those_that_were_started_beside_one_that_was_not_are_removed(tmp_path: Path) -> None:
+    runtime = _Together(tmp_path / "processes")
+    containers = HostContainers(runtime, "job", {})
+    with pytest.raises(ContainerStartError, match="no-such-program"):
+        containers.start(_build_specs("no-such-program"), lambda: None)
+    assert len(runtime.find({})) == len(_HOSTS) - 1
+    containers.close()
+    assert runtime.find({}) == []
