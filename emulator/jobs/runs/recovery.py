@@ -57,7 +57,7 @@ def recover(collaborators: Collaborators) -> None:
     """
     ledger, threads = collaborators.ledger, collaborators.threads
     ended = list_ended_folders(ledger.store, collaborators.settings)
-    left = find_left_over(ledger.store, collaborators.runtime, [job for job, _ in ended])
+    left = find_left_over(ledger.store, collaborators.runtime, collaborators.settings, [job for job, _ in ended])
     published = ledger.publish_undelivered()
     if published or left.jobs or left.lost_jobs or left.restarted_jobs:
         logger.info(
@@ -126,17 +126,29 @@ def list_ended_folders(store: JobStore, settings: Settings) -> list[tuple[EndedJ
     return found
 
 
-def find_left_over(store: JobStore, runtime: ContainerRuntime, ended: Sequence[EndedJob] = ()) -> LeftOver:
+def find_left_over(
+    store: JobStore, runtime: ContainerRuntime, settings: Settings, ended: Sequence[EndedJob] = ()
+) -> LeftOver:
     """Match the store's unended jobs with the runtime's containers, and remove what belongs to no job that goes on.
 
-    Those are containers and networks of jobs that have ended, and of jobs that lack the container of a host. Rules
+    Those are containers and networks of jobs that have ended, and of jobs that lack the container of a host, or their
+    folder, as where the state was taken from a copy: what such containers write, nobody would find. Rules
     among the ``ended`` keep theirs: what they write after their verdict, reports, is still to be uploaded.
 
     Raises:
         ContainerRuntimeError: the engine does not answer.
     """
     found = runtime.find({STORE_LABEL: store.id})
-    jobs = [(job, find_hosts(job.arn, found)) for job in store.list_running_training_jobs()]
+
+    def find_containers(arn: str, name: str, job_id: str) -> Mapping[str, Container]:
+        has_folder = find_work_folder(settings, name, job_id).is_dir()
+        return find_hosts(arn, found) if has_folder else {}
+
+    def find_containers_of_rule(rule: RuleEvaluation) -> Mapping[str, Container]:
+        job = store.find_training_job(rule.region, rule.training_job_name)
+        return {} if job is None else find_containers(rule.arn, rule.name, job.id)
+
+    jobs = [(job, find_containers(job.arn, job.name, job.id)) for job in store.list_running_training_jobs()]
     taken_up = [
         (job, hosts)
         for job, hosts in jobs
@@ -146,13 +158,13 @@ def find_left_over(store: JobStore, runtime: ContainerRuntime, ended: Sequence[E
     without = [job for job, _ in jobs if job.arn not in complete]
     restarted = [job for job in without if job.may_begin_again]
     going_on = {(job.region, job.name) for job in [*(job for job, _ in taken_up), *restarted]}
-    evaluations = [(each, find_hosts(each.arn, found)) for each in store.list_running_rule_evaluations()]
-    concluding = [(each, find_hosts(each.arn, found)) for each in ended if isinstance(each, RuleEvaluation)]
+    evaluations = [(each, find_containers_of_rule(each)) for each in store.list_running_rule_evaluations()]
+    concluding = [(each, find_containers_of_rule(each)) for each in ended if isinstance(each, RuleEvaluation)]
     evaluations += [(each, hosts) for each, hosts in concluding if hosts]
     processing = [
         (each, hosts if len(hosts) == len(list_processing_hosts(each)) else {})
         for each in store.list_running_jobs(ProcessingJob)
-        for hosts in [find_hosts(each.arn, found)]
+        for hosts in [find_containers(each.arn, each.name, each.id)]
     ]
     wanted = {job.arn for job, _ in taken_up}
     wanted |= {each.arn for each, hosts in evaluations if hosts} | {each.arn for each, hosts in processing if hosts}

@@ -23,7 +23,7 @@ def test_jobs_wait_for_a_place_in_their_order(tmp_path: Path) -> None:
         assert waiting["TrainingJobStatus"] == "InProgress"
         assert waiting["SecondaryStatusTransitions"][-1]["StatusMessage"].endswith("1 jobs are before this one")
         # After a kill they would wait on.
-        left = find_left_over(room.store, room.runtime)
+        left = find_left_over(room.store, room.runtime, room.settings)
         assert sorted(job.name for job in left.restarted_jobs) == ["three", "two"]
         room.jobs.training.stop(REGION, "two")
         assert room.wait("two")["TrainingJobStatus"] == "Stopped"

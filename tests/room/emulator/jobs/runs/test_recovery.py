@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -138,6 +139,22 @@ def test_job_whose_container_is_gone_begins_again(tmp_path: Path) -> None:
         stages = [each["Status"] for each in done["SecondaryStatusTransitions"]]
         assert stages[-6:] == ["Restarting", "Starting", "Downloading", "Training", "Uploading", "Completed"]
         assert done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound"
+
+
+def test_job_whose_folder_is_gone_begins_again_though_its_container_runs(tmp_path: Path) -> None:
+    """As where the state was taken from a copy, which has no folders of jobs."""
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO + "(ml / 'model/m').touch()", rules=[("Waits", "pass")])
+    with recover(tmp_path, bucket) as room:
+        (left,) = [each for each in room.runtime.find({}) if each.name.endswith("algo-1")]
+        shutil.rmtree(room.settings.state_dir / "jobs")
+        room.jobs.recover()
+        assert left.id not in {each.id for each in room.runtime.find({})}
+        room.wait_for_stage("Training")
+        let_go(room)
+        done = room.wait()
+        assert done["TrainingJobStatus"] == "Completed", done
+        assert "Restarting" in [each["Status"] for each in done["SecondaryStatusTransitions"]]
+        assert "out/job/output/model.tar.gz" in room.stored()
 
 
 def test_job_that_read_a_pipe_is_never_taken_for_complete(tmp_path: Path) -> None:
