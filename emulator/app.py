@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -36,8 +37,14 @@ if TYPE_CHECKING:
     from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.records.training_job import TrainingJob
     from emulator.keys import Keys
+    from emulator.replica.bucket import Bucket
+    from emulator.replica.replica import Replica
     from emulator.settings import Settings
 
+logger = logging.getLogger(__name__)
+
+LOST_EXIT_CODE = 75
+"""Of an emulator that another one has taken the place of (EX_TEMPFAIL)."""
 # Events of jobs that ended while the emulator stops still go out, for so long.
 _DRAIN_SECONDS = 5.0
 
@@ -50,7 +57,7 @@ class Emulator:
         chosen: the container back end.
     """
 
-    def __init__(self, settings: Settings, ask_restart: Callable[[], None]) -> None:
+    def __init__(self, settings: Settings, ask_restart: Callable[[], None], bucket: Bucket | None = None) -> None:
         """Start everything, in this order; return when every room answers.
 
         Each step imports what it starts. The port is open before the first heavy import, so that a client that comes
@@ -59,6 +66,7 @@ class Emulator:
         Args:
             settings: what it runs with.
             ask_restart: called when its state is to be replaced: whoever made this object closes it and makes another.
+            bucket: of another S3, in which the state is kept, too; None for none.
 
         Raises:
             StartupError: the text is one line that says what to do. Nothing is left running.
@@ -71,6 +79,7 @@ class Emulator:
             folder = StateFolder(settings.state_dir)
             closers.callback(folder.close)
             apply_staged(settings.state_dir)
+            self._replica = None if bucket is None else _open_replica(bucket, settings, closers)
             disk = settings.disk
             certificates = open_certificates(settings, addresses)
             listeners: list[Listener] = []
@@ -142,6 +151,7 @@ class Emulator:
                 partial(find_account, default=settings.account_id),
                 settings.moto_api,
                 keys=keys,
+                settle=None if self._replica is None else self._replica.settle,
                 **build_checks(settings, keys),
             )
             gateway = Gateway(rooms)
@@ -159,9 +169,10 @@ class Emulator:
 
             if not settings.moto_api:
                 closers.enter_context(untracked())
-            self._s3 = open_s3(settings.state_dir / "s3", disk)
+            self._s3 = open_s3(settings.state_dir / "s3", disk, self._replica)
             closers.callback(self._s3.close)
-            self._moto = open_moto(settings.state_dir / "moto")
+            followed = self._replica is not None
+            self._moto = open_moto(settings.state_dir / "moto", followed=followed)
             closers.callback(self._moto.close)
             from emulator.moto_services.cloudwatch.metric_filters import count_log_events
             from emulator.moto_services.cloudwatch.metrics import list_metrics_once
@@ -208,9 +219,11 @@ class Emulator:
                     admission=admission,
                 )
 
-            accounts = self._accounts = Accounts(settings.state_dir, build_jobs)
+            accounts = self._accounts = Accounts(settings.state_dir, build_jobs, followed=followed)
             closers.callback(accounts.close_stores)
             store = accounts.open_store(settings.account_id)
+            if self._replica is not None:
+                self._replica.start()
             closers.enter_context(capture_published(lambda message: record_message(store.add_sent, message)))
             closers.enter_context(bound_http_endpoints(allow_internet=settings.allow_internet))
             # The containers of jobs and functions still ask while they end; after them nobody is to write any more.
@@ -406,6 +419,8 @@ class Emulator:
             "stateDir": str(self.settings.state_dir),
             "lastImport": read_last_import(self.settings.state_dir),
         }
+        if self._replica is not None:
+            description["copy"] = self._replica.describe()
         if ready and self._accounts is not None:
             stores = self._accounts.stores
             description |= {
@@ -428,6 +443,30 @@ class Emulator:
             return describe()
         except ContainerRuntimeError as error:
             return {"nodes": [], "waiting": [], "error": str(error)}
+
+
+def _open_replica(bucket: Bucket, settings: Settings, closers: ExitStack) -> Replica:
+    """Open the copy of the state, and take the state from it where it is to be.
+
+    Raises:
+        StartupError: see ``open_replica``.
+    """
+    # Imported here: most emulators have none.
+    from emulator.replica.replica import open_replica
+
+    replica = open_replica(bucket, settings.state_dir, end_at_once)
+    closers.callback(replica.close)
+    return replica
+
+
+def end_at_once(reason: str) -> None:
+    """End this process as a kill would: another emulator drives its jobs, and has their containers."""
+    logger.critical(
+        "%s: this emulator no longer owns its state, and ends at once. Its jobs are that one's now; started again, "
+        "it takes the state from there.",
+        reason,
+    )
+    os._exit(LOST_EXIT_CODE)
 
 
 def _close_ports(listeners: list[Listener]) -> None:

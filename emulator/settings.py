@@ -30,6 +30,8 @@ VERSION = "0.1.0"
 _USER = re.compile(r"root|(\d{1,9})(?::(\d{1,9}))?")
 _ACCESS_KEY = re.compile(r"[\w-]{4,128}")
 _HOST_NAME = re.compile(r"[\w.-]{1,253}|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(%[\w.-]+)?")
+_HTTP_URL = re.compile(r"https?://[^\s/?#]+/?")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.-]+)*/?")
 _AGE = re.compile(r"(\d{1,9})([smhd])")
 _AGE_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -130,6 +132,8 @@ VARIABLES: Mapping[str, tuple[Callable[[str], Any], Callable[[Any], object], str
     "tls": ({"0": False, "1": True}.get, lambda _: True, "use 0 or 1"),
     "tls_certificate": (parse_file, lambda _: True, "give a file"),
     "tls_key": (parse_file, lambda _: True, "give a file"),
+    "s3_endpoint": (str.strip, _HTTP_URL.fullmatch, "give a URL such as http://minio.example:9000"),
+    "s3_bucket": (str.strip, _BUCKET.fullmatch, "give NAME or NAME/PREFIX"),
 }
 
 
@@ -196,6 +200,8 @@ class Settings:
         tls_certificate: file of the certificate that it shows, and of its issuers; None for a generated one.
         tls_key: file of that certificate's key.
         ca_bundle: the file that clients are to trust; None before it starts, and where it answers without TLS.
+        s3_endpoint: URL of another S3, in which all that survives a restart is kept, too; None for no such copy.
+        s3_bucket: the bucket there, or what is below a prefix in it.
     """
 
     port: int = 4580
@@ -228,6 +234,8 @@ class Settings:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     ca_bundle: Path | None = None
+    s3_endpoint: str | None = None
+    s3_bucket: str = "smdebug-emulator"
 
     def __post_init__(self) -> None:
         """Folders are mounted into containers and named to other processes, so the state folder is absolute."""

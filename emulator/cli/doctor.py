@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.running import json_option, read_settings, state_dir_option
+from emulator.cli.running import json_option, read_settings, s3_bucket_option, s3_endpoint_option, state_dir_option
 from emulator.exceptions import StartupError
 from emulator.gateway.sdk_versions import TRIED_RELEASES, describe_version, read_minor
 from emulator.settings import RUNTIME_CHOICES, VERSION
@@ -38,11 +38,21 @@ _ENOUGH_BYTES = 2 * 10**9
 @click.option(
     "--runtime", type=click.Choice(RUNTIME_CHOICES), help="What jobs are to run in; swarm looks at its nodes."
 )
+@s3_endpoint_option
+@s3_bucket_option
 @json_option
-def doctor(state_dir: Path | None, runtime: RuntimeChoice | None, *, as_json: bool) -> None:
+def doctor(
+    state_dir: Path | None,
+    runtime: RuntimeChoice | None,
+    s3_endpoint: str | None,
+    s3_bucket: str | None,
+    *,
+    as_json: bool,
+) -> None:
     """Look at engine, images, port, disk and versions, and say what to do; exit code 1 if something is missing."""
-    settings = read_settings(state_dir)
-    findings = list(_look(settings if runtime is None else replace(settings, runtime=runtime)))
+    options: dict[str, Any] = {"runtime": runtime, "s3_endpoint": s3_endpoint, "s3_bucket": s3_bucket}
+    given = {name: option for name, option in options.items() if option is not None}
+    findings = list(_look(replace(read_settings(state_dir), **given)))
     if as_json:
         keys = ("subject", "state", "found", "remedy")
         click.echo(json.dumps([dict(zip(keys, finding, strict=True)) for finding in findings]))
@@ -61,6 +71,7 @@ def _look(settings: Settings) -> Iterator[Finding]:
     yield from _look_at_port(settings)
     yield from _look_at_reach(settings)
     yield from _look_at_disk(settings.state_dir)
+    yield from _look_at_copy(settings)
     yield from _look_at_environment(settings)
 
 
@@ -159,6 +170,21 @@ def _look_at_disk(state_dir: Path) -> Iterator[Finding]:
         yield "disk", "missing", text, f"free {_ENOUGH_BYTES / 1e9:.0f} GB, or give a folder elsewhere with --state-dir"
     else:
         yield "disk", "ok", text, ""
+
+
+def _look_at_copy(settings: Settings) -> Iterator[Finding]:
+    """Try the other S3 that the environment names, as a start would."""
+    if settings.s3_endpoint is None:
+        return
+    from emulator.replica.bucket import Bucket, BucketError
+
+    try:
+        bucket = Bucket(settings.s3_endpoint, settings.s3_bucket)
+        bucket.probe()
+    except (StartupError, BucketError) as error:
+        yield "copy", "missing", str(error), ""
+    else:
+        yield "copy", "ok", f"{bucket} can be written, and heeds conditions", ""
 
 
 def _look_at_environment(settings: Settings) -> Iterator[Finding]:

@@ -14,7 +14,15 @@ import click
 
 from emulator.disk import parse_size
 from emulator.exceptions import StartupError
-from emulator.settings import VERSION, Settings, may_choose_user, parse_age, parse_user, settings_from_environment
+from emulator.settings import (
+    VARIABLES,
+    VERSION,
+    Settings,
+    may_choose_user,
+    parse_age,
+    parse_user,
+    settings_from_environment,
+)
 from emulator.state_folder import RunningEmulator, find_running_emulator
 
 if TYPE_CHECKING:
@@ -58,11 +66,37 @@ def parse_user_option(text: str) -> tuple[int, int]:
     return user
 
 
+def check_setting(_context: click.Context, option: click.Parameter, text: str | None) -> Any:
+    """Return what an option's text means, by the setting that it is for; click names the option that means nothing."""
+    if text is None:
+        return None
+    parse, fits, wanted = VARIABLES[str(option.name)]
+    try:
+        if fits(value := parse(text)):
+            return value
+    except ValueError:
+        pass
+    raise click.BadParameter(f"{text!r}: {wanted}.")
+
+
 state_dir_option = click.option(
     "--state-dir",
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder of everything that survives a restart  [default: $SMDEBUG_EMULATOR_STATE_DIR, else one in the XDG "
     "state folder].",
+)
+s3_endpoint_option = click.option(
+    "--s3-endpoint",
+    metavar="URL",
+    callback=check_setting,
+    help="Another S3, such as MinIO's or AWS's own, in which the state is kept, too; an emulator whose state folder is "
+    "empty goes on from there. Credentials are those that boto3 finds.",
+)
+s3_bucket_option = click.option(
+    "--s3-bucket",
+    metavar="NAME[/PREFIX]",
+    callback=check_setting,
+    help="Its bucket, which has to be there, or what is below a prefix in it  [default: smdebug-emulator].",
 )
 sign_as_option = click.option(
     "--account",

@@ -21,6 +21,7 @@ import click
 from emulator.cli.init_folder import list_scripts, run_scripts
 from emulator.cli.jobs import format_jobs, format_swarm, list_summaries, write_times
 from emulator.cli.running import (
+    check_setting,
     connect,
     fail,
     find_running,
@@ -29,19 +30,22 @@ from emulator.cli.running import (
     parse_size_option,
     parse_user_option,
     read_settings,
+    s3_bucket_option,
+    s3_endpoint_option,
     state_dir_option,
 )
 from emulator.console.page import CONSOLE
 from emulator.exceptions import StartupError
 from emulator.faults import parse_fault
 from emulator.keys import NAME as KEYS_NAME
-from emulator.settings import RUNTIME_CHOICES, VARIABLES, Settings
+from emulator.settings import RUNTIME_CHOICES, Settings
 from emulator.state_folder import wait_until_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from emulator.app import Emulator
+    from emulator.replica.bucket import Bucket
 
 _STOP_SECONDS = 180.0
 # mallopt(3) of glibc: M_ARENA_MAX.
@@ -57,19 +61,6 @@ def check_faults(_context: click.Context, _option: click.Parameter, faults: tupl
         except ValueError as error:
             raise click.BadParameter(f"{error}.") from None
     return faults
-
-
-def check_setting(_context: click.Context, option: click.Parameter, text: str | None) -> Any:
-    """Return what an option's text means, by the setting that it is for; click names the option that means nothing."""
-    if text is None:
-        return None
-    parse, fits, wanted = VARIABLES[str(option.name)]
-    try:
-        if fits(value := parse(text)):
-            return value
-    except ValueError:
-        pass
-    raise click.BadParameter(f"{text!r}: {wanted}.")
 
 
 @click.command()
@@ -180,6 +171,8 @@ def check_setting(_context: click.Context, option: click.Parameter, text: str | 
     help="The certificate to show, in PEM, with those of its issuers behind it  [default: one that is generated].",
 )
 @click.option("--tls-key", metavar="FILE", callback=check_setting, help="The key of that certificate, in PEM.")
+@s3_endpoint_option
+@s3_bucket_option
 @click.option(
     "--strict-versions",
     is_flag=True,
@@ -219,6 +212,8 @@ def start(
     advertise: str | None,
     tls_certificate: Path | None,
     tls_key: Path | None,
+    s3_endpoint: str | None,
+    s3_bucket: str | None,
     *,
     tls: bool,
     writable_root: bool,
@@ -262,6 +257,8 @@ def start(
         "tls": tls or None,
         "tls_certificate": tls_certificate,
         "tls_key": tls_key,
+        "s3_endpoint": s3_endpoint,
+        "s3_bucket": s3_bucket,
     }
     given = {name: option for name, option in options.items() if option is not None}
     settings = replace(read_settings(state_dir), **given)
@@ -274,7 +271,9 @@ def start(
             signal.signal(number, lambda *_: stopping.set())
     if until_stdin_ends:
         threading.Thread(target=_wait_for_stdin, args=(stopping,), name="stdin", daemon=True).start()
-    _serve(settings, stopping, [] if init_folder is None else list_scripts(init_folder.absolute()))
+    scripts = [] if init_folder is None else list_scripts(init_folder.absolute())
+    # Before the environment is made one of the emulator's own clients: it may name the user's profile.
+    _serve(settings, stopping, scripts, _open_bucket(settings))
     if remove is not None:
         shutil.rmtree(remove)
 
@@ -298,7 +297,7 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
     command += ["--allow-internet"] if settings.allow_internet else []
     command += ["--strict-versions"] if settings.strict_versions else []
     command += ["--tls"] if settings.tls else []
-    for name in ("registry", "host", "advertise", "tls_certificate", "tls_key"):
+    for name in ("registry", "host", "advertise", "tls_certificate", "tls_key", "s3_endpoint", "s3_bucket"):
         given = getattr(settings, name)
         command += [] if given is None else [f"--{name.replace('_', '-')}", str(given)]
     command += [] if init_folder is None else ["--init-folder", str(init_folder.absolute())]
@@ -340,7 +339,7 @@ def _warn_of_original() -> None:
     )
 
 
-def _start_emulator(settings: Settings, ask_restart: Callable[[], None]) -> Emulator:
+def _start_emulator(settings: Settings, ask_restart: Callable[[], None], bucket: Bucket | None) -> Emulator:
     """Start the emulator without a look for garbage; what it made of modules and models is never looked at again.
 
     Looking through what an import makes, which is no garbage, takes a quarter of the start's time of the processor
@@ -356,7 +355,7 @@ def _start_emulator(settings: Settings, ask_restart: Callable[[], None]) -> Emul
     try:
         from emulator.app import Emulator
 
-        emulator = Emulator(settings, ask_restart)
+        emulator = Emulator(settings, ask_restart, bucket)
         gc.freeze()
         return emulator
     finally:
@@ -375,7 +374,22 @@ def _bound_heaps() -> None:
     mallopt(_M_ARENA_MAX, 2)
 
 
-def _serve(settings: Settings, stopping: threading.Event, scripts: Sequence[Path]) -> None:
+def _open_bucket(settings: Settings) -> Bucket | None:
+    """Find the credentials of the other S3, where there is one; end the command where there are none."""
+    if settings.s3_endpoint is None:
+        return None
+    # Imported here: most emulators have none.
+    from emulator.replica.bucket import Bucket
+
+    try:
+        return Bucket(settings.s3_endpoint, settings.s3_bucket)
+    except StartupError as error:
+        fail(str(error))
+
+
+def _serve(
+    settings: Settings, stopping: threading.Event, scripts: Sequence[Path], bucket: Bucket | None = None
+) -> None:
     # Nothing here is the user's account: moto would fail where these name a profile or a file that is not there.
     os.environ |= {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
@@ -394,7 +408,7 @@ def _serve(settings: Settings, stopping: threading.Event, scripts: Sequence[Path
         stopping.set()
 
     try:
-        emulator = _start_emulator(settings, ask_restart)
+        emulator = _start_emulator(settings, ask_restart, bucket)
     except StartupError as error:
         fail(str(error))
     try:
@@ -408,7 +422,7 @@ def _serve(settings: Settings, stopping: threading.Event, scripts: Sequence[Path
             stopping.clear()
         emulator.close()
     if again:
-        _serve(replace(settings, port=emulator.settings.port), stopping, ())
+        _serve(replace(settings, port=emulator.settings.port), stopping, (), bucket)
 
 
 def _introduce(emulator: Emulator, *, asked_for_signatures: bool) -> Iterator[str]:

@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 # moto's own controls: its reset, its recorder, which writes into the working folder, its dashboard. All unsigned.
 _MOTO_API = "/moto-api"
+# Operations of SageMaker that change nothing.
+_READING = ("Describe", "Get", "List", "Search")
 # How long a request waits for a room that is still being built.
 _START_SECONDS = 60.0
 
@@ -59,6 +61,7 @@ class Rooms:
         keys: seal the credentials of containers; None where there are none.
         guard: refuses requests that are not signed, or not allowed; None where all are answered.
         token_check: refuses requests for the emulator's own pages that have no token; None where all are answered.
+        settle: waits until what SageMaker's jobs have become is kept wherever it has to be; None where that is done.
         invoke: Lambda's Invoke.
         sagemaker: SageMaker's operations.
         moto: every other service.
@@ -72,6 +75,7 @@ class Rooms:
     keys: Keys | None = None
     guard: Guard | None = None
     token_check: TokenCheck | None = None
+    settle: Callable[[], None] | None = None
     invoke: Future[WSGIApplication] = field(default_factory=Future)
     sagemaker: Future[SageMaker] = field(default_factory=Future)
     moto: Future[WSGIApplication] = field(default_factory=Future)
@@ -175,7 +179,10 @@ class Gateway:
             return None
         sagemaker = self._rooms.sagemaker.result(_START_SECONDS)
         if sagemaker.has(request.operation):
-            return sagemaker.answer(request.operation, request.environ)
+            answer = sagemaker.answer(request.operation, request.environ)
+            if self._rooms.settle is not None and not request.operation.startswith(_READING):
+                self._rooms.settle()
+            return answer
         check_request(request.operation, request.environ, self._rooms.has_moto_operation)
         note = build_note(request.operation)
         if note is None:

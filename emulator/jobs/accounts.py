@@ -33,15 +33,17 @@ def list_stored_accounts(folder: Path) -> list[str]:
 class Accounts:
     """Opens an account's store and room when the account first asks. Thread safe."""
 
-    def __init__(self, folder: Path, build_jobs: Callable[[str, JobStore], Jobs]) -> None:
+    def __init__(self, folder: Path, build_jobs: Callable[[str, JobStore], Jobs], *, followed: bool = False) -> None:
         """Open nothing yet.
 
         Args:
             folder: of the stores.
             build_jobs: makes the room of an account on its store.
+            followed: see ``JobStore``.
         """
         self._folder = folder
         self._build_jobs = build_jobs
+        self._followed = followed
         self._lock = RLock()
         self._stores: dict[str, JobStore] = {}
         self._jobs: dict[str, Jobs] = {}
@@ -54,7 +56,7 @@ class Accounts:
         """
         with self._lock:
             if account_id not in self._stores:
-                self._stores[account_id] = JobStore(self._folder / name_store(account_id))
+                self._stores[account_id] = JobStore(self._folder / name_store(account_id), followed=self._followed)
             return self._stores[account_id]
 
     def find_jobs(self, account_id: str) -> Jobs:

@@ -84,8 +84,12 @@ class _Kept:
 class DurableMoto:
     """What moto holds in this process, kept in a folder from ``open_moto`` until ``close``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, followed: bool = False) -> None:
         """Drop what moto holds, make it hold what the folder does, and watch from then on who asks for it.
+
+        Args:
+            folder: in which it is kept.
+            followed: see ``LogEvents``.
 
         Raises:
             StartupError: the folder cannot be used.
@@ -94,7 +98,7 @@ class DurableMoto:
         from moto.core.responses import BaseResponse
 
         self._files = BackendFiles(folder)
-        self._log_events = LogEvents(folder / "log-events.sqlite")
+        self._log_events = LogEvents(folder / "log-events.sqlite", followed=followed)
         self._kept: dict[Place, _Kept] = {}
         self._guard = threading.Lock()
         self._reported: set[Place] = set()
@@ -299,15 +303,19 @@ def _drop_backends() -> None:
             backends.clear()
 
 
-def open_moto(folder: Path) -> DurableMoto:
+def open_moto(folder: Path, *, followed: bool = False) -> DurableMoto:
     """Make moto durable in ``folder`` and restore what it holds; S3 is opened before it.
 
     There is one moto in a process. What was in it before is dropped.
+
+    Args:
+        folder: in which it is kept.
+        followed: see ``LogEvents``.
 
     Raises:
         StartupError: the folder cannot be used.
     """
     global _active
     with reading():
-        _active = DurableMoto(folder)
+        _active = DurableMoto(folder, followed=followed)
     return _active

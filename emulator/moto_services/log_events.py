@@ -51,8 +51,10 @@ _DROPPED_SHARE, _PUTS_BETWEEN_LOOKS = 10, 200
 class LogEvents:
     """The table. Thread safe."""
 
-    def __init__(self, path: Path, bound: int = _DEFAULT_BOUND) -> None:
+    def __init__(self, path: Path, bound: int = _DEFAULT_BOUND, *, followed: bool = False) -> None:
         """Open or create it; it grows to ``bound`` bytes.
+
+        Where it is ``followed``, another reads its write-ahead log, and alone moves that into the file.
 
         Raises:
             StartupError: it cannot be used.
@@ -65,6 +67,8 @@ class LogEvents:
             self._database = sqlite3.connect(path, check_same_thread=False)
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
+            if followed:
+                self._database.execute("PRAGMA wal_autocheckpoint = 0")
             self._database.executescript(_TABLES)
             if self._ask("SELECT 1 FROM sqlite_master WHERE name = 'events'"):
                 self._database.executescript(f"BEGIN; {_FROM_EVENTS} COMMIT;")

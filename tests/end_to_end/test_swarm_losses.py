@@ -114,11 +114,12 @@ def losing_emulator(
 def test_the_start_is_as_the_page_says(tmp_path: Path) -> None:
     """The fixtures' own starts have their port chosen, and their options as variables."""
     commands = re.findall(r"^    smdebug-emulator (start .*)$", PAGE, re.MULTILINE)
-    carried, shared = (
+    carried, shared, copied = (
         start.make_context("start", shlex.split(each.replace("/srv/smdebug", str(tmp_path)))[1:]).params
         for each in commands
     )
-    assert carried["runtime"] == shared["runtime"] == "swarm"
+    assert carried["runtime"] == shared["runtime"] == copied["runtime"] == "swarm"
+    assert copied["s3_endpoint"] == "http://192.0.2.20:9000"
     assert carried["shared_folder"] is None
     assert shared["state_dir"].is_relative_to(shared["shared_folder"])
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from emulator.disk import DiskBudget
     from emulator.moto_services.s3.bodies import Transfer
+    from emulator.moto_services.s3.journal import ContentsFollower
 
 logger = logging.getLogger(__name__)
 
@@ -334,16 +335,16 @@ def _keeping_versions(bucket: Any, key_name: str) -> Iterator[None]:
     dict.__setitem__(bucket.keys, key_name, [*kept, *bucket.keys.getlist(key_name)])
 
 
-def open_s3(folder: Path, disk: DiskBudget | None = None) -> DurableS3:
+def open_s3(folder: Path, disk: DiskBudget | None = None, follower: ContentsFollower | None = None) -> DurableS3:
     """Make S3 durable in ``folder``, as far as ``disk`` lets it, and restore what it holds. What was in S3 is dropped.
 
-    There is one S3 in a process, because moto makes its backends itself.
+    There is one S3 in a process, because moto makes its backends itself. ``follower`` keeps a copy of it elsewhere.
 
     Raises:
         StartupError: the folder cannot be used.
     """
     global _active
-    journal = S3Journal(folder, disk)
+    journal = S3Journal(folder, disk, follower)
     with ExitStack() as closers, service_lock("s3"):
         closers.callback(journal.close)
         backend_class = type("JournalledBackend", (JournalledBackend,), {"journal": journal})

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.s3.content import ContentWriter, StoredContent, link_content, name_object
@@ -77,6 +77,18 @@ class ObjectRow:
 
 _BUCKET_VALUES = attrgetter(*BucketRow.__dataclass_fields__)
 _OBJECT_VALUES = attrgetter(*ObjectRow.__dataclass_fields__)
+
+
+class ContentsFollower(Protocol):
+    """Who keeps a copy of the contents and of the index elsewhere; it reads the write-ahead log of that."""
+
+    def take(self, file: str) -> None:
+        """Note that the index is about to name a file."""
+
+    def free(self, file: str) -> None:
+        """Note that the index names a file no more."""
+
+
 # What can be touched: an object, or a bucket itself (None in place of a key).
 _Place = tuple[str, str | None]
 
@@ -84,13 +96,18 @@ _Place = tuple[str, str | None]
 class S3Journal:
     """The folder. ``stage`` and ``remove_leftovers`` are thread safe; for the rest the caller holds S3's lock."""
 
-    def __init__(self, folder: Path, disk: DiskBudget | None = None) -> None:
+    def __init__(self, folder: Path, disk: DiskBudget | None = None, follower: ContentsFollower | None = None) -> None:
         """Open or create it; contents that ``disk`` refuses are not written.
+
+        Args:
+            folder: the folder.
+            disk: which holds it.
+            follower: who keeps a copy of it; that one alone moves the index's write-ahead log into its file.
 
         Raises:
             StartupError: the folder cannot be written, or its index is not one of this version.
         """
-        self._disk = disk
+        self._disk, self._follower = disk, follower
         self._contents = folder / "contents"
         self._index_path = folder / "index.sqlite"
         try:
@@ -126,6 +143,8 @@ class S3Journal:
             )
         self._index.execute("PRAGMA journal_mode = WAL")
         self._index.execute("PRAGMA synchronous = NORMAL")
+        if self._follower is not None:
+            self._index.execute("PRAGMA wal_autocheckpoint = 0")
         self._index.executescript(_TABLES)
         self._index.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
@@ -165,6 +184,8 @@ class S3Journal:
 
     def claim(self, content: StoredContent) -> None:
         """Say that an object has contents that were staged for it."""
+        if self._follower is not None:
+            self._follower.take(content.file)
         self._claimed.add(content.path)
 
     def drop_unclaimed(self, content: StoredContent) -> None:
@@ -238,6 +259,8 @@ class S3Journal:
                         unused |= self._write_object(bucket, key, read_object(bucket, key))
             for file in unused:
                 (self._contents / file).unlink(missing_ok=True)
+                if self._follower is not None:
+                    self._follower.free(file)
 
         if not self._touched:
             return
@@ -315,8 +338,11 @@ class S3Journal:
             index.close()
         for path in self._contents.glob("??/*"):
             # What this run writes may not be named yet.
-            if f"-{self._run}-" not in path.name and f"{path.parent.name}/{path.name}" not in named:
+            file = f"{path.parent.name}/{path.name}"
+            if f"-{self._run}-" not in path.name and file not in named:
                 path.unlink(missing_ok=True)
+                if self._follower is not None:
+                    self._follower.free(file)
 
     def close(self) -> None:
         """Close the index."""

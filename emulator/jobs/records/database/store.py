@@ -62,8 +62,12 @@ class JobStore:
     Reading methods see the last committed state. Writing happens in ``transaction`` only.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, followed: bool = False) -> None:
         """Open or create the store.
+
+        Args:
+            path: of its file.
+            followed: whether another reads its write-ahead log, and alone moves that into the file.
 
         Raises:
             StartupError: the file cannot be written, is open in another emulator, or is not a job store of this
@@ -90,6 +94,8 @@ class JobStore:
             f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 30}, pool_size=8, max_overflow=-1
         )
         event.listen(self._engine, "connect", _configure_connection)
+        if followed:
+            event.listen(self._engine, "connect", _leave_checkpoints)
         event.listen(self._engine, "begin", _begin)
         try:
             self._create_tables(path)
@@ -460,3 +466,7 @@ def _configure_connection(connection: Any, _record: object) -> None:
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
+
+
+def _leave_checkpoints(connection: Any, _record: object) -> None:
+    connection.execute("PRAGMA wal_autocheckpoint = 0")

@@ -1,0 +1,100 @@
+"""What of a state folder has a copy elsewhere, and the record by which the folder knows its own copy."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import uuid
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CONTENTS = "s3/contents"
+"""Where the files of S3's objects are: never written again, and named like no other."""
+_RECORD = "replica.json"
+_DATABASES = ("jobs*.sqlite", "s3/index.sqlite", "moto/log-events.sqlite")
+# Of these each is written anew and takes the place of the one before.
+_FILES = ("keys.json", "last-import", "tls/*", "tls/*/*", "swarm/agent.pem", "moto/*/*/*.state")
+_PATH = re.compile(r"(?!.*(^|/)\.)[\w.-]+(/[\w.-]+){0,4}")
+# What a copy takes the place of, but for the folders of jobs, which belong to the state all the same.
+_REPLACED = ("jobs*.sqlite*", "s3", "moto", "keys.json", "last-import", "tls", "swarm", "jobs")
+_ASIDE = "replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a state folder knows of its copy.
+
+    Attributes:
+        folder: an id of the folder.
+        state: id of the state that it holds or held; None where that has no copy yet.
+        restoring: whether it is just being filled from the copy.
+    """
+
+    folder: str
+    state: str | None = None
+    restoring: bool = False
+
+
+def read_record(state_dir: Path) -> Record:
+    """Read the record; a folder without one gets a new id."""
+    try:
+        return Record(**json.loads((state_dir / _RECORD).read_text()))
+    except FileNotFoundError:
+        return Record(uuid.uuid4().hex)
+
+
+def write_record(state_dir: Path, record: Record) -> None:
+    """Write the record."""
+    partial = state_dir / f"{_RECORD}.partial"
+    partial.write_text(json.dumps(asdict(record)))
+    partial.replace(state_dir / _RECORD)
+
+
+def find_databases(state_dir: Path) -> Iterator[Path]:
+    """Yield the databases that are there."""
+    for pattern in _DATABASES:
+        yield from sorted(state_dir.glob(pattern))
+
+
+def find_files(state_dir: Path) -> Iterator[Path]:
+    """Yield the files that are there, but for databases and contents of objects."""
+    for pattern in _FILES:
+        yield from (path for path in state_dir.glob(pattern) if path.is_file() and path.suffix != ".partial")
+
+
+def is_empty(state_dir: Path) -> bool:
+    """Whether a folder holds no state: keys and certificates alone are none."""
+    return not any(find_databases(state_dir)) and not any(state_dir.glob(f"{CONTENTS}/??/*"))
+
+
+def is_path(text: str) -> bool:
+    """Whether a path that a bucket names leads to somewhere in a state folder."""
+    return _PATH.fullmatch(text) is not None
+
+
+def set_aside(state_dir: Path) -> Path:
+    """Move the state into a folder below the state folder, in place of what was moved there before."""
+    aside = state_dir / _ASIDE
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(mode=0o700)
+    for path in _list_replaced(state_dir):
+        path.rename(aside / path.name)
+    return aside
+
+
+def clear(state_dir: Path) -> None:
+    """Remove what a copy is to take the place of: no state, or a part of one."""
+    for path in _list_replaced(state_dir):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _list_replaced(state_dir: Path) -> list[Path]:
+    return [path for pattern in _REPLACED for path in state_dir.glob(pattern)]

@@ -1,0 +1,91 @@
+"""An emulator goes on elsewhere, from the copy of its state in another S3."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sdk_compat.demo.training_job import BUCKET, stage_inputs
+from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_ended
+from tests.end_to_end.test_failures import build_script_request
+from tests.other_s3 import VARIABLES, run_other_s3
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.other_s3 import OtherS3
+    from tests.running_emulator import RunningEmulator
+
+# It goes on from its checkpoint, and waits for an object before it ends.
+TRAIN = """
+import os, pathlib, time, boto3, torch
+from botocore.exceptions import ClientError
+network = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+checkpoint = pathlib.Path("/opt/ml/checkpoints" if os.path.isdir("/opt/ml/input") else
+    os.environ["SAGEMAKER_BASE_DIR"] + "/checkpoints", "step")
+begun = int(checkpoint.read_text()) if checkpoint.exists() else 0
+print(f"begins at {begun}", flush=True)
+for step in range(begun, 5):
+    optimizer.zero_grad()
+    torch.nn.functional.mse_loss(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
+    optimizer.step()
+checkpoint.write_text("5")
+while True:
+    try:
+        said = boto3.client("s3").get_object(Bucket="BUCKET", Key="go")["Body"].read()
+        break
+    except ClientError:
+        time.sleep(0.1)
+pathlib.Path(os.environ["SM_MODEL_DIR"], "said").write_bytes(said)
+print("ends", flush=True)
+""".replace("BUCKET", BUCKET)
+
+
+@pytest.fixture
+def other_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[OtherS3]:
+    """Another S3, in which the emulators of the test keep a copy."""
+    with run_other_s3() as other:
+        for name, value in {**VARIABLES, "SMDEBUG_EMULATOR_S3_ENDPOINT": other.endpoint_url}.items():
+            monkeypatch.setenv(name, value)
+        yield other
+
+
+def test_a_job_goes_on_elsewhere_when_emulator_and_folder_are_gone(
+    other_s3: OtherS3, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
+) -> None:
+    first = start_emulator("process", state_dir=tmp_path / "first" / "state")
+    stage_inputs(first.client("s3"))
+    request = build_script_request(first, "moves", TRAIN)
+    request["CheckpointConfig"] = {"S3Uri": f"s3://{BUCKET}/checkpoints/moves"}
+    first.client("sqs").create_queue(QueueName="kept")
+    first.client("sagemaker").create_training_job(**request)
+
+    def has(key: str) -> bool:
+        return bool(first.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=key)["KeyCount"])
+
+    wait_until(lambda: has("checkpoints/moves/step") and has("tensors/moves/debug-output/index"), first.log_text)
+    wait_until(lambda: "begins at 0" in read_log(first, "moves"), first.log_text)
+    # All that was before an answer which changed a job is in the copy.
+    arn = first.client("sagemaker").describe_training_job(TrainingJobName="moves")["TrainingJobArn"]
+    first.client("sagemaker").add_tags(ResourceArn=arn, Tags=[{"Key": "k", "Value": "v"}])
+    first.kill()
+    shutil.rmtree(first.state_dir)
+
+    second = start_emulator("process", state_dir=tmp_path / "second" / "state")
+    second.client("s3").put_object(Bucket=BUCKET, Key="go", Body=b"go on")
+    description = wait_until_ended(second, "moves")
+    assert description["TrainingJobStatus"] == "Completed", (description, second.log_text())
+    assert "Restarting" in [each["Status"] for each in description["SecondaryStatusTransitions"]]
+    assert download_model(second, description) == {"said": b"go on"}
+    assert "begins at 0" in read_log(second, "moves"), "what was logged before the kill is still there"
+    assert "begins at 5" in read_log(second, "moves"), "its checkpoint was there"
+    tensors = second.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="tensors/moves/debug-output/events")
+    for each in tensors["Contents"]:
+        second.client("s3").get_object(Bucket=BUCKET, Key=each["Key"])["Body"].read()
+    assert second.client("sqs").list_queues()["QueueUrls"][0].endswith("/kept")
+    assert second.stop() == 0
