@@ -225,6 +225,18 @@ class Bucket:
                 raise BucketError(f"{self}: {errors[0].get('Key')} cannot be deleted ({errors[0].get('Message')}).")
 
     def _put_if(self, key: str, content: bytes, **condition: str) -> str | None:
+        for _ in range(_ATTEMPTS):
+            if (etag := self._try_put(key, content, **condition)) is not None:
+                return etag
+            # A request whose answer was lost is sent again, and finds what it has written itself.
+            found = self.find(key)
+            if found is not None:
+                return found.etag if found.content == content else None
+            if "IfMatch" in condition:
+                return None
+        raise BucketError(f"{self}: {key} cannot be created, though it is not there.")
+
+    def _try_put(self, key: str, content: bytes, **condition: str) -> str | None:
         from botocore.exceptions import ClientError
 
         with self._translated():
@@ -236,9 +248,7 @@ class Bucket:
                 code = error.response.get("Error", {}).get("Code")
                 if status not in (_PRECONDITION, _CONFLICT) and code != "NoSuchKey":
                     raise
-        # A request whose answer was lost is sent again, and finds what it has written itself.
-        found = self.find(key)
-        return found.etag if found is not None and found.content == content else None
+        return None
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -23,6 +23,8 @@ _PATH = re.compile(r"(?!.*(^|/)\.)[\w.-]+(/[\w.-]+){0,4}")
 # What a copy takes the place of, but for the folders of jobs, which belong to the state all the same.
 _REPLACED = ("jobs*.sqlite*", "s3", "moto", "keys.json", "last-import", "tls", "swarm", "jobs")
 _ASIDE = "replaced"
+# How SQLite may read and write it.
+_WAL_MODE = bytes([2, 2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,15 @@ def write_record(state_dir: Path, record: Record) -> None:
 
 
 def find_databases(state_dir: Path) -> Iterator[Path]:
-    """Yield the databases that are there."""
+    """Yield the databases that are there in WAL mode, whether somebody has them open or not."""
     for pattern in _DATABASES:
-        yield from sorted(state_dir.glob(pattern))
+        yield from (path for path in sorted(state_dir.glob(pattern)) if _is_in_wal_mode(path))
+
+
+def _is_in_wal_mode(database: Path) -> bool:
+    """Whether a file's header says so; that of a database which is just being made says it soon."""
+    with database.open("rb") as file:
+        return file.read(20)[18:] == _WAL_MODE
 
 
 def find_files(state_dir: Path) -> Iterator[Path]:
@@ -69,7 +77,7 @@ def find_files(state_dir: Path) -> Iterator[Path]:
 
 def is_empty(state_dir: Path) -> bool:
     """Whether a folder holds no state: keys and certificates alone are none."""
-    return not any(find_databases(state_dir)) and not any(state_dir.glob(f"{CONTENTS}/??/*"))
+    return not any(any(state_dir.glob(pattern)) for pattern in (*_DATABASES, f"{CONTENTS}/??/*"))
 
 
 def is_path(text: str) -> bool:

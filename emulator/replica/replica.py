@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import sqlite3
 import threading
 import time
 import uuid
@@ -67,7 +68,11 @@ _TRIES = 5
 
 
 class Replica:
-    """The copy, while this process keeps it. Thread safe."""
+    """The copy, while this process keeps it. Thread safe.
+
+    Attributes:
+        restored: whether the state folder was filled from it.
+    """
 
     def __init__(
         self,
@@ -87,6 +92,7 @@ class Replica:
             lost: called, with what to say, when another emulator has taken the lease.
         """
         self._bucket, self._lease, self._dir, self._record, self._lost = bucket, lease, state_dir, record, lost
+        self.restored = False
         self._run = uuid.uuid4().hex[:12]
         self._pool = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="replica")
         self._changed = threading.Condition()
@@ -146,13 +152,22 @@ class Replica:
             self._record = replace(record, state=last.state, restoring=False)
             if is_empty(self._dir):
                 clear(self._dir)  # keys that are not this state's
+                self.restored = True
                 restore(self._bucket, self._number, objects, self._dir, self._record)
                 logger.info("The state was taken from %s, entry %d.", self._bucket, self._number)
         there = {f"{path.parent.name}/{path.name}" for path in (self._dir / CONTENTS).glob("??/*")}
         self._unsent, self._freed = there - objects, objects - there
 
     def start(self) -> None:
-        """Begin to keep it, when the stores are open; until then their files are not looked at."""
+        """Begin to keep it, when the stores are open; until then their files are not looked at.
+
+        Raises:
+            StartupError: a database cannot be read.
+        """
+        try:
+            self._follow_new_databases()
+        except (OSError, sqlite3.Error) as error:
+            raise StartupError(f"The databases in {self._dir} cannot be copied: {error}") from error
         for thread in self._threads:
             thread.start()
 
@@ -288,10 +303,11 @@ class Replica:
 
     def _follow_new_databases(self) -> bool:
         """Open the databases that have come; whether there are any."""
-        new = {str(path.relative_to(self._dir)): path for path in find_databases(self._dir)}
-        opened = {name: FollowedDatabase(path) for name, path in new.items() if name not in self._databases}
-        self._databases |= opened
-        return bool(opened)
+        found = {str(path.relative_to(self._dir)): path for path in find_databases(self._dir)}
+        new = found.keys() - self._databases.keys()
+        for name in new:
+            self._databases[name] = FollowedDatabase(found[name])
+        return bool(new)
 
     def _send_contents(self) -> set[str]:
         """Read what databases have more, and send the contents that it names; returns what it no longer names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from emulator.replica.log import Entry, read_chunk, read_entry
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
     from emulator.replica.folder import Record
 
@@ -73,18 +75,24 @@ def _read_entries(bucket: Bucket, number: int, pool: ThreadPoolExecutor) -> Iter
 def _apply(bucket: Bucket, entry: Entry, folder: Path, pool: ThreadPoolExecutor) -> None:
     """Change a folder as an entry says."""
     for path, keys in (entry.snapshot or {}).items():
-        with _open(folder, path).open("xb") as file:
+        with _open_private(_locate(folder, path)) as file:
             for content in pool.map(lambda key: read_chunk(bucket, key), keys):
                 file.write(content)
     for path, content in entry.files.items():
-        _open(folder, path).write_bytes(content)
+        with _open_private(_locate(folder, path)) as file:
+            file.write(content)
     for path in entry.removed:
-        _open(folder, path).unlink(missing_ok=True)
+        _locate(folder, path).unlink(missing_ok=True)
     for path, piece in entry.pieces:
-        replay(_open(folder, path), piece)
+        replay(_locate(folder, path), piece)
 
 
-def _open(folder: Path, path: str) -> Path:
+def _open_private(path: Path) -> BinaryIO:
+    """Open a file that nobody else may read, whatever it holds: some are keys."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+
+
+def _locate(folder: Path, path: str) -> Path:
     """Return where a path of an entry is, whose folder is made.
 
     Raises:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from emulator.app import LOST_EXIT_CODE
 from sdk_compat.demo.training_job import BUCKET, stage_inputs
 from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_ended
 from tests.end_to_end.test_failures import build_script_request
@@ -89,3 +93,28 @@ def test_a_job_goes_on_elsewhere_when_emulator_and_folder_are_gone(
         second.client("s3").get_object(Bucket=BUCKET, Key=each["Key"])["Body"].read()
     assert second.client("sqs").list_queues()["QueueUrls"][0].endswith("/kept")
     assert second.stop() == 0
+
+
+def test_two_emulators_never_write_one_bucket(
+    other_s3: OtherS3, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
+) -> None:
+    first = start_emulator("process", state_dir=tmp_path / "first" / "state")
+    command = [sys.executable, "-m", "emulator", "start", "--runtime", "process", "--port", "0"]
+    command += ["--log-level", "error", "--state-dir", str(tmp_path / "refused")]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert refused.returncode == 1
+    said = refused.stderr.splitlines()[-1]
+    assert f"(process {first.process.pid}, state folder {first.state_dir}) since" in said
+    assert "--s3-bucket" in said
+
+    first.process.send_signal(signal.SIGSTOP)  # as a machine that hangs, or is cut off
+    second = start_emulator("process", state_dir=tmp_path / "second" / "state")
+    first.process.send_signal(signal.SIGCONT)
+    assert first.process.wait(timeout=120) == LOST_EXIT_CODE, first.log_text()
+    assert "ends at once" in first.log_text()
+    first.kill()
+    second.client("s3").create_bucket(Bucket="of-the-second")
+    assert second.stop() == 0
+    third = start_emulator("process", state_dir=first.state_dir)
+    third.client("s3").head_bucket(Bucket="of-the-second")  # its own folder is older than the copy
+    assert third.stop() == 0

@@ -127,6 +127,31 @@ def test_what_was_settled_outlives_a_process_that_is_not_closed(open_bucket: Ope
         assert len(list(folder.path.glob("s3/contents/ab/*"))) == 20
 
 
+def test_a_database_that_nobody_has_open_is_in_the_copy_too(open_bucket: Open, tmp_path: Path) -> None:
+    """As that of an account which does not ask."""
+    (tmp_path / "a").mkdir()
+    with closing(_open_store(tmp_path / "a" / "jobs-111122223333.sqlite")) as store:
+        store.execute("INSERT INTO names VALUES ('one')")
+    with kept(open_bucket(), tmp_path / "a"):
+        pass
+    with kept(open_bucket(), tmp_path / "b") as folder:
+        store = sqlite3.connect(folder.path / "jobs-111122223333.sqlite")
+        with closing(store):
+            assert store.execute("SELECT name FROM names").fetchall() == [("one",)]
+
+
+def test_a_database_that_comes_later_is_in_the_copy_too(open_bucket: Open, tmp_path: Path) -> None:
+    with kept(open_bucket(), tmp_path / "a") as folder:
+        folder.replica.settle()
+        folder.stores["jobs-111122223333.sqlite"] = _open_store(folder.path / "jobs-111122223333.sqlite")
+        folder.add("one", "jobs-111122223333.sqlite")
+        folder.replica.settle()
+    with kept(open_bucket(), tmp_path / "b") as folder:
+        store = sqlite3.connect(folder.path / "jobs-111122223333.sqlite")
+        with closing(store):
+            assert store.execute("SELECT name FROM names").fetchall() == [("one",)]
+
+
 def test_a_long_log_becomes_a_snapshot_and_what_it_replaces_is_removed(
     open_bucket: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_s3: OtherS3, prefix: str
 ) -> None:
