@@ -44,6 +44,7 @@ def select_runtime(
     address: str | None = None,
     registry: str | None = None,
     carry: bool = False,
+    lost: Path | None = None,
 ) -> ChosenRuntime:
     """Make the back end that was asked for; ``auto`` takes Docker when an engine answers and has our images.
 
@@ -59,6 +60,8 @@ def select_runtime(
         carry: whether the nodes of a Swarm see no folder of this machine: what jobs read and write is carried.
         registry: what the names of images begin with that a Swarm's nodes pull; they come from the manager when not
             given.
+        lost: a folder of which this machine has lost what was below it, though containers of a Swarm still have it;
+            None where nothing was lost.
 
     Raises:
         EngineUnavailableError: ``docker`` or ``swarm`` was asked for, and no engine or no manager answers.
@@ -82,6 +85,7 @@ def select_runtime(
             address=address,
             registry=registry,
             carry=carry,
+            lost=lost,
         )
         nodes = f"Containers run on the {swarm.count_nodes()} nodes of a Swarm, as asked for."
         return ChosenRuntime(swarm, f"{nodes} They reach {reach}.", swarm.describe)

@@ -186,7 +186,8 @@ class Emulator:
             rooms.moto.set_result(moto)
 
             # Containers can run. Those of a Docker bridge reach this machine at its gateway.
-            self.chosen = choose_runtime(settings)
+            restored = self._replica is not None and self._replica.restored
+            self.chosen = choose_runtime(settings, restored=restored)
             runtime = self.chosen.runtime
             closers.callback(runtime.close)
             own_hosts.add(runtime.host_address)
@@ -516,14 +517,19 @@ def record_outcome(accounts: Accounts, outcome: Outcome) -> None:
         accounts.open_store(outcome.account).add_outcome(outcome.event_id, asdict(outcome), time.time_ns() // 1_000_000)
 
 
-def choose_runtime(settings: Settings) -> ChosenRuntime:
+def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRuntime:
     """Open the container back end that the settings ask for.
+
+    Args:
+        settings: which.
+        restored: whether the state was taken from a copy, which has no folders of jobs.
 
     Raises:
         StartupError: Docker was asked for and does not answer or lacks our images, or the back end cannot be opened.
     """
     from container_runtime.runtime import ContainerRuntimeError
     from container_runtime.selection import select_runtime
+    from emulator.jobs.staging.opt_ml import WORK_FOLDERS
 
     try:
         check_shared(settings)
@@ -536,6 +542,7 @@ def choose_runtime(settings: Settings) -> ChosenRuntime:
             address=settings.advertise,
             registry=settings.registry,
             carry=settings.shared_folder is None,
+            lost=settings.state_dir / WORK_FOLDERS if restored else None,
         )
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error

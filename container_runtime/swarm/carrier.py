@@ -16,6 +16,7 @@ import ssl
 import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from threading import Event, Lock, Thread, current_thread
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -26,7 +27,6 @@ from container_runtime.swarm.tree import FILE, FOLDER, LINK, PIPE, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
     from typing import BinaryIO
 
     from container_runtime.spec import Mount
@@ -364,10 +364,14 @@ class Carriers:
         find_agent: see ``Nodes.find_agent``.
         key: that the agents are known by.
         user: uid and gid that containers run as.
+        lost: a folder of this machine that lost what was below it: of containers that are taken up it is brought again.
+            None where nothing was lost.
     """
 
-    def __init__(self, find_agent: Callable[[str], tuple[str, int]], key: Path, user: tuple[int, int]) -> None:
-        self._find_agent, self._user = find_agent, user
+    def __init__(
+        self, find_agent: Callable[[str], tuple[str, int]], key: Path, user: tuple[int, int], lost: Path | None = None
+    ) -> None:
+        self._find_agent, self._user, self._lost = find_agent, user, lost
         self._context = agent.build_context(ssl.PROTOCOL_TLS_CLIENT, key, agent.FILES)
         self._carriers: dict[str, Carrier] = {}
 
@@ -377,7 +381,10 @@ class Carriers:
         carrier.fill()
 
     def take_up(self, container: str, node: str, folders: Sequence[Carried]) -> None:
-        """See ``Carrier.take_up``; what has no folder here any more is nobody's."""
+        """See ``Carrier.take_up``; what has no folder here any more is nobody's, unless all of them were lost."""
+        for source in (Path(each.source) for each in folders):
+            if self._lost is not None and source.is_relative_to(self._lost):
+                source.mkdir(parents=True, exist_ok=True)
         try:
             carrier = self._carriers[container] = self._make(container, node, folders)
         except FileNotFoundError as error:

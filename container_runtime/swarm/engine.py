@@ -91,6 +91,7 @@ class SwarmEngine:
             engine's node when not given.
         carry: whether folders are carried to nodes and from them; they see those of this machine when not given.
         registry: what the names of images begin with that nodes pull; they come from the manager when not given.
+        lost: see ``Carriers``.
 
     Raises:
         EngineUnavailableError: no engine answers, or it is no manager of a Swarm.
@@ -110,6 +111,7 @@ class SwarmEngine:
         address: str | None = None,
         registry: str | None = None,
         carry: bool = False,
+        lost: Path | None = None,
     ) -> None:
         self._instance_id = instance_id
         self._user = choose_user(user)
@@ -128,7 +130,7 @@ class SwarmEngine:
             self._nodes = Nodes(self._api, folder, registry)
             self._room = Room(self._api)
             self._nodes.start(image)
-            self._carriers = Carriers(self._nodes.find_agent, self._nodes.key, self._user)
+            self._carriers = Carriers(self._nodes.find_agent, self._nodes.key, self._user, lost)
             # Their starter was killed: they would keep their names from those that come in their place.
             self._remove_unstarted()
             self._take_up_files()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import tempfile
 from contextlib import closing
@@ -15,6 +16,7 @@ import pytest
 from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_ended
 from tests.end_to_end.swarm_jobs import create_job, start_nodes
 from tests.end_to_end.test_swarm_losses import Typist
+from tests.other_s3 import VARIABLES, run_other_s3
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -64,6 +66,22 @@ def start_there(
         yield start
 
 
+@pytest.fixture
+def start_alone(
+    start_emulator: Callable[..., RunningEmulator], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Callable[[Path, int], RunningEmulator]]:
+    """Start an emulator at the manager with a socket, with its state in another S3, too, and no folder in common."""
+    with run_other_s3() as other:
+        for name, value in {**VARIABLES, "SMDEBUG_EMULATOR_S3_ENDPOINT": other.endpoint_url}.items():
+            monkeypatch.setenv(name, value)
+
+        def start(at: Path, port: int = 0) -> RunningEmulator:
+            monkeypatch.setenv("DOCKER_HOST", f"unix://{at}")
+            return start_emulator("swarm", state_dir=tmp_path / "state", port=port)
+
+        yield start
+
+
 def begin_job(emulator: RunningEmulator, job: str) -> None:
     """Start a job, and wait until it runs."""
     create_job(emulator, job, TRAIN, arguments=(job,))
@@ -95,22 +113,47 @@ def test_a_job_outlasts_the_restart_of_the_manager_s_engine(
     assert emulator.stop() == 0
 
 
-def test_an_emulator_at_another_manager_takes_up_its_jobs(
-    nodes: SwarmNodes, start_there: Callable[..., RunningEmulator], job_name: str
-) -> None:
-    emulator = start_there(nodes.manager.socket)
-    begin_job(emulator, job_name)
+def promote_other(nodes: SwarmNodes, folder: Path) -> Callable[[], bool]:
+    """Make the other node a manager, too; returns what tells whether it is one."""
     with closing(nodes.manager.connect()) as api:
         (other,) = [each["ID"] for each in api.nodes() if each["Status"]["Addr"] == nodes.nodes[1].address]
-    Typist(nodes, emulator.state_dir.parent).type("docker node promote NODE", NODE=other)
-    emulator.kill()
+    Typist(nodes, folder).type("docker node promote NODE", NODE=other)
 
     def commands() -> bool:
         with closing(nodes.nodes[1].connect()) as api:
             return bool(api.info()["Swarm"]["ControlAvailable"])
 
+    return commands
+
+
+def test_an_emulator_at_another_manager_takes_up_its_jobs(
+    nodes: SwarmNodes, start_there: Callable[..., RunningEmulator], job_name: str
+) -> None:
+    emulator = start_there(nodes.manager.socket)
+    begin_job(emulator, job_name)
+    commands = promote_other(nodes, emulator.state_dir.parent)
+    emulator.kill()
     wait_until(commands)
     successor = start_there(nodes.nodes[1].socket, emulator.port)
+    end_job(successor, job_name)
+    assert successor.stop() == 0
+    with closing(nodes.manager.connect()) as api:
+        wait_until(lambda: not api.services())
+
+
+def test_an_emulator_without_its_folder_takes_up_its_jobs_from_another_s3(
+    nodes: SwarmNodes, start_alone: Callable[..., RunningEmulator], job_name: str
+) -> None:
+    emulator = start_alone(nodes.manager.socket)
+    begin_job(emulator, job_name)
+    commands = promote_other(nodes, emulator.state_dir)
+    # All that was before an answer which changed a job is in the copy.
+    arn = emulator.client("sagemaker").describe_training_job(TrainingJobName=job_name)["TrainingJobArn"]
+    emulator.client("sagemaker").add_tags(ResourceArn=arn, Tags=[{"Key": "k", "Value": "v"}])
+    emulator.kill()
+    shutil.rmtree(emulator.state_dir)
+    wait_until(commands)
+    successor = start_alone(nodes.nodes[1].socket, emulator.port)
     end_job(successor, job_name)
     assert successor.stop() == 0
     with closing(nodes.manager.connect()) as api:
