@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import docker
+import docker.errors
+
 from container_runtime.docker.border import build_url, raise_for_status, translated
 from container_runtime.runtime import NetworkExhaustedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    import docker
 
     from container_runtime.spec import ContainerSpec
     from container_runtime.swarm.nodes import SwarmNode
@@ -271,13 +272,21 @@ class Room:
         for node, promise in self._kept.values():
             taken.add(node.id, promise)
         with translated("look what the nodes of the Swarm have left"):
-            promised = {each["ID"]: read_promise(each["Spec"]) for each in self._api.services()}
-            # Named, since the tasks of services that are gone stay for ever.
-            tasks = self._api.tasks(filters={"service": list(promised)}) if promised else []
+            promised, tasks = self._list_promised()
         for task in tasks:
             if task["Status"]["State"] not in _ENDED and task["ServiceID"] in promised:
                 taken.add(task.get("NodeID", ""), promised[task["ServiceID"]])
         return taken
+
+    def _list_promised(self) -> tuple[dict[str, Promise], list[dict[str, Any]]]:
+        """List what services promise, by their ids, and their tasks."""
+        while True:
+            promised = {each["ID"]: read_promise(each["Spec"]) for each in self._api.services()}
+            try:
+                # Named, since the tasks of services that are gone stay for ever.
+                return promised, self._api.tasks(filters={"service": list(promised)}) if promised else []
+            except docker.errors.NotFound:
+                continue  # one went in between
 
     def _await_choice(self, service: str) -> bool:
         """Wait until the Swarm has given a service's task to its node; False where it says that it does not."""

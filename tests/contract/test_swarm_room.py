@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from docker.types import ContainerSpec as EngineContainerSpec
+from docker.types import ServiceMode, TaskTemplate
 
 from container_runtime.runtime import NetworkExhaustedError
 from container_runtime.swarm import room
@@ -17,6 +20,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from container_runtime.spec import ContainerSpec
     from container_runtime.swarm.engine import SwarmEngine
+    from tests.swarm_nodes import SwarmNodes
 
 pytestmark = pytest.mark.docker
 SLEEP = "import time; time.sleep(100000)"
@@ -115,3 +119,25 @@ def test_what_no_node_is_large_enough_for_keeps_nobody_waiting(
         monkeypatch.setattr(room, "HOPELESS_SECONDS", 0.0)
         with pytest.raises(NetworkExhaustedError, match="would have none if they ran nothing"):
             waiting.result()
+
+
+def test_services_of_others_come_and_go_meanwhile(swarm_nodes: SwarmNodes, swarm_engine: SwarmEngine) -> None:
+    ended, rounds = threading.Event(), 0
+
+    def come_and_go() -> None:
+        template = TaskTemplate(EngineContainerSpec("none"))
+        with closing(swarm_nodes.manager.connect()) as api:
+            while not ended.is_set():
+                created = api.create_service(template, mode=ServiceMode("replicated", replicas=0))
+                api.remove_service(created["ID"])
+
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(come_and_go)
+        try:
+            while rounds < 100 and not coming.done():
+                with swarm_engine.keep_room([build_spec("print(0)", cpus=None)], lambda: None):
+                    rounds += 1
+        finally:
+            ended.set()
+        coming.result()
+    assert rounds == 100
