@@ -100,7 +100,8 @@ class Doors:
         Args:
             name: of the container.
             ports: those that are open in this network beside the ones of ``offer``.
-            options: ``hostname``, ``network_mode``, ``extra_hosts``, ``dns``, ``networking_config``, as of a container.
+            options: ``hostname``, ``network_mode``, ``extra_hosts``, ``dns``, ``dns_opt`` and
+                ``networking_config``, as of a container.
         """
         folder = self._folder / name
         shutil.rmtree(folder, ignore_errors=True)  # of one that was killed in its start
@@ -109,6 +110,7 @@ class Doors:
             network_mode=options.pop("network_mode"),
             extra_hosts=options.pop("extra_hosts"),
             dns=options.pop("dns"),
+            dns_opt=options.pop("dns_opt"),
             mounts=[EngineMount(_FOLDER, str(folder), type="bind")],
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],

@@ -17,6 +17,7 @@ from container_runtime.docker.left_behind import LeftBehind
 from container_runtime.docker.local_images import LocalImages
 from container_runtime.docker.network import (
     NOBODY,
+    NOBODY_OPTIONS,
     create_hosts_network,
     ensure_network,
     find_networks,
@@ -248,6 +249,7 @@ class DockerEngine(OneMachine, EngineContainers):
             "network_mode": spec.network or ("none" if alone else self._network),
             "extra_hosts": place.neighbours if place else {hostname: LOOPBACK} if alone else None,
             "dns": [NOBODY] if place and alone else None,
+            "dns_opt": list(NOBODY_OPTIONS) if place and alone else None,
             "hostname": hostname,
             "networking_config": place and {"EndpointsConfig": {spec.network: place.endpoint}},
         }
@@ -272,6 +274,7 @@ class DockerEngine(OneMachine, EngineContainers):
         host_config = self._api.create_host_config(
             extra_hosts=network["extra_hosts"],
             dns=network["dns"],
+            dns_opt=network["dns_opt"],
             mounts=[
                 EngineMount(mount.target, str(mount.source), type="bind", read_only=mount.read_only) for mount in mounts
             ],

@@ -29,6 +29,8 @@ NOBODY = "192.0.2.1"
 Asked for a name that it does not know, an engine without the mend of CVE-2024-29018 passes the question on from its own
 network, where its resolver has a loopback address. This one is asked from within the container's, which leads nowhere.
 """
+NOBODY_OPTIONS = ("timeout:1", "attempts:1")
+"""Of such a resolver: who asks for a name that there is not knows it after two seconds, and not after twenty."""
 
 _FIRST_HOST = 2
 # How engines of different age say that another network has got the range meanwhile.

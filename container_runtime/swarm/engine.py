@@ -244,6 +244,7 @@ class SwarmEngine:
                 hosts,
                 ports,
                 folders,
+                closed=network is not None and (spec.isolated or self._doors is not None),
             )
             if self._lost.pop(name, None):
                 self._tasks.places.pop(name, None)

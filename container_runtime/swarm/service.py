@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.docker.engine import LOG_OPTIONS, OPEN_FILES
+from container_runtime.docker.network import NOBODY, NOBODY_OPTIONS
 from container_runtime.swarm.carrier import BEGIN_FILE, BEGIN_FOLDER, list_volumes
 from container_runtime.swarm.room import PROMISE_LABEL
 
@@ -20,17 +21,19 @@ if TYPE_CHECKING:
 
 # A program begins when there is what it may ask for at once; after a minute it goes on without. A door can be opened in
 # a network that is there only, so after the task has started; the sockets of each network are listed by the kernel.
-# Tasks of one job start one after the other, on different machines, and a name is known once its task runs.
+# Tasks of one job start one after the other, on different machines, and a name is known once its task runs. By the
+# clock, since a question for a name takes seconds where nobody answers.
 _BEGIN = """
-n=0
 {first}
-is_named() {{ getent hosts "$1" >/dev/null; }}
+read_clock() {{ read -r now rest </proc/uptime; now=${{now%%.*}}; }}
+read_clock; last=$((now+{seconds}))
+is_named() {{ getent ahostsv4 "$1" >/dev/null; }}
 is_open() {{ while read -r a here b state c; do [ "$here $state" = "$1 0A" ] && return; done </proc/net/tcp; false; }}
-hold() {{ until "$@" || [ $n -ge {tenths} ]; do n=$((n+1)); sleep 0.1; done; }}
+hold() {{ until "$@"; do read_clock; [ $now -ge $last ] && return; sleep 0.1; done; }}
 {holds}
 exec "$@"
 """
-_HOLD_TENTHS = 600
+_HOLD_SECONDS = 60
 # A program never begins without its files; nor does the time of the other holds.
 _AWAIT_FILES = f"until [ -e {BEGIN_FOLDER}/{BEGIN_FILE} ]; do sleep 0.1; done"
 _LOOPBACK = "0100007F"
@@ -50,6 +53,8 @@ def build_service(
     hosts: Sequence[str],
     ports: Sequence[int],
     folders: Sequence[Carried] | None = None,
+    *,
+    closed: bool = False,
 ) -> dict[str, Any]:
     """Build the service of one container; which node it gets is ``Room``'s to say.
 
@@ -67,6 +72,7 @@ def build_service(
         hosts: of this network.
         ports: of its door, in the order in which they are opened.
         folders: what of the host is carried to its node; None where its node sees the host's folders.
+        closed: whether it reaches nothing beyond its network.
     """
     own_labels = {key: value for key, value in labels.items() if key not in spec.labels}
     container: dict[str, Any] = {
@@ -95,8 +101,10 @@ def build_service(
     holds = [f"hold is_open {_LOOPBACK}:{port:04X}" for port in ports[-1:]]
     holds += [f"hold is_named {shlex.quote(each)}" for each in hosts if each != spec.hostname]
     if holds or folders:
-        begin = _BEGIN.format(tenths=_HOLD_TENTHS, first=_AWAIT_FILES if folders else "", holds="\n".join(holds))
+        begin = _BEGIN.format(seconds=_HOLD_SECONDS, first=_AWAIT_FILES if folders else "", holds="\n".join(holds))
         container["Command"], container["Args"] = ["/bin/sh", "-c", begin, "begin"], list(image.find_argv(spec))
+    if closed:
+        container["DNSConfig"] = {"Nameservers": [NOBODY], "Options": list(NOBODY_OPTIONS)}
     if spec.shm_bytes is not None:
         options = {"SizeBytes": spec.shm_bytes, "Mode": 0o1777}
         container["Mounts"].append({"Type": "tmpfs", "Target": "/dev/shm", "TmpfsOptions": options})  # noqa: S108

@@ -96,6 +96,9 @@ def test_hosts_on_two_nodes_reach_each_other_and_the_server_only(
     with closing(kept_agents.manager.connect()) as api:
         tasks = [api.tasks({"service": container})[0] for container in (listening, asking)]
     assert len({task["NodeID"] for task in tasks}) == 2
+    # A name that there is not: the engine would ask servers of its node's own.
+    resolvers = [task["Spec"]["ContainerSpec"]["DNSConfig"]["Nameservers"] for task in tasks]
+    assert resolvers == [["192.0.2.1"]] * 2
 
 
 def test_a_container_on_a_node_finds_the_next_process_that_offers_the_port(
