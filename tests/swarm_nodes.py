@@ -33,7 +33,7 @@ import docker
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 FOLDER = Path(__file__).parents[1] / ".cache" / "swarm"
 # What an engine sees; it outlasts the engine's own restarts, as the mounts of a machine do.
@@ -195,6 +195,18 @@ class EngineNodes:
             return False
 
         wait_until(answers)
+
+    @contextlib.contextmanager
+    def reached(self) -> Iterator[None]:
+        """Have every client of this process and its children reach the first of them, and no other engine."""
+        before = os.environ.get("DOCKER_HOST")
+        os.environ["DOCKER_HOST"] = f"unix://{self.nodes[0].socket}"
+        try:
+            yield
+        finally:
+            del os.environ["DOCKER_HOST"]
+            if before is not None:
+                os.environ["DOCKER_HOST"] = before
 
     def load(self, *images: str, onto: Sequence[Node] | None = None) -> None:
         """Copy images of the machine's own engine to every node, or onto some."""

@@ -82,7 +82,9 @@ def main() -> None:
     parts = list_parts()
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(parts)} (default: all)")
-    parser.add_argument("--runtime", choices=("process", "docker"), help="one back end only (default: all there are)")
+    parser.add_argument(
+        "--runtime", choices=("process", "docker", "swarm"), help="one back end only (default: all there are)"
+    )
     parser.add_argument("--count", type=int, help="so many rounds (default: as many as the part has)")
     parser.add_argument(
         "--seed", type=int, default=1, help="of the first round; a failed one's repeats it with --count 1"
@@ -93,7 +95,7 @@ def main() -> None:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(parts)}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # either way the report says what was run
     console = Console(highlight=False)
-    runtimes = ["process", "docker"] if describe_engine() is not None else ["process"]
+    runtimes = ["process", "docker", "swarm"] if describe_engine() is not None else ["process"]
     results = []
     for name in chosen.parts or parts:
         module = parts[name]

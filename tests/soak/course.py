@@ -31,7 +31,7 @@ class Course:
     """One part in one back end.
 
     Attributes:
-        runtime: ``process`` or ``docker``.
+        runtime: ``process``, ``docker`` or ``swarm``.
         count: how many rounds.
         seed: of the first round; each has one more than the one before.
         folder: for all that the part writes.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import tempfile
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ from tests.soak.stage import Stage
 from tests.swarm_nodes import EngineNodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from random import Random
 
     from tests.soak.course import Course
@@ -38,7 +36,7 @@ def run(course: Course) -> None:
         engines.start()
         try:
             engines.load(*_IMAGES)
-            with _reached(engines):
+            with engines.reached():
                 with closing(engines.nodes[0].connect()) as api:
                     # The others have to be there, and none of them runs.
                     for missing in missing_images(ImageCatalogue()):
@@ -47,19 +45,6 @@ def run(course: Course) -> None:
                     _Restarts(course, engines, stage).run()
         finally:
             engines.stop()
-
-
-@contextmanager
-def _reached(engines: EngineNodes) -> Iterator[None]:
-    """Have every client of this process and its children reach that engine and no other."""
-    before = os.environ.get("DOCKER_HOST")
-    os.environ["DOCKER_HOST"] = f"unix://{engines.nodes[0].socket}"
-    try:
-        yield
-    finally:
-        del os.environ["DOCKER_HOST"]
-        if before is not None:
-            os.environ["DOCKER_HOST"] = before
 
 
 class _Restarts:

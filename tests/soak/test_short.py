@@ -13,7 +13,7 @@ from tests.soak.course import Course
 if TYPE_CHECKING:
     from pathlib import Path
 
-_BACK_ENDS = {"process": (), "docker": (pytest.mark.docker,)}
+_BACK_ENDS = {"process": (), "docker": (pytest.mark.docker,), "swarm": (pytest.mark.docker,)}
 # SHORT is 0 of what is measured, and of what another test does.
 _CASES = [
     pytest.param(module, runtime, id=f"{name}-{runtime}", marks=_BACK_ENDS[runtime])
