@@ -23,7 +23,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from container_runtime.runtime import ContainerRuntimeError, ContainerStartError, EngineUnavailableError
 from container_runtime.swarm import agent
 from container_runtime.swarm.inside import KEEP_ALIVE
-from container_runtime.swarm.tree import FILE, FOLDER, LINK, PIPE, ProtocolError, Tree, read_line, write_line
+from container_runtime.swarm.tree import (
+    FILE,
+    FOLDER,
+    LINK,
+    PIPE,
+    Arrival,
+    ProtocolError,
+    Tree,
+    read_line,
+    write_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,6 +55,9 @@ _POLL_SECONDS, _BUSY_SECONDS = 0.1, 0.02
 _REST = 4
 _AGAIN_SECONDS = 1.0
 _OWN_SECONDS = 1.0
+# Of large files as much goes between two looks as takes about this long.
+_LEAST_SECONDS, _MOST_SECONDS = 0.1, 0.3
+_LEAST_ROOM, _FIRST_ROOM, _MOST_ROOM = 1 << 18, 1 << 22, 1 << 26
 # File systems stamp folders with a clock of some milliseconds.
 _CLOCK_NS = 100_000_000
 _NO_WAY = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EPIPE}
@@ -179,9 +192,13 @@ class Carrier:
         self._own: list[dict[str, int]] = [{} for _ in folders]
         self._next_own = 0.0
         self._link: _Link | None = None
+        # Large files that come in pieces, by what the agent calls them, and where they go.
+        self._arriving: dict[int, tuple[int, Arrival]] = {}
+        self._room = _FIRST_ROOM
         self._lock = Lock()
         self._closing = Event()
-        self._finished = False
+        # Once the container has ended: what is left is brought by who waits for it.
+        self._has_ended = self._finished = False
         self._thread = Thread(target=self._follow, name=f"files of {container}", daemon=True)
         self._until: float | None = None
 
@@ -215,6 +232,7 @@ class Carrier:
     def take_up(self) -> None:
         """Go on where another process has ended: what is here has come, or was brought there."""
         for number, tree in enumerate(self._trees):
+            tree.clear()
             self._known[number] = {path: state for path, state in tree.look().items() if state[0] != PIPE}
             self._note_own(number)
         self._thread.start()
@@ -235,6 +253,7 @@ class Carrier:
             EngineUnavailableError: the node does not answer.
             ContainerRuntimeError: it cannot be written here.
         """
+        self._has_ended = True
         with self._lock:
             if not self._finished and not self._closing.is_set():
                 with _telling():
@@ -265,12 +284,11 @@ class Carrier:
     def _follow(self) -> None:
         away = False
         while not self._closing.is_set():
-            began, moved = time.monotonic(), 0
             try:
                 with self._lock:
-                    if self._finished or self._closing.is_set():
+                    if self._has_ended or self._closing.is_set():
                         return
-                    moved = self._exchange(last=False)
+                    rest = self._exchange(last=False)
                 away = False
             except (OSError, ContainerRuntimeError) as error:
                 if not away and not self._closing.is_set():
@@ -278,17 +296,16 @@ class Carrier:
                 away = True
                 self._closing.wait(_AGAIN_SECONDS)
                 continue
-            took = time.monotonic() - began
-            self._closing.wait(_BUSY_SECONDS if moved else max(_POLL_SECONDS, _REST * took))
+            self._closing.wait(rest)
 
-    def _exchange(self, *, last: bool) -> int:
-        """Bring what the emulator has changed, get what the container has; return how many things came."""
+    def _exchange(self, *, last: bool) -> float:
+        """Bring what the emulator has changed, get what the container has; return for how many seconds to rest."""
         try:
             link = self._open()
-            began = time.time()
+            now, began = time.time(), time.monotonic()
             if not last:
                 self._push(link)
-            write_line(link.out, {"do": "look", "last": last})
+            write_line(link.out, {"do": "look", "last": last, "room": self._room})
             link.out.flush()
             moved = 0
             while not (line := link.read()).get("done"):
@@ -297,19 +314,43 @@ class Carrier:
         except BaseException:
             self._drop()
             raise
-        self._until = began
-        return moved
+        took = time.monotonic() - began
+        if line.get("more"):
+            if took < _LEAST_SECONDS:
+                self._room = min(2 * self._room, _MOST_ROOM)
+            elif took > _MOST_SECONDS:
+                self._room = max(self._room // 2, _LEAST_ROOM)
+            return 0.0
+        if line.get("looked"):
+            self._until = now
+        return _BUSY_SECONDS if moved else max(_POLL_SECONDS, _REST * took)
 
     def _take(self, link: _Link, line: dict[str, Any]) -> None:
-        number = line.get("volume")
+        part, number = line.get("part"), line.get("volume")
+        if isinstance(part, int) and part in self._arriving:
+            self._take_piece(link, part, line)
+            return
         if not isinstance(number, int) or not 0 <= number < len(self._trees):
             raise ProtocolError(f"No volume: {str(line)[:200]}")
         tree, known = self._trees[number], self._known[number]
         if (gone := line.get("gone")) is not None:
             tree.remove(gone)
             known.pop(gone, None)
+        elif isinstance(part, int):
+            self._arriving[part] = number, Arrival(tree, line, part)
         elif (arrived := tree.receive(link.source, line)) is not None:
             known[arrived[0]] = arrived[1]
+
+    def _take_piece(self, link: _Link, part: int, line: dict[str, Any]) -> None:
+        number, arrival = self._arriving[part]
+        if isinstance(size := line.get("bytes"), int):
+            arrival.take(link.source, size)
+            return
+        del self._arriving[part]
+        with arrival:
+            if line.get("whole"):
+                path, state = arrival.place()
+                self._known[number][path] = state
 
     def _open(self) -> _Link:
         """Return the connection, a new one where there is none; the agent is told what is here."""
@@ -328,6 +369,9 @@ class Carrier:
         if self._link is not None:
             self._link.close()
             self._link = None
+        while self._arriving:
+            _, (_, arrival) = self._arriving.popitem()
+            arrival.close()
 
     def _put(self, link: _Link, number: int, path: str, state: State) -> None:
         sent = self._trees[number].send(link.out, path, state, do="put", volume=number)

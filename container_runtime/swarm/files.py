@@ -1,7 +1,8 @@
 """What an agent does with the folders of its node's containers: volumes of the engine, which it fills and looks at.
 
 The emulator opens one connection for each container and asks, line by line: it puts files there before the program
-begins, tells what it has, and is sent what has changed since. See ``carrier.py`` for the other end.
+begins, tells what it has, and is sent what has changed since: small files whole, large ones in pieces between looks, so
+that nothing waits for a large one but what comes after it by its meaning. See ``carrier.py`` for the other end.
 """
 
 from __future__ import annotations
@@ -13,17 +14,32 @@ import logging
 import os
 import re
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from operator import attrgetter
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from container_runtime.swarm.tree import FILE, PIPE, TEMPORARY, ProtocolError, Tree, read_line, write_line
+from container_runtime.swarm.tree import (
+    FILE,
+    FOLDER,
+    PIPE,
+    TEMPORARY,
+    ProtocolError,
+    Tree,
+    find_indexed,
+    read_line,
+    write_line,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine, Sequence
+    from concurrent.futures import Future
     from typing import BinaryIO
 
-    from container_runtime.swarm.tree import State
+    from container_runtime.swarm.tree import Outgoing, State
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +51,9 @@ _MAX_KNOWN_BYTES = 1 << 30
 # A large file that grows goes once as it is found, and again once it rests: not at each look.
 _LARGE_BYTES = 1 << 20
 _REST_NS = 1_000_000_000
+_PIECE_BYTES, _LEAST_BYTES = 1 << 20, 1 << 16
+# A look at a hundred thousand files takes a while: while large files go, it is at most a fifth of the time.
+_REST = 4
 _DETACH = 2
 
 
@@ -67,11 +86,12 @@ class Files:
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection of the emulator's, until it ends."""
         loop = asyncio.get_running_loop()
-        stream = _Stream(reader, writer, lambda doing: asyncio.run_coroutine_threadsafe(doing, loop).result())
+        stream = _Stream(reader, writer, loop)
         thread = ThreadPoolExecutor(1, thread_name_prefix="files")
         try:
             await loop.run_in_executor(thread, self.speak, stream)
         finally:
+            stream.abandon()
             thread.shutdown(wait=False)
 
     def speak(self, stream: io.RawIOBase) -> None:
@@ -98,10 +118,12 @@ class Files:
             for name, mode in first["volumes"]:
                 volumes.append(_Volume(self._open(name, int(mode), owner)))
                 closing.callback(volumes[-1].tree.close)
+            changes = _Changes(volumes, out)
+            closing.callback(changes.close)
             write_line(out, {"ok": True})
             out.flush()
             while True:
-                _do(volumes, read_line(source, _MAX_KNOWN_BYTES), source, out)
+                _do(volumes, changes, read_line(source, _MAX_KNOWN_BYTES), source, out)
 
     def _open(self, name: object, mode: int, owner: tuple[int, int]) -> Tree:
         if not isinstance(name, str) or _NAME.fullmatch(name) is None:
@@ -124,7 +146,7 @@ class _Volume:
         self.is_followed = False
 
 
-def _do(volumes: list[_Volume], asked: dict[str, Any], source: BinaryIO, out: BinaryIO) -> None:
+def _do(volumes: list[_Volume], changes: _Changes, asked: dict[str, Any], source: BinaryIO, out: BinaryIO) -> None:
     """Do what a line asks for."""
     match asked["do"]:
         case "put":
@@ -140,48 +162,188 @@ def _do(volumes: list[_Volume], asked: dict[str, Any], source: BinaryIO, out: Bi
         case "sync":
             write_line(out, {"ok": True})
         case "has":
-            write_line(out, {"ok": volumes[asked["volume"]].tree.has(asked["path"])})
+            found = volumes[asked["volume"]].tree.describe(asked["path"])
+            write_line(out, {"ok": found is not None})
         case "look":
-            for number, volume in enumerate(volumes):
-                if volume.is_followed:
-                    _send_changes(number, volume, out, last=asked["last"])
-            write_line(out, {"done": True})
+            looked = changes.send(asked["room"], last=asked["last"])
+            write_line(out, {"done": True, "looked": looked, "more": changes.has_more})
         case other:
             raise ProtocolError(f"Nothing to do: {other!r}")
     out.flush()
 
 
-def _send_changes(number: int, volume: _Volume, out: BinaryIO, *, last: bool) -> None:
-    """Send what the emulator has not, as it is now, and say what is gone; an index after what it names."""
-    found, known = volume.tree.look(), volume.known
-    resting_ns = time.time_ns() - _REST_NS
-    for path, state in found.items():
-        if state == known.get(path) or state[0] == PIPE:
-            continue
-        if not last and path.endswith(TEMPORARY) and state[0] == FILE:
-            continue
-        if not last and path in known and state[0] == FILE:
-            _, size, mtime_ns = state
-            if int(size) >= _LARGE_BYTES and int(mtime_ns) > resting_ns:
+@dataclass(eq=False, slots=True)
+class _Large:
+    """A large file that goes in pieces.
+
+    Attributes:
+        volume: which it is in.
+        path: in its volume.
+        part: what its pieces are called.
+        left: bytes that are to go.
+        outgoing: it, open from its first piece on.
+    """
+
+    volume: int
+    path: str
+    part: int
+    left: int
+    outgoing: Outgoing | None = None
+
+
+class _Changes:
+    """What the emulator has not, of all volumes: it goes as it is then, and an index after what it may name.
+
+    Whatever is small goes when it is found. Of the large files that which was found first and that which has least
+    left go on in turn: neither a checkpoint of gigabytes nor a row of smaller files keeps the others back. An index
+    waits for the large files beside it that were there when it was found.
+    """
+
+    def __init__(self, volumes: Sequence[_Volume], out: BinaryIO) -> None:
+        self._volumes, self._out = volumes, out
+        # By volume and path; the oldest first.
+        self._large: dict[tuple[int, str], _Large] = {}
+        self._held: dict[tuple[int, str], frozenset[_Large]] = {}
+        self._parts = count()
+        self._next_look = 0.0
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is something that was found and has not gone."""
+        return bool(self._large or self._held)
+
+    def send(self, room: int, *, last: bool) -> bool:
+        """Send what has changed, and of large files as many bytes as there is room; return whether it was looked for.
+
+        Args:
+            room: in bytes.
+            last: whether the container has ended: all goes, however much it is.
+        """
+        began = time.monotonic()
+        look = last or not self._large or began >= self._next_look
+        if look:
+            for number, volume in enumerate(self._volumes):
+                if volume.is_followed:
+                    self._look(number, volume, last=last)
+            self._next_look = time.monotonic() + _REST * (time.monotonic() - began)
+        while self._large and (room > 0 or last):
+            oldest, shortest = next(iter(self._large.values())), min(self._large.values(), key=attrgetter("left"))
+            turns = dict.fromkeys((oldest, shortest))
+            size = _PIECE_BYTES if last else max(min(_PIECE_BYTES, room // len(turns)), _LEAST_BYTES)
+            room -= sum(self._send_piece(each, size) for each in turns)
+        under_way = set(self._large.values())
+        for key, awaited in list(self._held.items()):
+            if awaited.isdisjoint(under_way):
+                del self._held[key]
+                if (state := self._volumes[key[0]].tree.describe(key[1])) is not None:
+                    self._begin(*key, state)
+        if last and self._large:  # an index that is large itself
+            return self.send(room, last=True)
+        return look
+
+    def close(self) -> None:
+        """Let go of what has not gone."""
+        for each in self._large.values():
+            if each.outgoing is not None:
+                each.outgoing.close()
+
+    def _look(self, number: int, volume: _Volume, *, last: bool) -> None:
+        """Send what is small and say what is gone; note what is large, and what has to come after that."""
+        found, known = volume.tree.look(), volume.known
+        resting_ns = time.time_ns() - _REST_NS
+        for each in list(self._large.values()):
+            if each.volume == number and found.get(each.path, ("",))[0] != FILE:
+                self._end(each, whole=False)
+        for path, state in found.items():
+            if (
+                state == known.get(path)
+                or state[0] == PIPE
+                or (number, path) in self._large
+                or (number, path) in self._held
+            ):
                 continue
-        sent = volume.tree.send(out, path, state, volume=number)
-        if sent is not None:
-            known[path] = sent
-    for path in sorted(known.keys() - found.keys(), reverse=True):
-        write_line(out, {"volume": number, "gone": path})
-        del known[path]
+            if not last and path.endswith(TEMPORARY) and state[0] == FILE:
+                continue
+            if not last and path in known and state[0] == FILE:
+                _, size, mtime_ns = state
+                if int(size) >= _LARGE_BYTES and int(mtime_ns) > resting_ns:
+                    continue
+            beside = None if state[0] == FOLDER else find_indexed(path)
+            awaited = beside is not None and [
+                each for each in self._large.values() if each.volume == number and each.path.startswith(beside)
+            ]
+            if awaited:
+                self._held[number, path] = frozenset(awaited)
+            else:
+                self._begin(number, path, state)
+        for path in sorted(known.keys() - found.keys(), reverse=True):
+            write_line(self._out, {"volume": number, "gone": path})
+            del known[path]
+
+    def _begin(self, number: int, path: str, state: State) -> None:
+        """Send one thing, or note that it is large."""
+        if state[0] == FILE and int(state[1]) >= _LARGE_BYTES:
+            self._large[number, path] = _Large(number, path, next(self._parts), int(state[1]))
+        elif state[0] != PIPE:
+            volume = self._volumes[number]
+            if (sent := volume.tree.send(self._out, path, state, volume=number)) is not None:
+                volume.known[path] = sent
+
+    def _send_piece(self, large: _Large, size: int) -> int:
+        """Send some bytes of a file; return how many."""
+        outgoing = large.outgoing
+        if outgoing is None:
+            large.outgoing = outgoing = self._volumes[large.volume].tree.open_file(large.path)
+            if outgoing is None:
+                self._end(large, whole=False)
+                return 0
+            said = {"volume": large.volume, "path": large.path, "state": outgoing.state, "mode": outgoing.mode}
+            write_line(self._out, {"part": large.part, **said})
+        data = outgoing.read(size)
+        if data:
+            write_line(self._out, {"part": large.part, "bytes": len(data)})
+            self._out.write(data)
+        large.left = outgoing.left
+        if not large.left or not data:  # none of one that was cut meanwhile
+            self._end(large, whole=not large.left)
+        return len(data)
+
+    def _end(self, large: _Large, *, whole: bool) -> None:
+        del self._large[large.volume, large.path]
+        if large.outgoing is not None:
+            large.outgoing.close()
+            write_line(self._out, {"part": large.part, "whole": whole})
+            if whole:
+                self._volumes[large.volume].known[large.path] = large.outgoing.state
 
 
 class _Stream(io.RawIOBase):
     """A connection of a loop, as a thread reads and writes it."""
 
     def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        run: Callable[[Coroutine[Any, Any, Any]], Any],
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, loop: asyncio.AbstractEventLoop
     ) -> None:
-        self._reader, self._writer, self._run = reader, writer, run
+        self._reader, self._writer, self._loop = reader, writer, loop
+        self._waiting: Future[Any] | None = None
+        self._abandoned = Event()
+
+    def abandon(self) -> None:
+        """Let the thread wait no more: the loop may be ending, and would never answer it."""
+        self._abandoned.set()
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    def _run(self, doing: Coroutine[Any, Any, Any]) -> Any:
+        if self._abandoned.is_set():
+            doing.close()
+            raise ConnectionAbortedError("Nobody listens to the connection any more.")
+        waiting = self._waiting = asyncio.run_coroutine_threadsafe(doing, self._loop)
+        if self._abandoned.is_set():  # meanwhile
+            waiting.cancel()
+        try:
+            return waiting.result()
+        except CancelledError as error:
+            raise ConnectionAbortedError("Nobody listens to the connection any more.") from error
 
     def readable(self) -> bool:
         return True

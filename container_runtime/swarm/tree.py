@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CL
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # What a file is called until it is whole; its writers' own such names are of the same form.
 TEMPORARY = ".tmp"
-_ARRIVING = f".arriving{TEMPORARY}"
+_ARRIVING = ".arriving"
 # An index file names an event file: it is looked for before, and sent after.
 _INDEX = "index"
 _MAX_DEPTH = 100
@@ -50,14 +50,21 @@ class Tree:
     """
 
     def __init__(self, root: int, owner: tuple[int, int] | None = None) -> None:
-        self._root = root
-        self._owner = owner
+        self.root = root
+        self.owner = owner
         if owner is not None:
             os.chown(root, *owner)
 
     def close(self) -> None:
         """Close the folder."""
-        os.close(self._root)
+        os.close(self.root)
+
+    def clear(self) -> None:
+        """Remove what another process has left of files that never arrived."""
+        with os.scandir(self.root) as entries:
+            names = [each.name for each in entries if _is_arriving(each.name)]
+        for name in names:
+            _remove(self.root, name)
 
     def look(self, folders: Iterable[str] | None = None) -> dict[str, State]:
         """Return the states of all that is in the folder, by path, in the order in which it may be sent.
@@ -78,19 +85,19 @@ class Tree:
                     path = f"{folder}/{entry.name}" if folder else entry.name
                     with suppress(OSError):
                         state = _describe(entry.name, descriptor)
-                        if state is not None and path != _ARRIVING:
+                        if state is not None and not _is_arriving(path):
                             found[path] = state
                             below += [path] * (state[0] == FOLDER)
             if folders is None:
                 unseen += sorted(below, key=lambda path: path.rpartition("/")[2] == _INDEX)
         return {path: found[path] for path in sorted(found, key=_order)}
 
-    def has(self, path: str) -> bool:
-        """Whether there is something of the name."""
+    def describe(self, path: str) -> State | None:
+        """Return the state of one thing; None where there is no such thing."""
         folder, _, name = path.rpartition("/")
         with suppress(OSError), self._open(folder) as descriptor:
-            return _describe(name, descriptor) is not None
-        return False
+            return _describe(name, descriptor)
+        return None
 
     def date_folder(self, path: str) -> int:
         """Return when a folder has last got or lost a name; 0 of one that is gone."""
@@ -107,32 +114,41 @@ class Tree:
             state: as it was seen.
             members: of the line that goes before the content.
         """
+        if state[0] == FILE:
+            outgoing = self.open_file(path)
+            if outgoing is None:
+                return None
+            with outgoing:
+                write_line(out, {**members, "path": path, "state": outgoing.state, "mode": outgoing.mode})
+                while outgoing.left and (data := outgoing.read(_PIECE_BYTES)):
+                    out.write(data)
+                # One that was cut meanwhile: the other end counts on as many bytes, and throws them away.
+                for begin in range(0, outgoing.left, _PIECE_BYTES):
+                    out.write(bytes(min(outgoing.left - begin, _PIECE_BYTES)))
+                out.write(_TORN if outgoing.left else _WHOLE)
+                return None if outgoing.left else outgoing.state
         folder, _, name = path.rpartition("/")
         try:
             with self._open(folder) as parent:
-                if state[0] != FILE:
-                    mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
-                    write_line(out, {**members, "path": path, "state": state, "mode": mode})
-                    return state
+                mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+        except OSError:
+            return None
+        write_line(out, {**members, "path": path, "state": state, "mode": mode})
+        return state
+
+    def open_file(self, path: str) -> Outgoing | None:
+        """Open a file that is to be sent; None of one that has gone, or is no file any more."""
+        folder, _, name = path.rpartition("/")
+        try:
+            with self._open(folder) as parent:
                 descriptor = os.open(name, _OPEN_FILE, dir_fd=parent)
         except OSError:
             return None
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                return None
-            state = (FILE, found.st_size, found.st_mtime_ns)
-            write_line(out, {**members, "path": path, "state": state, "mode": stat.S_IMODE(found.st_mode)})
-            left = found.st_size
-            while left and (data := file.read(min(left, _PIECE_BYTES))):
-                out.write(data)
-                left -= len(data)
-            # One that was cut meanwhile: the other end counts on as many bytes, and throws them away.
-            torn = left > 0
-            while left:
-                left -= out.write(bytes(min(left, _PIECE_BYTES)))
-            out.write(_TORN if torn else _WHOLE)
-        return None if torn else state
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            os.close(descriptor)
+            return None
+        return Outgoing(descriptor, found)
 
     def receive(self, source: BinaryIO, line: Mapping[str, Any]) -> tuple[str, State] | None:
         """Receive one thing, whole or not at all; return its path and state, None where the other end gave it up.
@@ -142,22 +158,24 @@ class Tree:
             OSError: it cannot be written, or the connection has ended.
         """
         path, state, mode = _check(line)
-        with self._make_way(path) as (parent, name):
+        if state[0] == FILE:
+            with Arrival(self, line) as arrival:
+                arrival.take(source, arrival.left)
+                end = source.read(1)
+                if end not in (_WHOLE, _TORN):
+                    raise ConnectionError("The connection ended within a file.")
+                return arrival.place() if end == _WHOLE else None
+        with self.make_way(path) as (parent, name):
             if state[0] == FOLDER:
                 _make_folder(parent, name, mode)
                 self._own(parent, name)
-                return path, state
-            with suppress(FileNotFoundError):
-                _remove(self._root, _ARRIVING)
-            if state[0] == LINK:
-                os.symlink(str(state[1]), _ARRIVING, dir_fd=self._root)
-            elif not self._receive_content(source, int(state[1]), int(state[2]), mode):
-                os.unlink(_ARRIVING, dir_fd=self._root)
-                return None
-            self._own(self._root, _ARRIVING)
-            if (_find_kind(parent, name)) == FOLDER:
-                _remove(parent, name)
-            os.rename(_ARRIVING, name, src_dir_fd=self._root, dst_dir_fd=parent)
+            else:
+                arriving = f"{_ARRIVING}{TEMPORARY}"
+                with suppress(FileNotFoundError):
+                    _remove(self.root, arriving)
+                os.symlink(str(state[1]), arriving, dir_fd=self.root)
+                self._own(self.root, arriving)
+                _rename(self.root, arriving, parent, name)
         return path, state
 
     def remove(self, path: str) -> None:
@@ -167,31 +185,15 @@ class Tree:
         with suppress(FileNotFoundError, NotADirectoryError), self._open(folder) as parent:
             _remove(parent, name)
 
-    def _receive_content(self, source: BinaryIO, left: int, mtime_ns: int, mode: int) -> bool:
-        descriptor = os.open(_ARRIVING, _NEW_FILE, 0o600, dir_fd=self._root)
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
-            while left:
-                data = source.read(min(left, _PIECE_BYTES))
-                if not data:
-                    raise ConnectionError("The connection ended within a file.")
-                file.write(data)
-                left -= len(data)
-            end = source.read(1)
-            if end not in (_WHOLE, _TORN):
-                raise ConnectionError("The connection ended within a file.")
-            os.fchmod(descriptor, mode | 0o600)
-            os.utime(descriptor, ns=(mtime_ns, mtime_ns))
-        return end == _WHOLE
-
     def _own(self, parent: int, name: str) -> None:
-        if self._owner is not None:
-            os.chown(name, *self._owner, dir_fd=parent, follow_symlinks=False)
+        if self.owner is not None:
+            os.chown(name, *self.owner, dir_fd=parent, follow_symlinks=False)
 
     @contextmanager
-    def _make_way(self, path: str) -> Iterator[tuple[int, str]]:
+    def make_way(self, path: str) -> Iterator[tuple[int, str]]:
         """Open the folder that a path is in, and make it where it is not there."""
         *parts, name = path.split("/")
-        descriptor = os.dup(self._root)
+        descriptor = os.dup(self.root)
         try:
             for part in parts:
                 try:
@@ -210,7 +212,7 @@ class Tree:
     def _open(self, path: str) -> Iterator[int]:
         if path.count("/") >= _MAX_DEPTH:
             raise NotADirectoryError(f"{path[:100]} lies more than {_MAX_DEPTH} folders deep")
-        descriptor = os.dup(self._root)
+        descriptor = os.dup(self.root)
         try:
             for part in path.split("/") if path else ():
                 inner = os.open(part, _OPEN_FOLDER, dir_fd=descriptor)
@@ -219,6 +221,131 @@ class Tree:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+class Outgoing:
+    """A file that is being sent, open: it stays the one that it was.
+
+    Attributes:
+        state, mode: as it was opened.
+        left: how many of its bytes are still to be read.
+    """
+
+    def __init__(self, descriptor: int, found: os.stat_result) -> None:
+        self._descriptor = descriptor
+        self.state: State = (FILE, found.st_size, found.st_mtime_ns)
+        self.mode = stat.S_IMODE(found.st_mode)
+        self.left = found.st_size
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Close it."""
+        self.close()
+
+    def read(self, size: int) -> bytes:
+        """Read up to ``size`` bytes; none where it was cut meanwhile."""
+        data = os.read(self._descriptor, min(size, self.left))
+        self.left -= len(data)
+        return data
+
+    def close(self) -> None:
+        """Close it."""
+        os.close(self._descriptor)
+
+
+class Arrival:
+    """A file that arrives: under a name that is no file's, until it is whole and placed.
+
+    Args:
+        tree: where to.
+        line: that said what comes.
+        number: tells it from others that arrive at the same time.
+
+    Attributes:
+        left: how many bytes are still to come.
+
+    Raises:
+        ProtocolError: what is said to come is no file that can be in this folder.
+        OSError: it cannot be written.
+    """
+
+    def __init__(self, tree: Tree, line: Mapping[str, Any], number: int | None = None) -> None:
+        self._path, self._state, self._mode = _check(line)
+        if self._state[0] != FILE:
+            raise ProtocolError(f"No file: {str(line)[:200]}")
+        self.left = int(self._state[1])
+        self._tree = tree
+        self._name = f"{_ARRIVING}{TEMPORARY}" if number is None else f"{_ARRIVING}-{number}{TEMPORARY}"
+        self._is_placed = False
+        try:
+            self._descriptor = os.open(self._name, _NEW_FILE, 0o600, dir_fd=tree.root)
+        except FileExistsError:  # left by another process
+            _remove(tree.root, self._name)
+            self._descriptor = os.open(self._name, _NEW_FILE, 0o600, dir_fd=tree.root)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Remove it, unless it was placed."""
+        self.close()
+
+    def take(self, source: BinaryIO, size: int) -> None:
+        """Take as many bytes of the connection.
+
+        Raises:
+            ProtocolError: they are more than were said to come.
+            OSError: they cannot be written, or the connection has ended.
+        """
+        if not 0 <= size <= self.left:
+            raise ProtocolError(f"{size} bytes of {self.left}: {self._path[:200]!r}")
+        while size:
+            data = source.read(min(size, _PIECE_BYTES))
+            if not data:
+                raise ConnectionError("The connection ended within a file.")
+            size -= len(data)
+            self.left -= len(data)
+            view = memoryview(data)
+            while view:  # of a disk that is nearly full a write takes a part
+                view = view[os.write(self._descriptor, view) :]
+
+    def place(self) -> tuple[str, State]:
+        """Give it its name; return its path and state.
+
+        Raises:
+            ProtocolError: some of it has not come.
+            OSError: it cannot be there.
+        """
+        if self.left:
+            raise ProtocolError(f"{self.left} bytes have not come: {self._path[:200]!r}")
+        os.fchmod(self._descriptor, self._mode | 0o600)
+        if self._tree.owner is not None:
+            os.fchown(self._descriptor, *self._tree.owner)
+        mtime_ns = int(self._state[2])
+        os.utime(self._descriptor, ns=(mtime_ns, mtime_ns))
+        with self._tree.make_way(self._path) as (parent, name):
+            _rename(self._tree.root, self._name, parent, name)
+        self._is_placed = True
+        return self._path, self._state
+
+    def close(self) -> None:
+        """Close it, and remove it unless it was placed."""
+        os.close(self._descriptor)
+        if not self._is_placed:
+            with suppress(FileNotFoundError):
+                os.unlink(self._name, dir_fd=self._tree.root)
+
+
+def find_indexed(path: str) -> str | None:
+    """Find the folder, with a slash, whose files an index may name; None of a path that is no index."""
+    parts = path.split("/")
+    if _INDEX not in parts:
+        return None
+    return "".join(f"{part}/" for part in parts[: parts.index(_INDEX)])
 
 
 def write_line(out: BinaryIO, members: Mapping[str, Any]) -> None:
@@ -279,6 +406,20 @@ def _make_folder(parent: int, name: str, mode: int) -> None:
         os.close(inner)
 
 
+def _rename(parent: int, name: str, new_parent: int, new_name: str) -> None:
+    """Give a thing its name, in the place of anything else of that name."""
+    try:
+        os.rename(name, new_name, src_dir_fd=parent, dst_dir_fd=new_parent)
+    except IsADirectoryError:
+        _remove(new_parent, new_name)
+        os.rename(name, new_name, src_dir_fd=parent, dst_dir_fd=new_parent)
+
+
+def _is_arriving(path: str) -> bool:
+    """Whether a path is that of a file which is not whole yet."""
+    return path.startswith(_ARRIVING) and path.endswith(TEMPORARY) and "/" not in path
+
+
 def _remove(parent: int, name: str) -> None:
     if _find_kind(parent, name) == FOLDER:
         shutil.rmtree(name, dir_fd=parent)
@@ -305,7 +446,7 @@ def _check(line: Mapping[str, Any]) -> tuple[str, State, int]:
 
 
 def _check_path(path: object) -> str:
-    if not isinstance(path, str) or "\0" in path or path == _ARRIVING or path.count("/") > _MAX_DEPTH:
+    if not isinstance(path, str) or "\0" in path or _is_arriving(path) or path.count("/") > _MAX_DEPTH:
         raise ProtocolError(f"No path in a folder: {str(path)[:200]!r}")
     if any(part in ("", ".", "..") for part in path.split("/")):
         raise ProtocolError(f"No path in a folder: {path[:200]!r}")

@@ -6,7 +6,7 @@ import logging
 import os
 import stat
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,8 +17,9 @@ from emulator.jobs.staging.job_files import RefusedError
 from emulator.moto_services.s3.objects import S3Uri
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+    from typing import BinaryIO
 
     from emulator.jobs.staging.job_files import JobFolder
     from emulator.moto_services.s3.objects import ObjectStore
@@ -61,11 +62,10 @@ def put_file(
         RefusedError: it is no plain file of the job's own.
         UploadError: it could not be read, or S3 refused, also when asked again.
     """
-    content = read_file(folder, path, location, within)
-    if content is None:
-        return False
-    put_object(object_store, content, location)
-    return True
+    with suppress(FileNotFoundError), _opened(folder, path, location, within) as file:
+        put_object(object_store, file, location)
+        return True
+    return False
 
 
 def read_file(folder: JobFolder, path: str, location: S3Uri, within: int | None = None) -> bytes | None:
@@ -75,11 +75,18 @@ def read_file(folder: JobFolder, path: str, location: S3Uri, within: int | None 
         RefusedError: it is no plain file of the job's own.
         UploadError: it could not be read.
     """
+    with suppress(FileNotFoundError), _opened(folder, path, location, within) as file:
+        return file.read()
+    return None
+
+
+@contextmanager
+def _opened(folder: JobFolder, path: str, location: S3Uri, within: int | None) -> Iterator[BinaryIO]:
     try:
         with folder.open_file(path, within) as file:
-            return file.read()
+            yield file
     except FileNotFoundError:
-        return None
+        raise
     except OSError as error:
         target = f"s3://{location.bucket}/{location.key}"
         raise UploadError(f"{folder}/{path} could not be read for {target}: {error}") from error
@@ -98,7 +105,7 @@ def put_objects(object_store: ObjectStore, contents: Mapping[str, bytes], bucket
         put_object(object_store, content, S3Uri(bucket, key))
 
 
-def put_object(object_store: ObjectStore, content: bytes | Path, location: S3Uri) -> None:
+def put_object(object_store: ObjectStore, content: bytes | Path | BinaryIO, location: S3Uri) -> None:
     """Store an object, trying again for about a second.
 
     Raises:

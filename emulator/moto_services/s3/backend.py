@@ -12,6 +12,7 @@ import sqlite3
 import threading
 from collections import Counter
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moto.s3 import notifications
@@ -42,7 +43,7 @@ from emulator.moto_services.s3.records import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from typing import BinaryIO
     from wsgiref.types import WSGIEnvironment
 
     from emulator.disk import DiskBudget
@@ -401,16 +402,21 @@ def commit_touched() -> None:
             pass  # writes it when it ends
 
 
-def stage_content(bucket: str, key: str, data: bytes | Path) -> bytes | StoredContent:
+def stage_content(bucket: str, key: str, data: bytes | Path | BinaryIO) -> bytes | StoredContent:
     """Return ``data`` as ``put_object`` takes it. This is the slow part of a put, and needs no lock.
 
     Raises:
-        OSError: ``data`` names a file that cannot be read, or the disk is full.
+        OSError: ``data`` is or names a file that cannot be read, or the disk is full.
     """
     durable = _active
     if durable is not None:
         return durable.journal.stage(bucket, key, data)
-    return data if isinstance(data, bytes) else data.read_bytes()
+    if isinstance(data, bytes):
+        return data
+    if isinstance(data, Path):
+        return data.read_bytes()
+    data.seek(0)
+    return data.read()
 
 
 def receive_s3_body(environ: WSGIEnvironment) -> Transfer:

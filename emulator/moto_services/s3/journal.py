@@ -11,18 +11,19 @@ import hashlib
 import logging
 import sqlite3
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import count
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from emulator.exceptions import StartupError
-from emulator.moto_services.s3.content import ContentWriter, StoredContent, link_content, name_object
+from emulator.moto_services.s3.content import BLOCK_BYTES, ContentWriter, StoredContent, link_content, name_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+    from typing import BinaryIO
 
     from emulator.disk import DiskBudget
 
@@ -40,7 +41,7 @@ CREATE TABLE IF NOT EXISTS objects (
     PRIMARY KEY (bucket, key, position)
 ) WITHOUT ROWID;
 """
-_COPY_BYTES = 1024 * 1024
+_COPY_BYTES = BLOCK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,19 +149,22 @@ class S3Journal:
         self._index.executescript(_TABLES)
         self._index.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
-    def stage(self, bucket: str, key: str, data: bytes | Path) -> StoredContent:
+    def stage(self, bucket: str, key: str, data: bytes | Path | BinaryIO) -> StoredContent:
         """Write contents to a file of their own, which nobody sees before a ``commit`` names it.
 
         Raises:
-            OSError: ``data`` names a file that cannot be read, or the disk is full.
+            OSError: ``data`` is or names a file that cannot be read, or the disk is full.
         """
         with self.open_writer(bucket, key) as writer:
             if isinstance(data, bytes):
                 writer.write(data)
             else:
-                with data.open("rb") as source:
-                    while chunk := source.read(_COPY_BYTES):
-                        writer.write(chunk)
+                with data.open("rb") if isinstance(data, Path) else nullcontext(data) as source:
+                    source.seek(0)  # it may be tried again
+                    # One piece for all: new memory costs more than what is done with it.
+                    piece = memoryview(bytearray(_COPY_BYTES))
+                    while size := source.readinto(piece):  # type: ignore[attr-defined]  # every binary file has it
+                        writer.write(piece[:size])
             return writer.finish()
 
     def open_writer(self, bucket: str, key: str, *, hashes: bool = True) -> ContentWriter:

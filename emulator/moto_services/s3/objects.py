@@ -24,7 +24,7 @@ from emulator.moto_services.s3.content import ContentReader, StoredContent
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
-    from typing import IO
+    from typing import IO, BinaryIO
 
 logger = logging.getLogger(__name__)
 
@@ -124,8 +124,8 @@ class ObjectStore:
                 self._backend().create_bucket(bucket, self._region)
 
     @_outlasting_faults
-    def put(self, bucket: str, key: str, data: bytes | Path) -> None:
-        """Store ``data``, or the contents of the file it names.
+    def put(self, bucket: str, key: str, data: bytes | Path | BinaryIO) -> None:
+        """Store ``data``, or the contents of the file that it is, from its beginning, or names.
 
         Raises:
             NoSuchBucket, OSError: the file cannot be read.

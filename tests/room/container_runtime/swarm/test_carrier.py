@@ -6,77 +6,15 @@ import io
 import os
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from container_runtime.runtime import ContainerRuntimeError, ContainerStartError
-from container_runtime.spec import Mount
-from container_runtime.swarm.carrier import BEGIN_FILE, Carried, Carriers, list_carried, list_volumes
-from container_runtime.swarm.nodes import keep_key
+from container_runtime.swarm.carrier import BEGIN_FILE, Carried
 from container_runtime.swarm.tree import FILE, FOLDER, LINK, ProtocolError, Tree
-from tests.room.container_runtime.swarm.test_doors import NodeAgent
+from tests.room.container_runtime.swarm.carrying import NAME, USER, Setup, holds, list_all, write
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-NAME = "smd-one"
-USER = (os.getuid() or 1000, os.getgid() or 1000)
-
-
-class Setup:
-    """A container's two folders here, and their volumes on a node: one is its own, one it may only read."""
-
-    def __init__(self, folder: Path) -> None:
-        self.here = folder / "here"
-        self.code = folder / "code"
-        for each in (self.here, self.code):
-            each.mkdir()
-        mounts = [Mount(self.here, "/opt/ml"), Mount(self.code, "/var/task", read_only=True)]
-        self.folders = list_carried(NAME, mounts, mounts)
-        self.volumes = folder / "volumes"
-        self.volumes.mkdir()
-        for name in list_volumes(NAME, self.folders):
-            (self.volumes / name / "_data").mkdir(parents=True)
-        self.there, self.code_there, self.begin = (
-            self.volumes / name / "_data" for name in list_volumes(NAME, self.folders)
-        )
-        self.key = keep_key(folder / "key")
-        self.agent = NodeAgent(self.key, self.volumes)
-        self.made: list[Carriers] = []
-
-    def make(self) -> Carriers:
-        self.made.append(Carriers(lambda _node: ("127.0.0.1", self.agent.port), self.key, USER))
-        return self.made[-1]
-
-    def close(self) -> None:
-        for each in self.made:
-            each.shut()
-        self.agent.close()
-
-
-@pytest.fixture
-def setup(tmp_path: Path) -> Iterator[Setup]:
-    made = Setup(tmp_path)
-    yield made
-    made.close()
-
-
-def write(path: Path, text: str) -> Path:
-    """Write as the writers of tensors do."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_name(path.name + ".tmp").write_text(text)
-    path.with_name(path.name + ".tmp").rename(path)
-    return path
-
-
-def holds(path: Path, text: str) -> Callable[[], bool]:
-    return lambda: path.exists() and path.read_text() == text
-
-
-def list_all(folder: Path) -> list[str]:
-    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*"))
 
 
 def test_what_is_here_is_there_before_the_program_begins(setup: Setup) -> None:
@@ -242,6 +180,16 @@ def test_what_the_node_cannot_keep_is_said(setup: Setup) -> None:
         setup.make().fill(NAME, "node", outside)
 
 
+def test_an_agent_that_ends_leaves_no_thread_behind(setup: Setup) -> None:
+    missing = [each._replace(volume=f"missing-{each.volume}") for each in setup.folders]
+    setup.make().fill(NAME, "node", setup.folders)
+    with pytest.raises(ContainerRuntimeError):
+        setup.make().fill(NAME, "node", missing)
+    setup.agent.end()
+    wait_until(lambda: not any(each.name.startswith("files_") for each in threading.enumerate()))
+    setup.agent.start()
+
+
 def test_what_is_lost_is_said(setup: Setup) -> None:
     carriers = setup.make()
     carriers.fill(NAME, "node", setup.folders)
@@ -270,6 +218,7 @@ def open_tree(folder: Path) -> Tree:
         {"path": 3},
         {"path": "/".join("a" * 200)},
         {"path": ".arriving.tmp"},
+        {"path": ".arriving-1.tmp"},
         {"state": ["pipe"]},
         {"state": ["device", 1, 2]},
         {"state": [FILE, -1, 0]},
