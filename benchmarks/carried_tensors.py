@@ -2,7 +2,9 @@
 
 The node is its agent's program in a process of its own, on this machine: what is measured is TLS, both ends and the
 uploader, and neither a disk nor a network of two machines. 1,000 event and index files of 1.5 KB, and 25 of 8 MB, which
-appear at once; three rounds in turn, the median. moto_server keeps what it gets in memory. Goal: 10 times its rate.
+appear at once; three rounds in turn, the median. moto_server keeps what it gets in memory. Goal: 10 times its rate, or
+what the link gives: the bytes of the large files over TLS between two processes, alone, and with the least that makes
+objects of them, which is to write them here, read them again, hash them and write them to S3's folder.
 """
 
 from __future__ import annotations
@@ -10,12 +12,14 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import socket
 import ssl
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +32,7 @@ from container_runtime.swarm.nodes import keep_key
 from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.uploads.tensors import TensorUpload
 from emulator.moto_services.s3.backend import open_s3
+from emulator.moto_services.s3.content import ContentWriter
 from emulator.moto_services.s3.objects import ObjectStore, parse_s3_uri
 
 if TYPE_CHECKING:
@@ -36,6 +41,9 @@ if TYPE_CHECKING:
 
 LARGE_FILES, LARGE_BYTES = 25, 8_000_000
 _LOOK_SECONDS = 0.01
+_PIECE_BYTES = 1 << 18
+# As the uploader has for large files.
+STORING = 3
 
 
 def write_large(folder: Path) -> list[Path]:
@@ -84,6 +92,48 @@ def time_carried(carriers: Carriers, folder: Path, name: str, write: Callable[[P
     return took
 
 
+def send(key: Path, port: int, files: list[Path]) -> None:
+    """Send files over TLS, one after the other."""
+    context = agent.build_context(ssl.PROTOCOL_TLS_CLIENT, key)
+    with context.wrap_socket(socket.create_connection(("127.0.0.1", port))) as connection:
+        for each in files:
+            with each.open("rb") as file:
+                while data := file.read(_PIECE_BYTES):
+                    connection.sendall(data)
+
+
+def time_link(key: Path, files: list[Path], folder: Path | None) -> float:
+    """Time the link alone; with a folder, what makes objects of its bytes beside it."""
+    context = agent.build_context(ssl.PROTOCOL_TLS_SERVER, key)
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(STORING) as pool:
+        port = listening.getsockname()[1]
+        sender = multiprocessing.get_context("spawn").Process(target=send, args=(key, port, files))
+        sender.start()
+        with context.wrap_socket(listening.accept()[0], server_side=True).makefile("rb", _PIECE_BYTES) as source:
+            began, storing = time.perf_counter(), []
+            for number in range(len(files)):
+                path = Path(os.devnull) if folder is None else folder / str(number)
+                with path.open("wb", buffering=0) as file:
+                    for _ in range(LARGE_BYTES // _PIECE_BYTES):
+                        file.write(source.read(_PIECE_BYTES))
+                    file.write(source.read(LARGE_BYTES % _PIECE_BYTES))
+                if folder is not None:
+                    storing.append(pool.submit(store_again, path))
+            for each in storing:
+                each.result()
+            took = time.perf_counter() - began
+        sender.join()
+    return took
+
+
+def store_again(path: Path) -> None:
+    """Write a file a second time, and hash it."""
+    with path.open("rb") as source, ContentWriter("object", path.with_suffix(".stored")) as writer:
+        while data := source.read(_PIECE_BYTES):
+            writer.write(data)
+        writer.finish()
+
+
 def measure() -> Iterator[str]:
     port = find_free_port()
     moto = subprocess.Popen(
@@ -95,6 +145,7 @@ def measure() -> Iterator[str]:
     kinds = {"small": write_run, "large": write_large}
     ours: dict[str, list[float]] = {kind: [] for kind in kinds}
     peer: dict[str, list[float]] = {kind: [] for kind in kinds}
+    bounds: dict[str, list[float]] = {"link alone": [], "link, stored": []}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "volumes").mkdir()
@@ -114,6 +165,10 @@ def measure() -> Iterator[str]:
                 for kind, write in kinds.items():
                     ours[kind].append(time_carried(carriers, folder, f"{kind}-{number}", write))
                     peer[kind].append(time_http_puts(port, folder / f"puts-{kind}", files[kind], next(numbers)))
+                stored = folder / f"stored-{number}"
+                stored.mkdir()
+                bounds["link alone"].append(time_link(key, files["large"], None))
+                bounds["link, stored"].append(time_link(key, files["large"], stored))
         finally:
             carriers.shut()
             s3.close()
@@ -127,3 +182,6 @@ def measure() -> Iterator[str]:
         yield f"of a node, in S3      {rate:8.0f} {unit}, durably stored"
         yield f"HTTP puts to moto     {peer_rate:8.0f} {unit}, in memory"
         yield f"ratio                 {rate / peer_rate:8.1f} (goal: 10)"
+    for what, taken in bounds.items():
+        bound = large / statistics.median(taken)
+        yield f"{what:22}{bound:8.0f} MB/s, {bound / peer_rate:.1f} x moto; {100 * rate / bound:.0f} % of it reached"
