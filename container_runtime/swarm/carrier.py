@@ -185,8 +185,10 @@ class Carrier:
         self._find_agent, self._context, self._user = find_agent, context, user
         self._folders = folders
         names = list_volumes(container, folders)
+        # What a container writes is its user's here, too, where this process may give files away.
+        owner = user if os.getuid() == 0 else None
         self._volumes = list(zip(names, [*(each.mode for each in folders), 0o755], strict=True))
-        self._trees = [Tree(os.open(each.source, _OPEN_FOLDER)) for each in folders]
+        self._trees = [Tree(os.open(each.source, _OPEN_FOLDER), owner if each.comes_back else None) for each in folders]
         self._known: list[dict[str, State]] = [{} for _ in folders]
         # Folders in which the emulator has files of its own, which it may change later; how they were when looked at.
         self._own: list[dict[str, int]] = [{} for _ in folders]
@@ -455,8 +457,8 @@ class Carriers:
             carrier.finish()
 
     def lose(self, container: str) -> str:
-        """Give up a container; see ``Carrier.tell_loss``."""
-        if (carrier := self._carriers.pop(container, None)) is None:
+        """Give up a container; see ``Carrier.tell_loss``. Whoever waits for it or reads its log is told the same."""
+        if (carrier := self._carriers.get(container)) is None:
             return ""
         carrier.close()
         return f" {carrier.tell_loss()}"

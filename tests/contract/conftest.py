@@ -47,11 +47,26 @@ AS_ON_ONE_ENGINE = {
 }
 
 
+# Where folders are carried all else is as on a Swarm whose nodes see them: `--swarm whole` runs everything there, too.
+WITH_FILES = {
+    "test_mount_is_read_and_written_by_both_sides[swarm-carrying]",
+    "test_container_outlives_an_owner_that_is_killed[swarm-carrying]",
+}
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep a change's run on a Swarm short."""
     if config.option.swarm == "whole":
         return
-    left = [item for item in items if "[swarm" in item.name and AS_ON_ONE_ENGINE & {item.name, item.name.split("[")[0]}]
+    left = [
+        item
+        for item in items
+        if "[swarm" in item.name
+        and (
+            AS_ON_ONE_ENGINE & {item.name, item.name.split("[")[0]}
+            or ("[swarm-carrying" in item.name and item.name not in WITH_FILES)
+        )
+    ]
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if item not in left]
 

@@ -52,6 +52,9 @@ def test_what_is_written_there_comes_while_it_runs_and_at_its_end(setup: Setup) 
     wait_until(lambda: not (setup.here / "old").exists())
     assert (setup.here / "leads-out").readlink() == Path("/etc/passwd")
     assert list_all(setup.here) == ["leads-out", "output", "output/first"]
+    for name in ("leads-out", "output", "output/first"):
+        arrived = (setup.here / name).lstat()
+        assert (arrived.st_uid, arrived.st_gid) == USER, "as where nothing is carried"
     # A thing in the place of another.
     (setup.there / "leads-out").unlink()
     write(setup.there / "leads-out" / "file", "in a folder")
@@ -196,7 +199,10 @@ def test_what_is_lost_is_said(setup: Setup) -> None:
     write(setup.there / "first", "1")
     wait_until(holds(setup.here / "first", "1"))
     setup.agent.end()
-    assert "UTC; what it wrote after that is lost." in carriers.lose(NAME)
+    told = carriers.lose(NAME)
+    assert "UTC; what it wrote after that is lost." in told
+    assert carriers.lose(NAME) == told, "who waits and who reads the log may ask at the same time"
+    carriers.close(NAME)
     assert carriers.lose(NAME) == ""
     setup.agent.start()
 

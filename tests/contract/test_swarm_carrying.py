@@ -1,0 +1,140 @@
+"""Folders that are carried to nodes and back outlast the death of whoever carries them, in both directions.
+
+A file is under way for as long as the test wants: it is larger than what comes within minutes, and sparse.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from container_runtime.runtime import Exit
+from container_runtime.spec import Mount
+from tests.contract.test_container_runtime import MAKERS, python
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from container_runtime.runtime import ContainerRuntime
+    from container_runtime.spec import ContainerSpec
+    from tests.swarm_nodes import SwarmNodes
+
+pytestmark = pytest.mark.docker
+BACK_END = "swarm-carrying"
+ENDLESS = 1 << 34
+LARGE = 5 << 20
+OWNER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from container_runtime.spec import Mount
+from tests.contract.test_container_runtime import MAKERS, python
+runtime = MAKERS[{back_end!r}](Path({folder!r}), {instance!r})
+print(runtime.start(python({source!r}, name={name!r}, mounts=(Mount(Path({shared!r}), "/opt/ml"),))), flush=True)
+sys.stdin.read()
+"""
+# Writes without a pause until it is told to end, then makes its large file one that can come.
+WRITE = f"""
+import hashlib, json, os, pathlib, time
+ml = pathlib.Path("/opt/ml")
+print(hashlib.sha256((ml / "input").read_bytes()).hexdigest(), flush=True)
+(ml / "large").touch()
+os.truncate(ml / "large", {ENDLESS})
+written = {{}}
+while not (ml / "go").exists():
+    name = f"tensors/{{len(written)}}"
+    (ml / "tensors").mkdir(exist_ok=True)
+    (ml / f"{{name}}.tmp").write_text(name * 100)
+    (ml / f"{{name}}.tmp").rename(ml / name)
+    written[name] = hashlib.sha256((ml / name).read_bytes()).hexdigest()
+    time.sleep(0.002)
+(ml / "large").write_bytes(os.urandom({LARGE}))
+written["large"] = hashlib.sha256((ml / "large").read_bytes()).hexdigest()
+print(json.dumps(written))
+"""
+
+
+@contextmanager
+def owning(folder: Path, instance: str, spec: ContainerSpec) -> Iterator[subprocess.Popen[str]]:
+    """Start a container by another process, which is killed in the end."""
+    source = OWNER.format(
+        root=str(Path(__file__).parents[2]),
+        back_end=BACK_END,
+        folder=str(folder),
+        instance=instance,
+        source=spec.command[0],
+        name=spec.name,
+        shared=str(spec.mounts[0].source),
+    )
+    command = [sys.executable, "-c", source]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        try:
+            yield owner
+        finally:
+            owner.send_signal(signal.SIGKILL)
+
+
+@contextmanager
+def taking_up(folder: Path, instance: str) -> Iterator[ContainerRuntime]:
+    """Be the process that comes after, and leave nothing behind."""
+    runtime = MAKERS[BACK_END](folder, instance)
+    try:
+        yield runtime
+    finally:
+        for each in runtime.find({}):
+            runtime.remove(each.id)
+        runtime.close()
+
+
+def test_a_kill_while_files_are_carried_both_ways_loses_and_doubles_nothing(
+    kept_agents: SwarmNodes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{kept_agents.manager.socket}")
+    monkeypatch.setenv("KEY_OF_THE_AGENTS", str(kept_agents.folder / "key"))
+    instance, ml = f"test-{uuid.uuid4().hex[:12]}", tmp_path / "ml"
+    ml.mkdir()
+    spec = python(WRITE, mounts=(Mount(ml, "/opt/ml"),))
+
+    # Killed while the input is on its way to the node: the program never began, and is not seen.
+    (ml / "input").touch()
+    os.truncate(ml / "input", ENDLESS)
+    volumes = [node.folder / "data" / "volumes" for node in kept_agents.nodes]
+    with owning(tmp_path, instance, spec):
+        wait_until(lambda: [each for volume in volumes for each in volume.glob("smd-*/_data/.arriving.tmp")])
+    with taking_up(tmp_path, instance) as runtime:
+        assert runtime.find({}) == []
+    (ml / "input").write_bytes(os.urandom(LARGE))
+
+    # Killed while files come from the node, a large one among them.
+    with owning(tmp_path, instance, spec) as owner:
+        assert owner.stdout is not None
+        container = owner.stdout.readline().strip()
+        wait_until(lambda: list(ml.glob(".arriving-*")) and list(ml.glob("tensors/*")))
+    (half,) = ml.glob(".arriving-*")
+    assert not (ml / "large").exists(), f"{half.stat().st_size} bytes of it have come"
+    come = {each: each.stat() for each in ml.glob("tensors/*")}
+
+    # While nobody carries them, the program goes on; who comes after is told what was there, and what was not.
+    with taking_up(tmp_path, instance) as runtime:
+        assert [(each.id, each.running) for each in runtime.find({})] == [(container, True)]
+        assert not (ml / "large").exists()
+        (ml / "go").touch()
+        assert runtime.wait(container) == Exit(0)
+        began, ended = (line.text for line in runtime.logs(container))
+        written = json.loads(ended)
+        assert began == hashlib.sha256((ml / "input").read_bytes()).hexdigest()
+        found = {str(each.relative_to(ml)): each for each in ml.rglob("*") if each.is_file()}
+        assert found.keys() == {"input", "go", *written}
+        assert {name: hashlib.sha256(found[name].read_bytes()).hexdigest() for name in written} == written
+        assert {each: each.stat() for each in come} == come, "they came once"
