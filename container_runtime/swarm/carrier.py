@@ -57,7 +57,7 @@ _AGAIN_SECONDS = 1.0
 _OWN_SECONDS = 1.0
 # Of large files as much goes between two looks as takes about this long.
 _LEAST_SECONDS, _MOST_SECONDS = 0.1, 0.3
-_LEAST_ROOM, _FIRST_ROOM, _MOST_ROOM = 1 << 18, 1 << 22, 1 << 26
+_LEAST_ROOM, _FIRST_ROOM, _MOST_ROOM = 1 << 18, 1 << 19, 1 << 26
 # File systems stamp folders with a clock of some milliseconds.
 _CLOCK_NS = 100_000_000
 _NO_WAY = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EPIPE}
@@ -116,6 +116,7 @@ class _Link:
         except OSError as error:
             raise ConnectionError(f"The agent at {address[0]}:{address[1]} does not answer: {error}") from error
         self._socket.settimeout(None)
+        self._node = address[0]
         for option in KEEP_ALIVE:
             self._socket.setsockopt(*option)
         self.source = cast("BinaryIO", self._socket.makefile("rb", _BUFFER_BYTES))
@@ -148,7 +149,7 @@ class _Link:
         """
         line = read_line(self.source)
         if "error" in line:
-            raise ContainerRuntimeError(f"The node cannot keep a container's files: {line['error']}")
+            raise ContainerRuntimeError(f"The node {self._node} cannot keep a container's files: {line['error']}")
         return line
 
     def interrupt(self) -> None:

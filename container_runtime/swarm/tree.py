@@ -310,8 +310,11 @@ class Arrival:
             size -= len(data)
             self.left -= len(data)
             view = memoryview(data)
-            while view:  # of a disk that is nearly full a write takes a part
-                view = view[os.write(self._descriptor, view) :]
+            try:
+                while view:  # of a disk that is nearly full a write takes a part
+                    view = view[os.write(self._descriptor, view) :]
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, self._path) from error
 
     def place(self) -> tuple[str, State]:
         """Give it its name; return its path and state.

@@ -217,7 +217,9 @@ class TensorUpload(LiveUpload):
             del self._pending[name]
 
     def _target(self, name: str) -> S3Uri:
-        return self.destination._replace(key=join_key(self.destination.key, name))
+        # A file's name is any bytes, a key is UTF-8.
+        text = os.fsencode(name).decode("utf-8", "backslashreplace")
+        return self.destination._replace(key=join_key(self.destination.key, text))
 
 
 def _is_tensor_file(name: str) -> bool:

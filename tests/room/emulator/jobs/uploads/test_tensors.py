@@ -169,6 +169,13 @@ def test_what_cannot_be_read_keeps_nothing_else_back(tmp_path: Path, store: Watc
     assert store.get(store.bucket, f"run/{event.relative_to(tmp_path)}") == event.name.encode()
 
 
+def test_a_tensor_file_whose_name_is_no_text_is_uploaded_too(tmp_path: Path, store: WatchedStore) -> None:
+    for name in (b"no text \xff", b"two\nlines"):
+        write(tmp_path / os.fsdecode(name))
+    make_upload(tmp_path, store).upload_new_files()
+    assert store.keys() == ["run/no text \\xff", "run/two\nlines"]
+
+
 def test_large_files_go_beside_each_other_and_before_the_index(
     tmp_path: Path, store: WatchedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
