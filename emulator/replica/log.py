@@ -5,8 +5,8 @@ of two emulators that both believe to be the writer, one finds its number taken.
 snapshot, which names the content of every file, and those before it are garbage. ::
 
     log/0000000017          an entry: a line of JSON, and the bytes that it speaks of, compressed
-    chunks/RUN/SHA256       a piece of a file that snapshots name, compressed
-    objects/AB/NAME         an object of the emulator's own S3, under the name that its file has there
+    chunks/RUN/SHA256       a piece of a file that snapshots name, or a pack of small objects, compressed
+    objects/AB/NAME         a large object of the emulator's own S3, under the name that its file has there
     lease.json              who writes
 """
 
@@ -15,17 +15,20 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from emulator.replica.bucket import Bucket, BucketError
 from emulator.replica.database import Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 FOLDER = "log"
 _FORMAT, _VERSION = "smdebug-emulator replica", 1
 _DIGITS = 10
+
+Pack: TypeAlias = "tuple[int, Mapping[str, tuple[int, int]]]"
+"""Its size, and where in it files of objects are, by their names: the first byte, and how many."""
 _LEVEL = 1
 
 
@@ -39,6 +42,7 @@ class Entry:
         run: id of the process that wrote it.
         base: number of the snapshot that it builds upon; its own where it is one.
         snapshot: of every file its chunks' keys, in their order; None where it is no snapshot.
+        packs: of a snapshot, those of small objects, by their chunks' keys.
         pieces: what the write-ahead logs of databases have more, by the databases' paths, in their order.
         files: what files have become, by their paths.
         removed: paths of files that are gone.
@@ -50,6 +54,7 @@ class Entry:
     base: int
     snapshot: Mapping[str, Sequence[str]] | None = None
     pieces: Sequence[tuple[str, Piece]] = ()
+    packs: Mapping[str, Pack] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
     removed: Sequence[str] = ()
 
@@ -63,6 +68,7 @@ class Entry:
             "run": self.run,
             "base": self.base,
             "snapshot": self.snapshot,
+            "packs": self.packs,
             "pieces": [(path, piece.offset, len(piece.content)) for path, piece in self.pieces],
             "files": [(path, len(content)) for path, content in self.files.items()],
             "removed": list(self.removed),
@@ -115,36 +121,6 @@ def list_entries(bucket: Bucket) -> list[int]:
     return sorted(int(name) for name in bucket.list(FOLDER) if name.isdecimal())
 
 
-def name_chunk(run: str, digest: str) -> str:
-    """Return the key of a chunk.
-
-    Each process has a folder of its own: what one that was replaced still deletes there is not what another wrote.
-    """
-    return f"chunks/{run}/{digest}"
-
-
-def find_digest(chunk: str) -> str:
-    """Return the hash in a chunk's key."""
-    return chunk.rpartition("/")[2]
-
-
-def compress_chunk(content: bytes) -> bytes:
-    """Return a chunk as it is stored."""
-    return zlib.compress(content, _LEVEL)
-
-
-def read_chunk(bucket: Bucket, key: str) -> bytes:
-    """Return what a chunk holds.
-
-    Raises:
-        BucketError: it is not there, or damaged.
-    """
-    try:
-        return zlib.decompress(bucket.get(key))
-    except zlib.error as error:
-        raise BucketError(f"{bucket}: {key} is damaged ({error}).") from error
-
-
-def list_chunks(snapshot: Mapping[str, Iterable[str]]) -> set[str]:
-    """List the keys of a snapshot's chunks."""
-    return {key for keys in snapshot.values() for key in keys}
+def list_named_chunks(snapshot: Entry) -> set[str]:
+    """List the keys of the chunks that a snapshot names."""
+    return {*snapshot.packs, *(key for keys in (snapshot.snapshot or {}).values() for key in keys)}

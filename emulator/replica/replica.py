@@ -6,7 +6,6 @@ objects go first, then one entry with what databases and other files have more. 
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import sqlite3
 import threading
@@ -21,6 +20,9 @@ from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
 from emulator.replica.bucket import CONNECTIONS, Bucket, BucketError
+from emulator.replica.chunks import FOLDER as CHUNKS
+from emulator.replica.chunks import Chunks
+from emulator.replica.contents import OBJECTS, Contents
 from emulator.replica.database import WAL_SUFFIX, FollowedDatabase
 from emulator.replica.folder import (
     CONTENTS,
@@ -33,17 +35,8 @@ from emulator.replica.folder import (
     write_record,
 )
 from emulator.replica.lease import RENEWAL_SECONDS, Lease, LeaseLostError, build_holder
-from emulator.replica.log import (
-    Entry,
-    compress_chunk,
-    find_digest,
-    list_chunks,
-    list_entries,
-    name_chunk,
-    name_entry,
-    read_entry,
-)
-from emulator.replica.restore import OBJECTS, restore
+from emulator.replica.log import Entry, list_entries, list_named_chunks, name_entry, read_entry
+from emulator.replica.restore import restore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -60,6 +53,8 @@ _PATIENCE_SECONDS = 20.0
 _AGAIN_SECONDS = 1.0
 _CHUNK_BYTES = 256 * 1024
 _CHUNKS_AT_ONCE = 64
+# So much of small objects, an entry has at most.
+_ENTRY_BYTES = 8 * 1024**2
 # SQLite's own bound of a write-ahead log.
 _CHECKPOINT_BYTES = 4 * 1024**2
 # After so much, or so many entries, a snapshot makes the log short again.
@@ -104,16 +99,9 @@ class Replica:
             threading.Thread(target=target, name=name, daemon=True)
             for target, name in ((self._follow, "replica"), (self._renew, "replica-lease"))
         ]
-        # Of contents: what is to be sent, and what is to be deleted there; of the entry that says so, and after it.
-        self._guard = threading.Lock()
-        self._unsent: set[str] = set()
-        self._freed: set[str] = set()
         self._databases: dict[str, FollowedDatabase] = {}
         self._pieces: list[tuple[str, Piece]] = []
         self._files: dict[str, tuple[int, int, int]] = {}
-        # All chunks that are there, and by their hashes those that the last snapshot names, which stay.
-        self._chunks: set[str] = set()
-        self._known: dict[str, str] = {}
         # None until the first snapshot of this process, and where the next entry has to be one.
         self._base: int | None = None
         self._number = self._oldest = 0
@@ -124,7 +112,8 @@ class Replica:
         """Find what the bucket has, and make the folder hold it where that is not the older of both."""
         numbers = list_entries(self._bucket)
         objects = set(self._bucket.list(OBJECTS))
-        self._chunks = {f"chunks/{name}" for name in self._bucket.list("chunks")}
+        chunks = {f"{CHUNKS}/{name}" for name in self._bucket.list(CHUNKS)}
+        snapshot = Entry("", "", "", 0)
         record = self._record
         if not numbers:
             self._record = replace(record, state=uuid.uuid4().hex)
@@ -132,8 +121,7 @@ class Replica:
         else:
             self._oldest, self._number = numbers[0], numbers[-1]
             last = read_entry(self._bucket, self._number)
-            snapshot = read_entry(self._bucket, last.base).snapshot or {}
-            self._known = {find_digest(key): key for key in list_chunks(snapshot)}
+            snapshot = read_entry(self._bucket, last.base)
             empty = is_empty(self._dir)
             if record.restoring:
                 clear(self._dir)
@@ -155,8 +143,10 @@ class Replica:
                 self.restored = True
                 restore(self._bucket, self._number, objects, self._dir, self._record)
                 logger.info("The state was taken from %s, entry %d.", self._bucket, self._number)
-        there = {f"{path.parent.name}/{path.name}" for path in (self._dir / CONTENTS).glob("??/*")}
-        self._unsent, self._freed = there - objects, objects - there
+        self._chunks = Chunks(self._bucket, self._run, chunks, list_named_chunks(snapshot))
+        self._contents = Contents(
+            self._bucket, self._dir / CONTENTS, self._pool, self._chunks.keep, objects, snapshot.packs
+        )
 
     def start(self) -> None:
         """Begin to keep it, when the stores are open; until then their files are not looked at.
@@ -173,14 +163,11 @@ class Replica:
 
     def take(self, file: str) -> None:
         """Note that an object of S3 gets a file, by its name below the contents' folder, before the index says so."""
-        with self._guard:
-            self._unsent.add(file)
+        self._contents.take(file)
 
     def free(self, file: str) -> None:
         """Note that no object of S3 has a file any more, after the index has said so."""
-        with self._guard:
-            self._unsent.discard(file)
-            self._freed.add(file)
+        self._contents.free(file)
 
     def settle(self) -> None:
         """Wait until all that is stored by now is in the bucket; not for an S3 that is away, and not for long."""
@@ -286,16 +273,8 @@ class Replica:
             self._base = None
         if self._base is None:
             self._send_snapshot()
-            return
-        freed = self._send_contents()
-        files, found = self._read_changed_files()
-        removed = [path for path in self._files if path not in found]
-        if self._pieces or files or removed:
-            entry = self._build_entry(pieces=self._pieces, files=files, removed=removed)
-            self._write(entry)
-            self._pieces = []
-            self._files = found
-        self._delete_contents(freed)
+        else:
+            self._send_changes()
 
     def _is_long(self) -> bool:
         bound = max(_LOG_BYTES, self._bytes_of_snapshot // 2)
@@ -309,42 +288,50 @@ class Replica:
             self._databases[name] = FollowedDatabase(found[name])
         return bool(new)
 
-    def _send_contents(self) -> set[str]:
-        """Read what databases have more, and send the contents that it names; returns what it no longer names."""
-        freed: set[str] = set()
+    def _send_changes(self) -> None:
+        """Write an entry that says what databases and files have more."""
         for _ in range(_TRIES):
             # What is free by now, the index says by now; what the index names by then, is to be sent by then.
-            with self._guard:
-                freed = set(self._freed)
-            for name, database in self._databases.items():
-                long = database.log_bytes > _CHECKPOINT_BYTES and not self._away
-                if piece := database.checkpoint() if long else database.read_new():
-                    self._pieces.append((name, piece))
-            with self._guard:
-                unsent = set(self._unsent)
-            if all(list(self._pool.map(self._send_content, unsent))):
+            freed = self._contents.list_freed()
+            self._read_databases(checkpoint=not self._away)
+            complete = self._contents.send_large()
+            small, gone = self._send_most_small()
+            if complete and not gone:
                 break
             # Some were freed meanwhile: what says so is in the index by now.
-        return freed
+        files, found = self._read_changed_files()
+        removed = [path for path in self._files if path not in found]
+        removed += [f"{CONTENTS}/{name}" for name in self._contents.list_packed(freed)]
+        if self._pieces or files or small or removed:
+            files |= {f"{CONTENTS}/{name}": content for name, content in small.items()}
+            self._write(self._build_entry(pieces=self._pieces, files=files, removed=removed))
+            self._contents.note_logged(small)
+            self._pieces, self._files = [], found
+        self._contents.drop(freed)
 
-    def _send_content(self, name: str) -> bool:
-        """Send the file of an object; whether it was there."""
-        try:
-            self._bucket.put_file(f"{OBJECTS}/{name}", self._dir / CONTENTS / name)
-        except FileNotFoundError:
-            sent = False
-        else:
-            sent = True
-        with self._guard:
-            self._unsent.discard(name)
-            if not sent:
-                self._freed.add(name)
-        return sent
+    def _read_databases(self, *, checkpoint: bool) -> None:
+        for name, database in self._databases.items():
+            long = checkpoint and database.log_bytes > _CHECKPOINT_BYTES
+            if piece := database.checkpoint() if long else database.read_new():
+                self._pieces.append((name, piece))
 
-    def _delete_contents(self, freed: set[str]) -> None:
-        self._bucket.delete(f"{OBJECTS}/{name}" for name in freed)
-        with self._guard:
-            self._freed -= freed
+    def _send_most_small(self) -> tuple[dict[str, bytes], bool]:
+        """Read small files of objects; returns those that the next entry is to have, and whether others were gone.
+
+        Where they are many, entries of their own are written before.
+        """
+        small, size, gone = dict[str, bytes](), 0, False
+        for name, content in self._contents.read_small():
+            if content is None:
+                gone = True
+                continue
+            small[name] = content
+            size += len(content)
+            if size > _ENTRY_BYTES:
+                self._write(self._build_entry(files={f"{CONTENTS}/{name}": each for name, each in small.items()}))
+                self._contents.note_logged(small)
+                small, size = {}, 0
+        return small, gone
 
     def _read_changed_files(self) -> tuple[dict[str, bytes], dict[str, tuple[int, int, int]]]:
         """Return the contents of files that have changed, and how all of them are."""
@@ -361,21 +348,28 @@ class Replica:
 
     def _send_snapshot(self) -> None:
         """Write an entry that names the content of every file, and remove what the log had before it."""
-        for name, database in self._databases.items():
-            if piece := database.checkpoint():
-                self._pieces.append((name, piece))
-        freed = self._send_contents()
+        for _ in range(_TRIES):
+            freed = self._contents.list_freed()
+            for database in self._databases.values():
+                database.checkpoint()
+            if self._contents.send_large() and self._contents.pack():
+                break
         self._pieces, self._files = [], {}  # which the snapshot has
         content, found = self._read_changed_files()
         size, snapshot = 0, {}
         for name, pieces in self._list_snapshot(content):
             snapshot[name], length = self._send_chunks(pieces)
             size += length
-        self._write(self._build_entry(snapshot=snapshot))
-        self._base, self._log_bytes, self._bytes_of_snapshot = self._number, 0, size
+        packs = self._contents.describe_packs(freed)
+        entry = self._build_entry(snapshot=snapshot, packs=packs)
+        self._write(entry)
+        self._base, self._log_bytes = self._number, 0
+        self._bytes_of_snapshot = size + sum(each for each, _ in packs.values())
         self._files = found
-        self._collect_garbage(snapshot)
-        self._delete_contents(freed)
+        self._contents.drop(freed)
+        self._chunks.drop_others(list_named_chunks(entry))
+        self._bucket.delete(name_entry(number) for number in range(max(1, self._oldest), self._number))
+        self._oldest = self._number
 
     def _list_snapshot(self, files: Mapping[str, bytes]) -> Iterator[tuple[str, Iterable[bytes]]]:
         """Yield what a snapshot holds: names, and contents in pieces."""
@@ -387,22 +381,11 @@ class Replica:
 
     def _send_chunks(self, pieces: Iterable[bytes]) -> tuple[list[str], int]:
         """Send the pieces of a file that the bucket has not; returns the keys of all, and how many bytes they are."""
-        every, keys, size = iter(pieces), [], 0
+        every, keys, size = iter(pieces), list[str](), 0
         while batch := list(islice(every, _CHUNKS_AT_ONCE)):
-            digests = [hashlib.sha256(piece).hexdigest() for piece in batch]
-            new = {digest: piece for digest, piece in zip(digests, batch, strict=True) if digest not in self._known}
-            list(self._pool.map(self._send_chunk, new.items()))
-            keys += [self._known[digest] for digest in digests]
+            keys += self._pool.map(self._chunks.keep, batch)
             size += sum(map(len, batch))
         return keys, size
-
-    def _send_chunk(self, chunk: tuple[str, bytes]) -> None:
-        digest, content = chunk
-        key = name_chunk(self._run, digest)
-        self._bucket.put(key, compress_chunk(content))
-        with self._guard:
-            self._chunks.add(key)
-            self._known[digest] = key
 
     def _build_entry(self, **members: object) -> Entry:
         assert self._record.state is not None
@@ -418,15 +401,6 @@ class Replica:
         with self._changed:
             self._number += 1
         self._log_bytes += len(content)
-
-    def _collect_garbage(self, snapshot: Mapping[str, Iterable[str]]) -> None:
-        """Remove entries and chunks that nothing needs any more."""
-        wanted = list_chunks(snapshot)
-        self._known = {find_digest(key): key for key in wanted}
-        self._bucket.delete(sorted(self._chunks - wanted))
-        self._chunks &= wanted
-        self._bucket.delete(name_entry(number) for number in range(max(1, self._oldest), self._number))
-        self._oldest = self._number
 
 
 def cut(content: bytes) -> Iterator[bytes]:

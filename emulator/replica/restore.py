@@ -7,13 +7,16 @@ import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
 from emulator.exceptions import StartupError
 from emulator.replica.bucket import CONNECTIONS, Bucket, BucketError
+from emulator.replica.chunks import read_chunk
+from emulator.replica.contents import OBJECTS
 from emulator.replica.database import replay, settle
 from emulator.replica.folder import CONTENTS, is_path, write_record
-from emulator.replica.log import Entry, read_chunk, read_entry
+from emulator.replica.log import Entry, read_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,9 +24,12 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from emulator.replica.folder import Record
+    from emulator.replica.log import Pack
 
-OBJECTS = "objects"
+T = TypeVar("T")
 _STAGED = "restored.partial"
+# Entries and chunks.
+_AT_ONCE = 32
 
 
 def restore(bucket: Bucket, number: int, objects: Iterable[str], state_dir: Path, record: Record) -> None:
@@ -52,8 +58,7 @@ def restore(bucket: Bucket, number: int, objects: Iterable[str], state_dir: Path
             wanted = [name for name in objects if is_path(name)]
             for folder in {name.partition("/")[0] for name in wanted}:
                 (contents / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
-            for _ in pool.map(lambda name: bucket.get_file(f"{OBJECTS}/{name}", contents / name), wanted):
-                pass
+            list(pool.map(lambda name: bucket.get_file(f"{OBJECTS}/{name}", contents / name), wanted))
         for database in staged.rglob("*.sqlite"):
             settle(database)
     except (ValueError, sqlite3.Error) as error:
@@ -69,15 +74,17 @@ def restore(bucket: Bucket, number: int, objects: Iterable[str], state_dir: Path
 
 def _read_entries(bucket: Bucket, number: int, pool: ThreadPoolExecutor) -> Iterator[Entry]:
     base = read_entry(bucket, number).base
-    return pool.map(lambda each: read_entry(bucket, each), range(base, number + 1))
+    for some in _cut(range(base, number + 1)):
+        yield from pool.map(lambda each: read_entry(bucket, each), some)
 
 
 def _apply(bucket: Bucket, entry: Entry, folder: Path, pool: ThreadPoolExecutor) -> None:
     """Change a folder as an entry says."""
     for path, keys in (entry.snapshot or {}).items():
         with _open_private(_locate(folder, path)) as file:
-            for content in pool.map(lambda key: read_chunk(bucket, key), keys):
-                file.write(content)
+            for some in _cut(keys):
+                file.writelines(pool.map(lambda key: read_chunk(bucket, key), some))
+    list(pool.map(lambda key: _unpack(bucket, key, entry.packs[key], folder), entry.packs))
     for path, content in entry.files.items():
         with _open_private(_locate(folder, path)) as file:
             file.write(content)
@@ -87,9 +94,23 @@ def _apply(bucket: Bucket, entry: Entry, folder: Path, pool: ThreadPoolExecutor)
         replay(_locate(folder, path), piece)
 
 
+def _unpack(bucket: Bucket, key: str, pack: Pack, folder: Path) -> None:
+    content = read_chunk(bucket, key)
+    for name, (start, size) in pack[1].items():
+        _locate(folder, f"{CONTENTS}/{name}").write_bytes(content[start : start + size])
+
+
+def _cut(several: Iterable[T]) -> Iterator[list[T]]:
+    """Yield as many at a time as may be in memory at once."""
+    every = iter(several)
+    while some := list(islice(every, _AT_ONCE)):
+        yield some
+
+
 def _open_private(path: Path) -> BinaryIO:
-    """Open a file that nobody else may read, whatever it holds: some are keys."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+    """Open a file that nobody else may read: some hold keys. Those of objects are mounted into containers."""
+    mode = 0o666 if path.parent.parent.match(CONTENTS) else 0o600
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb")
 
 
 def _locate(folder: Path, path: str) -> Path:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from emulator.exceptions import StartupError
+from emulator.replica import contents as contents_module
 from emulator.replica import replica as replica_module
 from emulator.replica.log import list_entries, name_entry, read_entry
 from emulator.replica.replica import open_replica
@@ -266,3 +267,34 @@ def test_a_chunk_that_is_damaged_is_said(open_bucket: Open, tmp_path: Path) -> N
         bucket.put(f"chunks/{name}", b"damaged")
     with pytest.raises(StartupError, match="is damaged"):
         open_replica(open_bucket(), tmp_path, fail)
+
+
+def test_small_objects_go_together_and_large_ones_alone(
+    open_bucket: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica_module, "_LOG_ENTRIES", 2)
+    monkeypatch.setattr(replica_module, "_ENTRY_BYTES", 5_000)
+    monkeypatch.setattr(contents_module, "_PACK_BYTES", 10_000)
+    bucket = open_bucket()
+    with kept(bucket, tmp_path / "a") as folder:
+        for number in range(30):
+            folder.put(f"ab/{number}", str(number) * 500)
+        folder.put("cd/large", "x" * 100_000)
+        folder.replica.settle()
+        folder.replica.settle()  # by now they are in packs
+        for number in range(25):
+            folder.delete(f"ab/{number}")
+        folder.put("ab/30", "30" * 500)
+        folder.replica.settle()
+    assert list(bucket.list("objects")) == ["cd/large"]
+    with kept(open_bucket(), tmp_path / "b") as folder:
+        found = {path.name: path.read_text() for path in folder.path.glob("s3/contents/*/*")}
+        assert found == {"large": "x" * 100_000} | {str(each): str(each) * 500 for each in range(25, 31)}
+        folder.replica.settle()
+        snapshot = read_entry(bucket, list_entries(bucket)[-1])
+        assert sorted(name for _, members in snapshot.packs.values() for name in members) == [
+            f"ab/{number}" for number in range(25, 31)
+        ]
+        assert sum(size for size, _ in snapshot.packs.values()) < 20_000, "mostly empty packs are made anew"
+        folder.delete("cd/large")
+    assert list(bucket.list("objects")) == []
