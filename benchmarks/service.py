@@ -78,7 +78,7 @@ def measure_requests() -> Iterator[str]:
     for _ in range(ROUNDS):
         for name, found in loads.items():
             with _requiring_signatures() if name == "signed" else _both() as servers:
-                found.append(send_all(servers[name][0], REQUESTS, _build_ending_request()))
+                found.append(send_all(servers[name][0], REQUESTS, build_ending_request()))
     reference = statistics.median(load.rate for load in loads["moto_server"])
     for name, found in loads.items():
         rate = statistics.median(load.rate for load in found)
@@ -102,7 +102,7 @@ def measure_training() -> Iterator[str]:
             prefix = f"tensors/{name}/debug-output/index/"
             _wait(lambda prefix=prefix: s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix)["KeyCount"] > 1, name)  # type: ignore[misc]
         for name, (url, _) in servers.items():
-            load = send_all(url, REQUESTS, _build_ending_request())
+            load = send_all(url, REQUESTS, build_ending_request())
             every = [seconds for times in load.seconds.values() for seconds in times]
             goal = " (goal: 250)" if name == "emulator" else ""
             p99 = f"p99 of all {_find_percentile(every, 99):5.0f} ms{goal}"
@@ -148,7 +148,7 @@ def measure_jobs_at_once() -> Iterator[str]:
         with EmulatorProcess(Path(folder) / "state", runtime="process") as emulator:
             sagemaker = build_client("sagemaker", emulator.endpoint_url)
             build_client("s3", emulator.endpoint_url).create_bucket(Bucket=BUCKET)
-            request = _build_ending_request(BUCKET)
+            request = build_ending_request(BUCKET)
             request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["python3", "-c", _SHORT_TRAINING]
             began = time.perf_counter()
             for number in range(AT_ONCE):
@@ -232,7 +232,7 @@ def _both() -> Iterator[dict[str, tuple[str, int]]]:
         }
 
 
-def _build_ending_request(bucket: str = "there-is-no-such-bucket") -> dict[str, Any]:
+def build_ending_request(bucket: str = "there-is-no-such-bucket") -> dict[str, Any]:
     """CreateTrainingJob's members without the name."""
     return {
         "RoleArn": ROLE_ARN,
@@ -246,7 +246,7 @@ def _build_ending_request(bucket: str = "there-is-no-such-bucket") -> dict[str, 
 
 def _store_ended_jobs(path: Path) -> None:
     """Write jobs that went through every stage, a third of them stopped, created one second after another."""
-    store, request = JobStore(path), _build_ending_request()
+    store, request = JobStore(path), build_ending_request()
     with store.transaction() as transaction:
         for number in range(ENDED_JOBS):
             # Names are in another order than times.
