@@ -1,9 +1,12 @@
-"""A rule and a processing job whose node is killed begin again on another, and the training goes on meanwhile."""
+"""A rule, a processing job and a function whose node is killed begin again elsewhere, and the training goes on."""
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import tempfile
+import zipfile
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,11 +46,24 @@ PROCESS = (
     "import os, time; [time.sleep(0.1) for _ in iter(lambda: os.path.exists('/opt/ml/processing/input/go'), True)]"
 )
 
+# Its first invocation waits for nothing that comes; the next one ends.
+FUNCTION = """
+import boto3, time
+s3 = boto3.client("s3")
+def handler(event, context):
+    begun = s3.list_objects_v2(Bucket=event["bucket"], Prefix="begun/")["KeyCount"]
+    s3.put_object(Bucket=event["bucket"], Key=f"begun/{begun}")
+    if begun == 0:
+        time.sleep(600)
+    s3.put_object(Bucket=event["bucket"], Key="done")
+"""
+
 
 @pytest.fixture
 def nodes(granted_namespaces: None) -> Iterator[SwarmNodes]:
     """A manager that takes no tasks but its agent, and two workers."""
     with start_nodes(3) as nodes:
+        nodes.load("smdebug-emulator/lambda:latest", onto=[nodes.manager])
         with closing(nodes.manager.connect()) as api:
             api.tag("smdebug-emulator/sagemaker-debugger-rules", "smdebug-emulator/pytorch-training", "latest")
         yield nodes
@@ -70,7 +86,7 @@ def find_node(nodes: SwarmNodes, name: str) -> Node:
 
     def find() -> Node | None:
         with closing(nodes.manager.connect()) as api:
-            for service in api.services(filters={"label": "smdebug-emulator.host"}):
+            for service in api.services(filters={"label": NAME_LABEL}):
                 if re.fullmatch(name, service["Spec"]["Labels"][NAME_LABEL]):
                     for task in api.tasks({"service": service["ID"]}):
                         if task["Status"]["State"] == "running":
@@ -142,3 +158,32 @@ def test_a_processing_job_begins_again(emulator: RunningEmulator, nodes: SwarmNo
     wait_until(lambda: describe()["ProcessingJobStatus"] not in ("InProgress", "Stopping"), emulator.log_text)
     assert describe()["ProcessingJobStatus"] == "Completed", (describe(), emulator.log_text())
     assert f"({first.address}) of the Swarm" in emulator.log_text()
+
+
+def test_a_function_is_invoked_again(emulator: RunningEmulator, nodes: SwarmNodes, job_name: str) -> None:
+    s3, functions = emulator.client("s3"), emulator.client("lambda")
+    s3.create_bucket(Bucket=job_name)
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.writestr("function.py", FUNCTION)
+    role = emulator.client("iam").create_role(RoleName=job_name, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    functions.create_function(
+        FunctionName=job_name,
+        Runtime="python3.11",
+        Role=role,
+        Handler="function.handler",
+        Code={"ZipFile": code.getvalue()},
+        Timeout=900,
+    )
+    functions.invoke(FunctionName=job_name, InvocationType="Event", Payload=json.dumps({"bucket": job_name}))
+
+    def has(key: str) -> bool:
+        return s3.list_objects_v2(Bucket=job_name, Prefix=key)["KeyCount"] > 0
+
+    wait_until(lambda: has("begun/0"), emulator.log_text)
+    first = find_node(nodes, rf"smdebug-lambda-{job_name}-.*")
+    nodes.kill(first)
+    wait_until(lambda: has("done"), emulator.log_text)
+    second = find_node(nodes, rf"smdebug-lambda-{job_name}-.*")
+    assert second != first
+    assert not has("begun/2")
