@@ -153,7 +153,7 @@ def measure() -> Iterator[str]:
         node = multiprocessing.get_context("spawn").Process(target=serve, args=(key, folder / "volumes", tell))
         node.start()
         address = ("127.0.0.1", told.recv())
-        carriers = Carriers(lambda _node: address, key, (os.getuid(), os.getgid()))
+        carriers = Carriers(lambda _node: address, key, (os.getuid(), os.getgid()), kill=print)
         s3 = open_s3(folder / "s3")
         try:
             while not answers(port):

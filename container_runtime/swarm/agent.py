@@ -21,6 +21,7 @@ from typing import Any
 from container_runtime.docker.control_group import ControlGroupMeter
 from container_runtime.swarm.files import Files, open_volumes
 from container_runtime.swarm.inside import KEEP_ALIVE, Inside, pump
+from container_runtime.swarm.pipes import PipeAgent
 
 KEY = "/run/secrets/agent.pem"
 ENGINE = "/var/run/docker.sock"
@@ -33,6 +34,8 @@ CONDITION = "smdebug-condition"
 """The protocol that tells how its machine is, in one line: see ``Condition`` in ``nodes.py``."""
 FILES = "smdebug-files"
 """The protocol of folders that no disk shares; see ``files.py``."""
+PIPES = "smdebug-pipes"
+"""The protocol of channels in Pipe mode; see ``pipes.py``."""
 DOOR = "smdebug-door"
 """The protocol of closed networks; see ``inside.py``. Any other connection is the engine's."""
 
@@ -51,7 +54,7 @@ def build_context(side: int, key: str | os.PathLike[str], protocol: str = METER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_verify_locations(key)
     context.load_cert_chain(key)
-    spoken = [METER, CONDITION, DOOR, FILES, "http/1.1"]
+    spoken = [METER, CONDITION, DOOR, FILES, PIPES, "http/1.1"]
     context.set_alpn_protocols(spoken if side == ssl.PROTOCOL_TLS_SERVER else [protocol])
     return context
 
@@ -81,6 +84,7 @@ class Agent:
         """
         self._processes, self._groups = processes, groups
         self._files = Files(volumes)
+        self._pipes = PipeAgent(self._files.open)
         self._inside = Inside(processes)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -93,6 +97,7 @@ class Agent:
             CONDITION: _tell_condition,
             DOOR: self._inside.answer,
             FILES: self._files.answer,
+            PIPES: self._pipes.answer,
         }.get(protocol, _relay)
         with closing(writer), suppress(OSError):
             await speak(reader, writer)

@@ -16,13 +16,15 @@ import ssl
 import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread, current_thread
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from container_runtime.runtime import ContainerRuntimeError, ContainerStartError, EngineUnavailableError
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from container_runtime.swarm import agent
 from container_runtime.swarm.inside import KEEP_ALIVE
+from container_runtime.swarm.pipes import PipeSender
 from container_runtime.swarm.tree import (
     FILE,
     FOLDER,
@@ -173,6 +175,8 @@ class Carrier:
         container: its id.
         folders: of the container.
         user: uid and gid that the container runs as.
+        pipe_context: by which the agent is known where a pipe is asked for.
+        on_broken_pipe: called where what the container reads from a pipe ends too soon.
     """
 
     def __init__(
@@ -182,8 +186,12 @@ class Carrier:
         container: str,
         folders: Sequence[Carried],
         user: tuple[int, int],
+        pipe_context: ssl.SSLContext,
+        on_broken_pipe: Callable[[], None],
     ) -> None:
         self._find_agent, self._context, self._user = find_agent, context, user
+        self._pipe_context, self._on_broken_pipe = pipe_context, on_broken_pipe
+        self._senders: list[PipeSender] = []
         self._folders = folders
         names = list_volumes(container, folders)
         # What a container writes is its user's here, too, where this process may give files away.
@@ -209,7 +217,6 @@ class Carrier:
         """Bring to the node what is in the folders, and let the program begin.
 
         Raises:
-            ContainerStartError: there is something that cannot be brought there.
             ContainerRuntimeError: the node does not take it, or does not answer.
         """
         with self._lock, _telling():
@@ -217,11 +224,9 @@ class Carrier:
             for number, tree in enumerate(self._trees):
                 for path, state in tree.look().items():
                     if state[0] == PIPE:
-                        raise ContainerStartError(
-                            f"{path} is a pipe, and pipes do not reach a node: a channel in Pipe mode takes a folder "
-                            "that all nodes see (--shared-folder). Use File or FastFile mode."
-                        )
-                    self._put(link, number, path, state)
+                        self._begin_pipe(number, path)
+                    else:
+                        self._put(link, number, path, state)
                 self._note_own(number)
             link.ask({"do": "sync"})
             line = {"do": "put", "volume": len(self._trees), "path": BEGIN_FILE, "state": (FILE, 0, 0), "mode": 0o444}
@@ -231,6 +236,12 @@ class Carrier:
             self._tell_known(link)
         self._until = time.time()
         self._thread.start()
+
+    def _begin_pipe(self, number: int, path: str) -> None:
+        (volume, _), tree = self._volumes[number], self._trees[number]
+        sender = PipeSender(self._find_agent, self._pipe_context, volume, self._user, tree, path, self._on_broken_pipe)
+        self._senders.append(sender)
+        sender.start()
 
     def take_up(self) -> None:
         """Go on where another process has ended: what is here has come, or was brought there."""
@@ -277,6 +288,8 @@ class Carrier:
         self._closing.set()
         if (link := self._link) is not None:
             link.interrupt()
+        for sender in self._senders:
+            sender.close()
         if self._thread.is_alive() and self._thread is not current_thread():
             self._thread.join()
         with self._lock:
@@ -413,13 +426,21 @@ class Carriers:
         user: uid and gid that containers run as.
         lost: a folder of this machine that lost what was below it: of containers that are taken up it is brought again.
             None where nothing was lost.
+        kill: ends a container whose pipe ends too soon: it would take what it has read for the whole.
     """
 
     def __init__(
-        self, find_agent: Callable[[str], tuple[str, int]], key: Path, user: tuple[int, int], lost: Path | None = None
+        self,
+        find_agent: Callable[[str], tuple[str, int]],
+        key: Path,
+        user: tuple[int, int],
+        lost: Path | None = None,
+        *,
+        kill: Callable[[str], None],
     ) -> None:
-        self._find_agent, self._user, self._lost = find_agent, user, lost
+        self._find_agent, self._user, self._lost, self._kill = find_agent, user, lost, kill
         self._context = agent.build_context(ssl.PROTOCOL_TLS_CLIENT, key, agent.FILES)
+        self._pipe_context = agent.build_context(ssl.PROTOCOL_TLS_CLIENT, key, agent.PIPES)
         self._carriers: dict[str, Carrier] = {}
 
     def fill(self, container: str, node: str, folders: Sequence[Carried]) -> None:
@@ -475,7 +496,15 @@ class Carriers:
             self.close(container)
 
     def _make(self, container: str, node: str, folders: Sequence[Carried]) -> Carrier:
-        return Carrier(lambda: self._find_agent(node), self._context, container, folders, self._user)
+        return Carrier(
+            partial(self._find_agent, node),
+            self._context,
+            container,
+            folders,
+            self._user,
+            self._pipe_context,
+            partial(self._kill, container),
+        )
 
 
 def write_label(folders: Sequence[Carried]) -> str:

@@ -130,7 +130,7 @@ class SwarmEngine:
             self._nodes = Nodes(self._api, folder, registry)
             self._room = Room(self._api)
             self._nodes.start(image)
-            self._carriers = Carriers(self._nodes.find_agent, self._nodes.key, self._user, lost)
+            self._carriers = Carriers(self._nodes.find_agent, self._nodes.key, self._user, lost, kill=self._kill)
             # Their starter was killed: they would keep their names from those that come in their place.
             self._remove_unstarted()
             self._take_up_files()
@@ -330,6 +330,10 @@ class SwarmEngine:
         if container_id not in self._lost:
             containers, identity = self._find_place(container_id)
             containers.stop(identity, grace_seconds)
+
+    def _kill(self, container_id: str) -> None:
+        with suppress(ContainerNotFoundError, EngineUnavailableError):  # what it is for has come about, or will
+            self.stop(container_id, 0.0)
 
     def remove(self, container_id: str) -> None:
         """See ``ContainerRuntime``. The service goes first, so that a node that does not answer ends its task later."""

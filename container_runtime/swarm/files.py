@@ -116,7 +116,8 @@ class Files:
             owner = (int(first["user"][0]), int(first["user"][1]))
             volumes = []
             for name, mode in first["volumes"]:
-                volumes.append(_Volume(self._open(name, int(mode), owner)))
+                volumes.append(_Volume(self.open(name, owner)))
+                os.fchmod(volumes[-1].tree.root, int(mode) & 0o1777)
                 closing.callback(volumes[-1].tree.close)
             changes = _Changes(volumes, out)
             closing.callback(changes.close)
@@ -125,7 +126,17 @@ class Files:
             while True:
                 _do(volumes, changes, read_line(source, _MAX_KNOWN_BYTES), source, out)
 
-    def _open(self, name: object, mode: int, owner: tuple[int, int]) -> Tree:
+    def open(self, name: object, owner: tuple[int, int]) -> Tree:
+        """Open a volume.
+
+        Args:
+            name: of the volume.
+            owner: uid and gid that what is made there is of.
+
+        Raises:
+            ProtocolError: no volume has such a name.
+            OSError: it is not there.
+        """
         if not isinstance(name, str) or _NAME.fullmatch(name) is None:
             raise ProtocolError(f"No name of a volume: {name!r}")
         volume = os.open(name, _FOLDER, dir_fd=self._volumes)
@@ -133,7 +144,6 @@ class Files:
             data = os.open("_data", _FOLDER, dir_fd=volume)
         finally:
             os.close(volume)
-        os.fchmod(data, mode & 0o1777)
         return Tree(data, owner)
 
 

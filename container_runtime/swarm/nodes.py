@@ -55,6 +55,7 @@ _MODULES = (
     "container_runtime/swarm/agent.py",
     "container_runtime/swarm/files.py",
     "container_runtime/swarm/inside.py",
+    "container_runtime/swarm/pipes.py",
     "container_runtime/swarm/tree.py",
 )
 _START_SECONDS = 60.0

@@ -178,6 +178,18 @@ class Tree:
                 _rename(self.root, arriving, parent, name)
         return path, state
 
+    def make_pipe(self, path: str) -> None:
+        """Make a named pipe, unless there is something of that name.
+
+        Raises:
+            ProtocolError: the path leads out of the folder.
+            OSError: it cannot be made.
+        """
+        _check_path(path)
+        with self.make_way(path) as (parent, name), suppress(FileExistsError):
+            os.mkfifo(name, 0o600, dir_fd=parent)
+            self._own(parent, name)
+
     def remove(self, path: str) -> None:
         """Remove what the other end has removed. Idempotent."""
         _check_path(path)

@@ -38,9 +38,11 @@ class Setup:
         self.key = keep_key(folder / "key")
         self.agent = NodeAgent(self.key, self.volumes)
         self.made: list[Carriers] = []
+        self.killed: list[str] = []
 
     def make(self) -> Carriers:
-        self.made.append(Carriers(lambda _node: ("127.0.0.1", self.agent.port), self.key, USER))
+        find_agent, kill = (lambda _node: ("127.0.0.1", self.agent.port)), self.killed.append
+        self.made.append(Carriers(find_agent, self.key, USER, kill=kill))
         return self.made[-1]
 
     def close(self) -> None:

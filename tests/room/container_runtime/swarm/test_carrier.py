@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from container_runtime.runtime import ContainerRuntimeError, ContainerStartError
+from container_runtime.runtime import ContainerRuntimeError
 from container_runtime.swarm.carrier import BEGIN_FILE, Carried
 from container_runtime.swarm.tree import FILE, FOLDER, LINK, ProtocolError, Tree
 from tests.room.container_runtime.swarm.carrying import NAME, USER, Setup, holds, list_all, write
@@ -165,13 +165,6 @@ def test_a_large_file_that_grows_comes_again_when_it_rests(setup: Setup) -> None
         sizes.add(come.stat().st_size)
     assert len(sizes) < 10
     wait_until(lambda: come.read_bytes() == model.read_bytes())
-
-
-def test_pipe_cannot_be_brought(setup: Setup) -> None:
-    os.mkfifo(setup.here / "training_0")
-    with pytest.raises(ContainerStartError, match=r"training_0 is a pipe.*--shared-folder"):
-        setup.make().fill(NAME, "node", setup.folders)
-    assert not (setup.begin / BEGIN_FILE).exists()
 
 
 def test_what_the_node_cannot_keep_is_said(setup: Setup) -> None:
