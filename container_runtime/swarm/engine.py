@@ -613,6 +613,7 @@ class SwarmEngine:
     def _await_start(self, spec: ContainerSpec, name: str, nodes: Collection[SwarmNode]) -> None:
         """Wait until the task runs, or has run."""
         deadline = time.monotonic() + _START_SECONDS
+        ready, next_look = time.monotonic(), time.monotonic() + _LOOK_SECONDS
         while True:
             tasks = self._tasks.list_tasks(name)
             status: dict[str, Any] = tasks[0]["Status"] if tasks else {"State": "new"}
@@ -625,6 +626,15 @@ class SwarmEngine:
             if status["State"] in ("rejected", "failed", "orphaned"):
                 where = next((each.name for each in nodes if each.id == tasks[0].get("NodeID")), "a node")
                 raise ContainerStartError(f"Container {spec.name} ({spec.image}) on {where}: {status.get('Err')}")
+            if time.monotonic() >= next_look:
+                node = tasks[0].get("NodeID", "") if tasks else ""
+                if self._nodes.read_state(node) == "ready":
+                    ready = time.monotonic()
+                elif time.monotonic() - ready > _DOWN_SECONDS:
+                    raise EngineUnavailableError(
+                        f"The node {self._nodes.describe(node)} of the Swarm went away while it began {spec.name}."
+                    )
+                next_look = time.monotonic() + _LOOK_SECONDS
             if time.monotonic() > deadline:
                 raise NetworkExhaustedError(
                     f"No node of the Swarm has started {spec.name} within {_START_SECONDS:g} s: {status['State']}, "

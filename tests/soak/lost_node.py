@@ -47,7 +47,7 @@ beats = float(os.environ["SECONDS"]) / 0.25
 for beat in range(int(beats)):
     s3.put_object(Bucket="BUCKET", Key=f"beats/{job}/{host}/{me}/{time.time()}", Body=b"")
     time.sleep(0.25)
-if "-fails-" in job:
+if job.startswith("fails-"):
     sys.exit("as it was to")
 pathlib.Path("/opt/ml/model", host).write_text(me)
 """.replace("BUCKET", BUCKET)
@@ -86,6 +86,7 @@ class _LostNode:
             names[f"{kind}-{seed}"] = seed
             self._create(f"{kind}-{seed}", kind, random)
         is_true_within(_SECONDS, lambda: self._count(names) >= len(names) // 3)
+        is_true_within(_SECONDS, self._list_on_last)
         self._lost = self._list_on_last()
         self._nodes.kill(self._nodes.nodes[-1])
         is_true_within(_SECONDS, lambda: self._count(names) == len(names))
