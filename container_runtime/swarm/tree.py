@@ -32,7 +32,7 @@ _ARRIVING = ".arriving"
 # An index file names an event file: it is looked for before, and sent after.
 _INDEX = "index"
 _MAX_DEPTH = 100
-_PIECE_BYTES = 1 << 18
+_FIRST_BYTES, _PIECE_BYTES = 1 << 20, 1 << 18
 _MAX_LINE_BYTES = 1 << 16
 _WHOLE, _TORN = b"+", b"-"
 
@@ -44,7 +44,7 @@ class ProtocolError(OSError):
 class Tree:
     """An open folder. It stays the one that it was, whatever takes its place.
 
-    Args:
+    Attributes:
         root: its descriptor, which is closed with this.
         owner: uid and gid of what arrives; this process's own when None.
     """
@@ -119,9 +119,12 @@ class Tree:
             if outgoing is None:
                 return None
             with outgoing:
+                # Before it is announced: what a disk says of a file that it cannot read is no content.
+                data = outgoing.read(_FIRST_BYTES)
                 write_line(out, {**members, "path": path, "state": outgoing.state, "mode": outgoing.mode})
-                while outgoing.left and (data := outgoing.read(_PIECE_BYTES)):
+                while data:
                     out.write(data)
+                    data = outgoing.read(_PIECE_BYTES)
                 # One that was cut meanwhile: the other end counts on as many bytes, and throws them away.
                 for begin in range(0, outgoing.left, _PIECE_BYTES):
                     out.write(bytes(min(outgoing.left - begin, _PIECE_BYTES)))

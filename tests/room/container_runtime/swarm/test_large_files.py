@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ENDLESS = 1 << 34
-_LARGE = b"large" * 1_000_000
+_LARGE = "large" * 1_000_000
 
 
 @pytest.fixture(autouse=True)
@@ -61,15 +61,11 @@ def test_small_files_come_while_a_large_one_is_under_way(setup: Setup) -> None:
 
 def test_a_large_file_overtakes_a_larger_one(setup: Setup) -> None:
     begin(setup, "checkpoints/model.bin")
-    tensor = setup.there / "tensors" / "events" / "0"
-    tensor.parent.mkdir(parents=True)
-    # As the writers of tensors do: a file that is found half written comes so, and again when it rests.
-    tensor.with_name("0.tmp").write_bytes(_LARGE)
-    tensor.with_name("0.tmp").rename(tensor)
+    write(setup.there / "tensors" / "events" / "0", _LARGE)
     write(setup.there / "tensors" / "index" / "0", "index")
     come = setup.here / "tensors" / "events" / "0"
     wait_until((setup.here / "tensors" / "index" / "0").exists)
-    assert come.read_bytes() == _LARGE
+    assert come.read_text() == _LARGE
     assert len(list_arriving(setup)) == 1
 
 
@@ -88,9 +84,7 @@ def test_an_index_waits_for_the_large_files_beside_it_alone(setup: Setup) -> Non
 
 def test_an_index_that_is_large_comes_after_what_it_names(setup: Setup) -> None:
     endless = begin(setup, "tensors/events/0")
-    index = setup.there / "tensors" / "index" / "0"
-    index.parent.mkdir()
-    index.write_bytes(_LARGE)
+    write(setup.there / "tensors" / "index" / "0", _LARGE)
     write(setup.there / "later", "")
     wait_until((setup.here / "later").exists)
     assert len(list_arriving(setup)) == 1
@@ -119,10 +113,10 @@ def test_an_end_brings_all_that_is_under_way(setup: Setup) -> None:
     carriers.fill(NAME, "node", setup.folders)
     names = [b"plain", b"new\nline", b"no text \xff\xfe", b"half.tmp"]
     for name in names:
-        for kind, content in (("events", _LARGE), ("index", _LARGE), ("small", b"small")):
+        for kind, content in (("events", _LARGE), ("index", _LARGE), ("small", "small")):
             path = setup.there / kind / os.fsdecode(name)
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(content)
+            path.write_text(content)
     carriers.finish(NAME)
     assert list_all(setup.here) == list_all(setup.there)
     for path in setup.there.glob("*/*"):
@@ -146,6 +140,6 @@ def test_what_a_killed_process_has_left_is_removed(setup: Setup) -> None:
         (setup.here / name).write_text("half")
     after = setup.make()
     after.take_up(NAME, "node", setup.folders)
-    (setup.there / "model.bin").write_bytes(_LARGE)
+    write(setup.there / "model.bin", _LARGE)
     after.finish(NAME)
     assert list_all(setup.here) == ["model.bin"]
