@@ -35,7 +35,7 @@ from container_runtime.swarm.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
     from concurrent.futures import Future
     from typing import BinaryIO
 
@@ -260,30 +260,24 @@ class _Changes:
     def _look(self, number: int, volume: _Volume, *, last: bool) -> None:
         """Send what is small and say what is gone; note what is large, and what has to come after that."""
         found, known = volume.tree.look(), volume.known
-        resting_ns = time.time_ns() - _REST_NS
         for each in list(self._large.values()):
             if each.volume == number and found.get(each.path, ("",))[0] != FILE:
                 self._end(each, whole=False)
+        indexed: dict[str, frozenset[_Large]] = {}
         for path, state in found.items():
             if (
-                state == known.get(path)
-                or state[0] == PIPE
-                or (number, path) in self._large
+                (number, path) in self._large
                 or (number, path) in self._held
+                or not _is_due(path, state, known, last=last)
             ):
                 continue
-            if not last and path.endswith(TEMPORARY) and state[0] == FILE:
-                continue
-            if not last and path in known and state[0] == FILE:
-                _, size, mtime_ns = state
-                if int(size) >= _LARGE_BYTES and int(mtime_ns) > resting_ns:
-                    continue
             beside = None if state[0] == FOLDER else find_indexed(path)
-            awaited = beside is not None and [
-                each for each in self._large.values() if each.volume == number and each.path.startswith(beside)
-            ]
-            if awaited:
-                self._held[number, path] = frozenset(awaited)
+            if beside is not None and beside not in indexed:  # what is no index comes before all that are
+                indexed[beside] = frozenset(
+                    each for each in self._large.values() if each.volume == number and each.path.startswith(beside)
+                )
+            if beside is not None and indexed[beside]:
+                self._held[number, path] = indexed[beside]
             else:
                 self._begin(number, path, state)
         for path in sorted(known.keys() - found.keys(), reverse=True):
@@ -325,6 +319,19 @@ class _Changes:
             write_line(self._out, {"part": large.part, "whole": whole})
             if whole:
                 self._volumes[large.volume].known[large.path] = large.outgoing.state
+
+
+def _is_due(path: str, state: State, known: Mapping[str, State], *, last: bool) -> bool:
+    """Whether a thing has changed and may go: neither a file that is to get its name, nor a large one that grows on."""
+    if state == known.get(path) or state[0] == PIPE:
+        return False
+    if last or state[0] != FILE:
+        return True
+    if path.endswith(TEMPORARY):
+        return False
+    _, size, mtime_ns = state
+    grows = int(size) >= _LARGE_BYTES and int(mtime_ns) > time.time_ns() - _REST_NS
+    return not (grows and path in known)
 
 
 class _Stream(io.RawIOBase):
