@@ -227,6 +227,10 @@ class EngineNodes:
         """Give a node its link back."""
         _ip("-n", self.switch, "link", "set", f"port{node.number}", "up")
 
+    def freeze(self, node: Node) -> None:
+        """Let an engine do nothing more, while all that it has started goes on."""
+        self._processes[node.number].send_signal(signal.SIGSTOP)
+
     def kill(self, node: Node) -> None:
         """End a node as a loss of power does: its engine, and every process that it has started."""
         pids = _list_processes(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import uuid
@@ -78,11 +79,13 @@ def test_an_image_that_writes_elsewhere_is_told_what_to_do(of_containers: Runnin
 
 
 def test_a_container_that_fills_its_volume_is_ended(of_containers: RunningEmulator) -> None:
-    """What is allocated and never written takes no time; /tmp is a part of the volume, too."""
+    """What is allocated and never written takes no time; /tmp is of the volume, too, unless folders are carried."""
     stage_scripts(of_containers.client("s3"), "pytorch")
     name = f"custom-{uuid.uuid4().hex[:8]}"
     request = build_request("pytorch", name, "")
-    fill = "fallocate -l 600M /opt/ml/model/half && fallocate -l 500M /tmp/rest && sleep 500"
+    carried = of_containers.read_runtime() == "swarm" and "SMDEBUG_EMULATOR_SHARED_FOLDER" not in os.environ
+    rest = "/opt/ml/output/rest" if carried else "/tmp/rest"
+    fill = f"fallocate -l 600M /opt/ml/model/half && fallocate -l 500M {rest} && sleep 500"
     request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["sh", "-c", fill]
     request["ResourceConfig"]["VolumeSizeInGB"] = 1
     of_containers.client("sagemaker").create_training_job(**request)

@@ -1,4 +1,4 @@
-"""A rule, a processing job and a function whose node is killed begin again elsewhere, and the training goes on."""
+"""What is lost with a node that is killed begins again elsewhere: a start, a rule, a processing job, a function."""
 
 from __future__ import annotations
 
@@ -98,6 +98,36 @@ def find_node(nodes: SwarmNodes, name: str) -> Node:
     found = find()
     assert found is not None
     return found
+
+
+def test_a_job_begins_again_whose_node_goes_while_it_starts(
+    emulator: RunningEmulator, nodes: SwarmNodes, job_name: str
+) -> None:
+    frozen, jobs = nodes.nodes[-1], [f"{job_name}-{number}" for number in range(4)]
+    for each in jobs[:2]:  # one on each node, which has the image then
+        create_job(emulator, each, "import time; time.sleep(3)", instance_type=LARGE)
+    for each in jobs[:2]:
+        assert wait_until_ended(emulator, each)["TrainingJobStatus"] == "Completed", emulator.log_text()
+    nodes.freeze(frozen)
+    for each in jobs[2:]:
+        create_job(emulator, each, "print('trained')", instance_type=LARGE)
+
+    def list_starting() -> list[str]:
+        with closing(nodes.manager.connect()) as api:
+            addresses = {each["ID"]: each["Status"]["Addr"] for each in api.nodes()}
+            tasks = [
+                task
+                for each in api.services(filters={"label": NAME_LABEL})
+                for task in api.tasks({"service": each["ID"]})
+            ]
+        return [each["ID"] for each in tasks if addresses.get(each.get("NodeID")) == frozen.address]
+
+    wait_until(list_starting, emulator.log_text)
+    nodes.kill(frozen)
+    for each in jobs[2:]:
+        description = wait_until_ended(emulator, each)
+        assert description["TrainingJobStatus"] == "Completed", (description, emulator.log_text())
+    assert f"({frozen.address}) of the Swarm went away while it began smdebug-{job_name}" in emulator.log_text()
 
 
 def test_a_rule_begins_again_while_the_training_goes_on(
