@@ -43,7 +43,6 @@ AS_ON_ONE_ENGINE = {
     "test_exit_code[swarm-0]",
     "test_exit_code[swarm-255]",
     "test_missing_entry_point_is_said_at_the_start[swarm-/no/such/program]",
-    "test_training_image_computes_with_torchvision_and_torchaudio",
 }
 
 
