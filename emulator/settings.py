@@ -22,6 +22,7 @@ _REGISTRY = re.compile(
 )
 _REGION = re.compile(r"[a-z]{2,3}(-[a-z]+)+-\d")
 DEFAULT_ACCOUNT_ID = "123456789012"
+DEFAULT_S3_BUCKET = "smdebug-emulator"
 # As long as a job of SageMaker's may run.
 _LONGEST_SECONDS = 28 * 86_400
 VERSION = "0.1.0"
@@ -201,7 +202,7 @@ class Settings:
         tls_key: file of that certificate's key.
         ca_bundle: the file that clients are to trust; None before it starts, and where it answers without TLS.
         s3_endpoint: URL of another S3, in which all that survives a restart is kept, too; None for no such copy.
-        s3_bucket: the bucket there, or what is below a prefix in it.
+        s3_bucket: the bucket there, or what is below a prefix in it; ``DEFAULT_S3_BUCKET`` when None.
     """
 
     port: int = 4580
@@ -235,7 +236,7 @@ class Settings:
     tls_key: Path | None = None
     ca_bundle: Path | None = None
     s3_endpoint: str | None = None
-    s3_bucket: str = "smdebug-emulator"
+    s3_bucket: str | None = None
 
     def __post_init__(self) -> None:
         """Folders are mounted into containers and named to other processes, so the state folder is absolute."""

@@ -19,7 +19,7 @@ import click
 from emulator.cli.running import json_option, read_settings, s3_bucket_option, s3_endpoint_option, state_dir_option
 from emulator.exceptions import StartupError
 from emulator.gateway.sdk_versions import TRIED_RELEASES, describe_version, read_minor
-from emulator.settings import RUNTIME_CHOICES, VERSION
+from emulator.settings import DEFAULT_S3_BUCKET, RUNTIME_CHOICES, VERSION
 from emulator.state_folder import find_running_emulator
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _look_at_copy(settings: Settings) -> Iterator[Finding]:
     from emulator.replica.bucket import Bucket, BucketError
 
     try:
-        bucket = Bucket(settings.s3_endpoint, settings.s3_bucket)
+        bucket = Bucket(settings.s3_endpoint, settings.s3_bucket or DEFAULT_S3_BUCKET)
         bucket.probe()
     except (StartupError, BucketError) as error:
         yield "copy", "missing", str(error), ""

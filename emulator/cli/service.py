@@ -38,7 +38,7 @@ from emulator.console.page import CONSOLE
 from emulator.exceptions import StartupError
 from emulator.faults import parse_fault
 from emulator.keys import NAME as KEYS_NAME
-from emulator.settings import RUNTIME_CHOICES, Settings
+from emulator.settings import DEFAULT_S3_BUCKET, RUNTIME_CHOICES, Settings
 from emulator.state_folder import wait_until_free
 
 if TYPE_CHECKING:
@@ -377,12 +377,14 @@ def _bound_heaps() -> None:
 def _open_bucket(settings: Settings) -> Bucket | None:
     """Find the credentials of the other S3, where there is one; end the command where there are none."""
     if settings.s3_endpoint is None:
+        if settings.s3_bucket is not None:
+            fail(f"--s3-bucket {settings.s3_bucket} needs --s3-endpoint, too: the URL of the S3 that has the bucket.")
         return None
     # Imported here: most emulators have none.
     from emulator.replica.bucket import Bucket
 
     try:
-        return Bucket(settings.s3_endpoint, settings.s3_bucket)
+        return Bucket(settings.s3_endpoint, settings.s3_bucket or DEFAULT_S3_BUCKET)
     except StartupError as error:
         fail(str(error))
 

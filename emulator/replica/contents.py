@@ -8,6 +8,7 @@ requests.
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,11 @@ _PACK_BYTES = 1024**2
 
 
 class Contents:
-    """The files. ``take`` and ``free`` are thread safe; one thread calls the rest."""
+    """The files. ``take`` and ``free`` are thread safe; one thread calls the rest.
+
+    An attempt to make the copy what the folder is begins with ``attempt``, reads the index, and sends what that names:
+    meanwhile no file goes.
+    """
 
     def __init__(
         self,
@@ -56,6 +61,9 @@ class Contents:
         has = {*objects, *self._packed}
         self._guard = Lock()
         self._unsent, self._freed = there - has, has - there
+        # Freed during an attempt: the index may name them that is being sent.
+        self._attempting = False
+        self._kept: set[str] = set()
         # Since the last snapshot.
         self._in_log: set[str] = set()
 
@@ -65,28 +73,41 @@ class Contents:
             self._unsent.add(file)
 
     def free(self, file: str) -> None:
-        """Note that the index names a file no more."""
+        """Remove a file that the index names no more."""
         with self._guard:
-            self._unsent.discard(file)
             self._freed.add(file)
+            if self._attempting:
+                self._kept.add(file)
+            else:
+                self._remove(file)
 
-    def list_freed(self) -> set[str]:
-        """List what the index does not name; called before that is read."""
+    @contextmanager
+    def attempt(self) -> Iterator[set[str]]:
+        """Keep all files meanwhile but those that are given: what the index no longer names, whenever it is read."""
         with self._guard:
-            return set(self._freed)
+            self._attempting = True
+            freed = set(self._freed)
+        try:
+            yield freed
+        finally:
+            with self._guard:
+                self._attempting = False
+                for name in self._kept:
+                    self._remove(name)
+                self._kept.clear()
 
-    def send_large(self) -> bool:
-        """Send what is to be an object, after the index was read; False where a file is gone and the index changed.
+    def send_large(self) -> None:
+        """Send what is to be an object, after the index was read.
 
         Raises:
             BucketError: the S3 does not answer.
         """
-        return all(list(self._pool.map(self._send_if_large, self._list_unsent())))
+        list(self._pool.map(self._send_if_large, self._list_unsent()))
 
-    def read_small(self) -> Iterator[tuple[str, bytes | None]]:
-        """Yield what is left to send; None for a file that was gone."""
+    def read_small(self) -> Iterator[tuple[str, bytes]]:
+        """Yield what is left to send."""
         for name in self._list_unsent():
-            yield name, self._read(name)
+            yield name, (self._folder / name).read_bytes()
 
     def note_logged(self, names: Iterable[str]) -> None:
         """Note that files are in an entry that was written."""
@@ -98,8 +119,8 @@ class Contents:
         """List which of some files are not objects."""
         return sorted(name for name in names if name in self._in_log or name in self._packed)
 
-    def pack(self) -> bool:
-        """Put what is left to send, and what the log has, into packs; see ``send_large`` for what is returned.
+    def pack(self, freed: set[str]) -> None:
+        """Put what is left to send, and what the log has, into packs, but for what is free.
 
         Raises:
             BucketError: the S3 does not answer.
@@ -109,19 +130,15 @@ class Contents:
             used[key] += length
         sparse = [name for name, (key, _, _) in self._packed.items() if 2 * used[key] < self._pack_sizes[key]]
         names = {*self._list_unsent(), *self._in_log, *sparse}
-        complete, batch, size = True, dict[str, bytes](), 0
-        for name in sorted(names):
-            if (content := self._read(name)) is None:
-                complete = False
-                continue
-            batch[name] = content
-            size += len(content)
+        batch, size = dict[str, bytes](), 0
+        for name in sorted(names - freed):
+            batch[name] = (self._folder / name).read_bytes()
+            size += len(batch[name])
             if size >= _PACK_BYTES:
                 self._write_pack(batch)
                 batch, size = {}, 0
         if batch:
             self._write_pack(batch)
-        return complete
 
     def describe_packs(self, freed: set[str]) -> dict[str, Pack]:
         """Return what a snapshot says of packs, without the files that are free."""
@@ -149,24 +166,16 @@ class Contents:
         with self._guard:
             return sorted(self._unsent)
 
-    def _send_if_large(self, name: str) -> bool:
+    def _send_if_large(self, name: str) -> None:
         path = self._folder / name
-        try:
-            if path.stat().st_size >= _SMALL_BYTES:
-                self._bucket.put_file(f"{OBJECTS}/{name}", path)
-                with self._guard:
-                    self._unsent.discard(name)
-        except FileNotFoundError:
-            self.free(name)
-            return False
-        return True
+        if path.stat().st_size >= _SMALL_BYTES:
+            self._bucket.put_file(f"{OBJECTS}/{name}", path)
+            with self._guard:
+                self._unsent.discard(name)
 
-    def _read(self, name: str) -> bytes | None:
-        try:
-            return (self._folder / name).read_bytes()
-        except FileNotFoundError:
-            self.free(name)
-            return None
+    def _remove(self, name: str) -> None:
+        (self._folder / name).unlink(missing_ok=True)
+        self._unsent.discard(name)
 
     def _write_pack(self, batch: Mapping[str, bytes]) -> None:
         key = self._keep_chunk(b"".join(batch.values()))

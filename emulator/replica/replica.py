@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# What may be away.
+_LOG, _LEASE = "log", "lease"
 _LOOK_SECONDS = 0.5
 # How long an answer waits for its record: a client waits a minute.
 _PATIENCE_SECONDS = 20.0
@@ -59,7 +61,6 @@ _ENTRY_BYTES = 8 * 1024**2
 _CHECKPOINT_BYTES = 4 * 1024**2
 # After so much, or so many entries, a snapshot makes the log short again.
 _LOG_BYTES, _LOG_ENTRIES = 16 * 1024**2, 500
-_TRIES = 5
 
 
 class Replica:
@@ -166,7 +167,7 @@ class Replica:
         self._contents.take(file)
 
     def free(self, file: str) -> None:
-        """Note that no object of S3 has a file any more, after the index has said so."""
+        """Remove a file that no object of S3 has any more, after the index has said so."""
         self._contents.free(file)
 
     def settle(self) -> None:
@@ -176,7 +177,7 @@ class Replica:
             mine = self._asked
             self._changed.notify_all()
             if not self._changed.wait_for(
-                lambda: self._covered >= mine or self._away or self._closing.is_set(), _PATIENCE_SECONDS
+                lambda: self._covered >= mine or _LOG in self._away or self._closing.is_set(), _PATIENCE_SECONDS
             ):
                 logger.warning("%s is %.0f s behind: an answer goes out before it.", self._bucket, _PATIENCE_SECONDS)
 
@@ -207,6 +208,8 @@ class Replica:
             logger.warning("What changed last is in %s alone, and not in the copy: %s", self._dir, error)
         except LeaseLostError as error:
             logger.error("What changed last is in %s alone: %s", self._dir, error)  # noqa: TRY400 - the text says it all
+        except (OSError, sqlite3.Error):
+            logger.exception("What changed last is in %s alone, and not in the copy", self._dir)
         finally:
             for database in self._databases.values():
                 database.close()
@@ -222,17 +225,18 @@ class Replica:
             try:
                 self._send()
             except BucketError as error:
-                self._note_away("log", error)
+                self._note_away(_LOG, error)
                 self._closing.wait(_AGAIN_SECONDS)
             except LeaseLostError as error:
                 self._lost(str(error))
                 return
             except Exception:
-                logger.exception("The copy in %s could not be kept", self._bucket)
-                self._note_away("log", "a defect of the emulator, of which its log has the traceback")
+                if not self._away:  # else it was said, and is tried again and again
+                    logger.exception("The copy in %s could not be kept", self._bucket)
+                self._note_away(_LOG, "a defect of the emulator, of which its log has the traceback")
                 self._closing.wait(_AGAIN_SECONDS)
             else:
-                self._note_back("log")
+                self._note_back(_LOG)
                 with self._changed:
                     self._covered = asked
                     self._changed.notify_all()
@@ -242,12 +246,12 @@ class Replica:
             try:
                 self._lease.renew()
             except BucketError as error:
-                self._note_away("lease", error)
+                self._note_away(_LEASE, error)
             except LeaseLostError as error:
                 self._lost(f"{self._bucket} is now written by {error}")
                 return
             else:
-                self._note_back("lease")
+                self._note_back(_LEASE)
 
     def _note_away(self, what: str, error: object) -> None:
         with self._changed:
@@ -271,10 +275,12 @@ class Replica:
         """
         if self._follow_new_databases() or self._is_long():
             self._base = None
-        if self._base is None:
-            self._send_snapshot()
-        else:
-            self._send_changes()
+        # What is free by now, the index says by now; what the index names by then, is there until it is sent.
+        with self._contents.attempt() as freed:
+            if self._base is None:
+                self._send_snapshot(freed)
+            else:
+                self._send_changes(freed)
 
     def _is_long(self) -> bool:
         bound = max(_LOG_BYTES, self._bytes_of_snapshot // 2)
@@ -283,22 +289,16 @@ class Replica:
     def _follow_new_databases(self) -> bool:
         """Open the databases that have come; whether there are any."""
         found = {str(path.relative_to(self._dir)): path for path in find_databases(self._dir)}
-        new = found.keys() - self._databases.keys()
-        for name in new:
-            self._databases[name] = FollowedDatabase(found[name])
+        new = {name: FollowedDatabase(path) for name, path in found.items() if name not in self._databases}
+        # Those of jobs are read first: what a job says of S3 is in S3's index then, which is read after it.
+        self._databases = dict(sorted({**self._databases, **new}.items()))
         return bool(new)
 
-    def _send_changes(self) -> None:
+    def _send_changes(self, freed: set[str]) -> None:
         """Write an entry that says what databases and files have more."""
-        for _ in range(_TRIES):
-            # What is free by now, the index says by now; what the index names by then, is to be sent by then.
-            freed = self._contents.list_freed()
-            self._read_databases(checkpoint=not self._away)
-            complete = self._contents.send_large()
-            small, gone = self._send_most_small()
-            if complete and not gone:
-                break
-            # Some were freed meanwhile: what says so is in the index by now.
+        self._read_databases(checkpoint=not self._away)
+        self._contents.send_large()
+        small = self._send_most_small()
         files, found = self._read_changed_files()
         removed = [path for path in self._files if path not in found]
         removed += [f"{CONTENTS}/{name}" for name in self._contents.list_packed(freed)]
@@ -315,23 +315,17 @@ class Replica:
             if piece := database.checkpoint() if long else database.read_new():
                 self._pieces.append((name, piece))
 
-    def _send_most_small(self) -> tuple[dict[str, bytes], bool]:
-        """Read small files of objects; returns those that the next entry is to have, and whether others were gone.
-
-        Where they are many, entries of their own are written before.
-        """
-        small, size, gone = dict[str, bytes](), 0, False
+    def _send_most_small(self) -> dict[str, bytes]:
+        """Read small files of objects, and write entries of their own where they are many; returns what is left."""
+        small, size = dict[str, bytes](), 0
         for name, content in self._contents.read_small():
-            if content is None:
-                gone = True
-                continue
             small[name] = content
             size += len(content)
             if size > _ENTRY_BYTES:
                 self._write(self._build_entry(files={f"{CONTENTS}/{name}": each for name, each in small.items()}))
                 self._contents.note_logged(small)
                 small, size = {}, 0
-        return small, gone
+        return small
 
     def _read_changed_files(self) -> tuple[dict[str, bytes], dict[str, tuple[int, int, int]]]:
         """Return the contents of files that have changed, and how all of them are."""
@@ -346,14 +340,12 @@ class Replica:
                 found[name] = state
         return changed, found
 
-    def _send_snapshot(self) -> None:
+    def _send_snapshot(self, freed: set[str]) -> None:
         """Write an entry that names the content of every file, and remove what the log had before it."""
-        for _ in range(_TRIES):
-            freed = self._contents.list_freed()
-            for database in self._databases.values():
-                database.checkpoint()
-            if self._contents.send_large() and self._contents.pack():
-                break
+        for database in self._databases.values():
+            database.checkpoint()
+        self._contents.send_large()
+        self._contents.pack(freed)
         self._pieces, self._files = [], {}  # which the snapshot has
         content, found = self._read_changed_files()
         size, snapshot = 0, {}

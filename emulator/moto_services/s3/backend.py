@@ -357,6 +357,7 @@ def open_s3(folder: Path, disk: DiskBudget | None = None, follower: ContentsFoll
         serialized = writing_contents(S3Response.serialized)
         closers.enter_context(replaced(S3Response, "serialized", serialized, is_new=True))
         closers.enter_context(replaced(S3Response, "key_response", passing_on(S3Response.key_response)))
+        closers.enter_context(replaced(StoredPart, "release", staticmethod(journal.release)))
         closers.enter_context(replaced(FakeBucket, "get_permission", judge_permission(FakeBucket.get_permission)))
         try:
             _restore(journal)

@@ -87,7 +87,7 @@ class ContentsFollower(Protocol):
         """Note that the index is about to name a file."""
 
     def free(self, file: str) -> None:
-        """Note that the index names a file no more."""
+        """Remove a file that the index names no more, as soon as the copy does not need it either."""
 
 
 # What can be touched: an object, or a bucket itself (None in place of a key).
@@ -123,6 +123,7 @@ class S3Journal:
         self._run = uuid.uuid4().hex[:8]
         self._numbers = count()
         self._claimed: set[Path] = set()
+        self._released: set[str] = set()
         # Those below the contents' folder that are there.
         self._folders: set[str] = set()
         self._touched: set[_Place] = set()
@@ -192,6 +193,10 @@ class S3Journal:
             self._follower.take(content.file)
         self._claimed.add(content.path)
 
+    def release(self, content: StoredContent) -> None:
+        """Let the next ``commit`` remove the file of a part that its upload no longer has."""
+        self._released.add(content.file)
+
     def drop_unclaimed(self, content: StoredContent) -> None:
         """Remove staged contents, unless an object took them. Whoever stages calls this in the end."""
         if content.path in self._claimed:
@@ -254,7 +259,7 @@ class S3Journal:
         """
 
         def write(places: set[_Place]) -> None:
-            unused: set[str] = set()
+            unused = set(self._released)
             with self._transaction():
                 for bucket, key in places:
                     if key is None:
@@ -262,9 +267,8 @@ class S3Journal:
                     else:
                         unused |= self._write_object(bucket, key, read_object(bucket, key))
             for file in unused:
-                (self._contents / file).unlink(missing_ok=True)
-                if self._follower is not None:
-                    self._follower.free(file)
+                self._remove(file)
+            self._released -= unused
 
         if not self._touched:
             return
@@ -344,9 +348,13 @@ class S3Journal:
             # What this run writes may not be named yet.
             file = f"{path.parent.name}/{path.name}"
             if f"-{self._run}-" not in path.name and file not in named:
-                path.unlink(missing_ok=True)
-                if self._follower is not None:
-                    self._follower.free(file)
+                self._remove(file)
+
+    def _remove(self, file: str) -> None:
+        if self._follower is not None:
+            self._follower.free(file)
+        else:
+            (self._contents / file).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the index."""

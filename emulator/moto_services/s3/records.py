@@ -115,8 +115,12 @@ class StoredPart(StoredKey):
     def dispose(self, garbage: bool = False) -> None:
         """Remove the file, unless it is only this object that goes, with the emulator."""
         if not garbage:
-            content: Any = self._value_buffer
-            content.path.unlink(missing_ok=True)
+            self.release(self._value_buffer)  # type: ignore[arg-type]  # see store_content
+
+    @staticmethod
+    def release(content: StoredContent) -> None:
+        """Remove the file; where there is a journal, that does so when its index no longer names it."""
+        content.path.unlink(missing_ok=True)
 
 
 def store_content(key: Any, content: StoredContent) -> StoredKey:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
         (["--advertise", "https://lab.example"], "give an IP address or a host's name, without a port"),
         (["--advertise", "lab.example:4580"], "without a port"),
         (["--advertise", ""], "give an IP address or a host's name"),
+        (["--s3-endpoint", "minio:9000"], "give a URL such as http://minio.example:9000"),
+        (["--s3-endpoint", "http://minio:9000/bucket"], "give a URL such as"),
+        (["--s3-bucket", "No_Bucket"], "give NAME or NAME/PREFIX"),
     ],
 )
 def test_an_option_that_means_nothing_is_named(options: list[str], said: str) -> None:
@@ -32,6 +35,12 @@ def test_an_option_that_means_nothing_is_named(options: list[str], said: str) ->
     assert done.exit_code == 2
     assert options[0] in done.output
     assert said in " ".join(done.output.split())
+
+
+def test_a_bucket_without_an_s3_is_refused(tmp_path: Path) -> None:
+    done = CliRunner().invoke(start, ["--state-dir", str(tmp_path), "--s3-bucket", "mine/a"])
+    assert done.exit_code == 1
+    assert "--s3-bucket mine/a needs --s3-endpoint, too" in done.output
 
 
 @pytest.mark.parametrize("given", ["tls_certificate", "tls_key"])
