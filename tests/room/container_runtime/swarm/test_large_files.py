@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ENDLESS = 1 << 34
+# What a disk takes, should all of them be written before ten have come.
+_MOST_STEPS = 300
 _LARGE = "large" * 1_000_000
 
 
@@ -80,6 +83,30 @@ def test_an_index_waits_for_the_large_files_beside_it_alone(setup: Setup) -> Non
     endless.unlink()
     wait_until(holds(setup.here / "tensors" / "index" / "0", "waits"))
     assert list_arriving(setup) == []
+
+
+def test_a_run_that_saves_large_tensors_without_a_pause_gets_its_indexes(setup: Setup) -> None:
+    begin(setup, "checkpoints/model.bin")
+    enough, event = threading.Event(), "e" * (1 << 20)
+
+    def write_steps() -> None:
+        for step in range(_MOST_STEPS):
+            if enough.is_set():
+                return
+            write(setup.there / "tensors" / "events" / str(step), event)
+            write(setup.there / "tensors" / "index" / str(step), "index")
+
+    thread = threading.Thread(target=write_steps)
+    thread.start()
+    seen: set[str] = set()
+    try:
+        while len(seen) < 10:
+            for index in set((setup.here / "tensors" / "index").glob("*")):
+                seen.add(index.name)
+                assert (setup.here / "tensors" / "events" / index.name).stat().st_size == len(event)
+    finally:
+        enough.set()
+        thread.join()
 
 
 def test_an_index_that_is_large_comes_after_what_it_names(setup: Setup) -> None:
