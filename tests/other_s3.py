@@ -28,6 +28,7 @@ class OtherS3:
     def __init__(self, server_url: str) -> None:
         self._server = ("127.0.0.1", int(server_url.rpartition(":")[2]))
         self._guard = threading.Lock()
+        self._away = False
         self._open: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
         self._listener = self._listen(0)
@@ -42,17 +43,18 @@ class OtherS3:
 
     def go_away(self) -> None:
         """Answer nobody any more."""
-        self._listener.shutdown(socket.SHUT_RDWR)
         with self._guard:
+            self._away = True
+            self._listener.shutdown(socket.SHUT_RDWR)
             for each in self._open:
                 with suppress(OSError):  # the other end was first
                     each.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
+        while (thread := self._pop_thread()) is not None:
             thread.join()
-        self._threads.clear()
 
     def come_back(self) -> None:
         """Answer again."""
+        self._away = False
         self._listener = self._listen(int(self.endpoint_url.rpartition(":")[2]))
 
     def _listen(self, port: int) -> socket.socket:
@@ -62,9 +64,14 @@ class OtherS3:
 
     def _begin(self, target: Callable[..., None], *args: socket.socket) -> threading.Thread:
         thread = threading.Thread(target=target, args=args, daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        with self._guard:
+            self._threads.append(thread)
+            thread.start()
         return thread
+
+    def _pop_thread(self) -> threading.Thread | None:
+        with self._guard:
+            return self._threads.pop() if self._threads else None
 
     def _accept(self, listener: socket.socket) -> None:
         with listener, suppress(OSError):
@@ -75,6 +82,8 @@ class OtherS3:
     def _serve(self, client: socket.socket) -> None:
         with client, socket.create_connection(self._server) as server:
             with self._guard:
+                if self._away:
+                    return
                 self._open |= {client, server}
             back = self._begin(self._copy, server, client)
             self._copy(client, server)
