@@ -90,7 +90,8 @@ def test_a_container_that_fills_its_volume_is_ended(of_containers: RunningEmulat
     request["ResourceConfig"]["VolumeSizeInGB"] = 1
     of_containers.client("sagemaker").create_training_job(**request)
     reason = wait_until_ended(of_containers, name)["FailureReason"]
-    assert reason.startswith("AlgorithmError: No space left on device: the job wrote 1.07 GiB to its volume, and ")
+    # Carried, it is ended before all of it has come.
+    assert re.match(r"AlgorithmError: No space left on device: the job wrote 1\.0\d GiB to its volume, and ", reason)
     assert "ResourceConfig.VolumeSizeInGB is 1." in reason
 
 
