@@ -49,7 +49,12 @@ class _Mark:
 
 
 class FollowedDatabase:
-    """The database. One thread may use it."""
+    """The database. One thread may use it.
+
+    Attributes:
+        has_gap: whether somebody else has moved the log into the file, so that what is read does not follow on what was
+            read: a copy needs the file anew.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open it; ``read_new`` begins at the beginning of the log.
@@ -63,7 +68,8 @@ class FollowedDatabase:
         self._mover = _connect(path)
         # SQLite's locks on these files belong to the process: closing any descriptor would let go of them.
         self._files = [os.open(name, os.O_RDONLY) for name in (path, f"{path}{WAL_SUFFIX}", f"{path}-shm")]
-        self._read = _Mark()
+        self._read = self._moved = _Mark()
+        self.has_gap = False
 
     @property
     def log_bytes(self) -> int:
@@ -79,6 +85,7 @@ class FollowedDatabase:
                 return None
             content = os.pread(self._files[1], mark.end - offset, offset)
             if self._look().salts == mark.salts and len(content) == mark.end - offset:
+                self.has_gap |= offset == 0 and self._read != self._moved
                 self._read = mark
                 return Piece(offset, content)
 
@@ -92,6 +99,7 @@ class FollowedDatabase:
         try:
             piece = self.read_new()
             self._mover.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._moved = self._read
         finally:
             self._keeper.execute("ROLLBACK")
         return piece

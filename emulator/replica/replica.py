@@ -297,6 +297,11 @@ class Replica:
     def _send_changes(self, freed: set[str]) -> None:
         """Write an entry that says what databases and files have more."""
         self._read_databases(checkpoint=not self._away)
+        if any(database.has_gap for database in self._databases.values()):
+            logger.warning("Another program has written to a database in %s: the copy is made anew.", self._dir)
+            self._base = None
+            self._send_snapshot(freed)
+            return
         self._contents.send_large()
         small = self._send_most_small()
         files, found = self._read_changed_files()
@@ -344,6 +349,7 @@ class Replica:
         """Write an entry that names the content of every file, and remove what the log had before it."""
         for database in self._databases.values():
             database.checkpoint()
+            database.has_gap = False
         self._contents.send_large()
         self._contents.pack(freed)
         self._pieces, self._files = [], {}  # which the snapshot has

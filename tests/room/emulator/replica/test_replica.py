@@ -153,6 +153,18 @@ def test_a_database_that_comes_later_is_in_the_copy_too(open_bucket: Open, tmp_p
             assert store.execute("SELECT name FROM names").fetchall() == [("one",)]
 
 
+def test_a_checkpoint_of_another_program_loses_nothing(open_bucket: Open, tmp_path: Path) -> None:
+    with kept(open_bucket(), tmp_path / "a") as folder:
+        folder.add("one")
+        folder.replica.settle()
+        folder.add("two")
+        with closing(sqlite3.connect(folder.path / "jobs.sqlite")) as stranger:
+            stranger.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        folder.add("three")
+    with kept(open_bucket(), tmp_path / "b") as folder:
+        assert folder.read() == ["one", "two", "three"]
+
+
 def test_a_long_log_becomes_a_snapshot_and_what_it_replaces_is_removed(
     open_bucket: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_s3: OtherS3, prefix: str
 ) -> None:

@@ -79,6 +79,7 @@ def test_pieces_make_the_same_database_whatever_is_moved_and_read_meanwhile(
     pieces.append(followed.read_new())
     told = [piece for piece in pieces if piece is not None]
     assert sum(piece.offset == 0 for piece in told) > 3, "the log began anew several times"
+    assert not followed.has_gap
     for piece in told:
         replay(copy, piece)
     settle(copy)
@@ -105,6 +106,7 @@ def test_nothing_is_missed_of_a_writer_who_does_not_wait(
             replay(copy, piece)
     settle(copy)
     assert len(read_rows(copy)) == 1500
+    assert not followed.has_gap
     assert followed.read_new() is None
 
 
@@ -122,6 +124,23 @@ def test_a_file_with_its_log_is_the_database_as_it_was_read(
     assert read_rows(copy) == [(1, 10), (2, 20)]
     assert (piece := followed.read_new()) is not None
     assert piece.offset == followed.log_bytes - len(piece.content)
+
+
+def test_a_checkpoint_of_somebody_else_is_noticed(
+    store: sqlite3.Connection, followed: FollowedDatabase, tmp_path: Path
+) -> None:
+    for _ in range(3):
+        insert(store, 10)
+        followed.checkpoint()
+        insert(store, 10)
+        followed.read_new()
+    assert not followed.has_gap
+    insert(store, 10)
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as stranger:
+        stranger.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    insert(store, 10)
+    followed.read_new()
+    assert followed.has_gap
 
 
 @pytest.mark.parametrize("damage", [lambda log: log[:-100], lambda log: log[:5000] + b"x" + log[5001:]])
