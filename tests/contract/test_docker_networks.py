@@ -174,7 +174,7 @@ def test_a_door_goes_with_its_container_and_where_there_is_none(
 
     # A start that was killed between the two: the next process finds a door of nobody's.
     assert engine._doors is not None
-    engine._doors.create("nobody", {}, network_mode="none", extra_hosts=None, dns=None, hostname="nobody")
+    engine._doors.create("nobody", {}, network_mode="none", extra_hosts=None, dns=None, dns_opt=None, hostname="nobody")
     assert len(list_doors(engine._instance_id)) == 1
     make_engine(closed=True, instance=engine._instance_id).offer(server.port, server.take)
     assert list_doors(engine._instance_id) == []
