@@ -34,11 +34,14 @@ class Record:
     Attributes:
         folder: an id of the folder.
         state: id of the state that it holds or held; None where that has no copy yet.
+        number: of the last entry that was written from it, or was about to be: a folder that was copied elsewhere, and
+            has not seen what came after that, has a smaller one than the copy.
         restoring: whether it is just being filled from the copy.
     """
 
     folder: str
     state: str | None = None
+    number: int = 0
     restoring: bool = False
 
 

@@ -112,12 +112,7 @@ class Lease:
             holder = None if found is None else _read(self._bucket, found)
             if found is None or holder is None:
                 taken = self._bucket.create(_KEY, self._encode())
-            elif (
-                holder.released
-                or holder.folder == self._me.folder  # whose lock this process holds
-                or found.age > LEASE_SECONDS
-                or _is_gone(holder)
-            ):
+            elif holder.released or found.age > LEASE_SECONDS or _is_gone(holder):
                 taken = self._bucket.replace(_KEY, self._encode(), found.etag)
             else:
                 if first is None:

@@ -131,14 +131,14 @@ class Replica:
                     f"{self._bucket} has a state, and the state folder {self._dir} another one of its own: give an "
                     "empty --state-dir to go on from there, or an empty bucket or prefix with --s3-bucket."
                 )
-            elif not empty and record.folder != last.folder:
+            elif not empty and (record.folder != last.folder or record.number < self._number):
                 logger.warning(
                     "Another emulator has gone on from the copy in %s since this one ran: what the state folder held "
                     "is now in %s.",
                     self._bucket,
                     set_aside(self._dir),
                 )
-            self._record = replace(record, state=last.state, restoring=False)
+            self._record = replace(record, state=last.state, number=self._number, restoring=False)
             if is_empty(self._dir):
                 clear(self._dir)  # keys that are not this state's
                 self.restored = True
@@ -393,6 +393,8 @@ class Replica:
 
     def _write(self, entry: Entry) -> None:
         content = entry.encode()
+        self._record = replace(self._record, number=self._number + 1)
+        write_record(self._dir, self._record)
         if not self._bucket.create(name_entry(self._number + 1), content):
             other = read_entry(self._bucket, self._number + 1)
             raise LeaseLostError(f"{self._bucket} was written by another emulator (run {other.run})")

@@ -63,11 +63,6 @@ def test_a_lease_that_nobody_renews_is_taken_and_the_one_before_it_is_lost(
     second.renew()
 
 
-def test_the_next_process_on_the_same_folder_does_not_wait(bucket: Bucket) -> None:
-    Lease(bucket, build("a")).take()
-    Lease(bucket, build("a")).take()
-
-
 def test_a_process_of_this_machine_that_has_ended_is_not_waited_for(bucket: Bucket) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
@@ -204,6 +205,16 @@ def test_an_older_folder_takes_what_became_of_its_state_elsewhere(open_bucket: O
     with kept(open_bucket(), tmp_path / "a") as folder:
         assert folder.read() == ["one", "two"]
         assert (folder.path / "replaced" / "jobs.sqlite").exists()
+
+
+def test_a_folder_that_was_copied_takes_what_came_after_that(open_bucket: Open, tmp_path: Path) -> None:
+    with kept(open_bucket(), tmp_path / "a") as folder:
+        folder.add("one")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    with kept(open_bucket(), tmp_path / "a") as folder:
+        folder.add("two")
+    with kept(open_bucket(), tmp_path / "b") as folder:
+        assert folder.read() == ["one", "two"]
 
 
 def test_a_folder_with_another_state_is_refused(open_bucket: Open, tmp_path: Path) -> None:
