@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
-import boto3
 import docker
 import docker.errors
 
+from benchmarks._clients import build_client
 from benchmarks.job_start import PRINT_CLOCK, find_local_image, time_job
 from benchmarks.verdict import deploy_stop_handler, time_verdict
 from sdk_compat.demo.training_job import BUCKET
@@ -49,16 +49,7 @@ def measure() -> Iterator[str]:
             tempfile.TemporaryDirectory() as folder,
             EmulatorProcess(Path(folder) / "state", runtime="swarm") as emulator,
         ):
-            clients = {
-                service: boto3.client(
-                    service,
-                    endpoint_url=emulator.endpoint_url,
-                    region_name="us-east-1",
-                    aws_access_key_id="bench",
-                    aws_secret_access_key="bench",
-                )
-                for service in ("sagemaker", "s3", "logs")
-            }
+            clients = {each: build_client(each, emulator.endpoint_url) for each in ("sagemaker", "s3", "logs")}
             clients["s3"].create_bucket(Bucket=BUCKET)
             yield from measure_starts(swarm["NodeID"], clients)
             deploy_stop_handler(emulator.endpoint_url)
