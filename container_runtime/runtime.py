@@ -7,8 +7,7 @@
     ├── ImageNotFoundError          no image answers to the name
     ├── ContainerNotFoundError      no container has the id
     ├── ContainerStartError         the image is there, the container did not start
-    ├── NetworkExhaustedError       no address range is left, or no machine is large enough
-    ├── NoRoomError                 no machine has had room for a container
+    ├── NetworkExhaustedError       no address range is left, or no machine has room
     ├── WheelhouseError             pip could not fetch or build a wheel
     └── EnvironmentBuildError       an image's virtual environment could not be made
 """
@@ -49,11 +48,7 @@ class ContainerStartError(ContainerRuntimeError):
 
 
 class NetworkExhaustedError(ContainerRuntimeError):
-    """The back end has no address range left for one more network, or no machine that is large enough."""
-
-
-class NoRoomError(ContainerRuntimeError):
-    """No machine has had room for a container for as long as somebody would wait."""
+    """The back end has no address range left for one more network, or no machine with room for a container."""
 
 
 class WheelhouseError(ContainerRuntimeError):
@@ -176,7 +171,7 @@ class ContainerRuntime(Protocol):
 
     @property
     def name(self) -> str:
-        """``docker`` or ``process``."""
+        """``docker``, ``process`` or ``swarm``."""
 
     @property
     def host_address(self) -> str:
@@ -225,7 +220,7 @@ class ContainerRuntime(Protocol):
         """Start a container and return its id. When this returns it is running (or has run).
 
         Raises:
-            NoRoomError: none was kept for it, and there was none for two minutes.
+            NetworkExhaustedError: no room was kept for it, and there was none for two minutes.
             ImageNotFoundError: as ``resolve_image``.
             ContainerStartError: the name is taken, a mount's source or the network is missing, or the entry point
                 cannot be run.

@@ -30,7 +30,6 @@ from container_runtime.runtime import (
     ContainerStartError,
     EngineUnavailableError,
     NetworkExhaustedError,
-    NoRoomError,
 )
 from container_runtime.swarm.carrier import Carriers, list_carried, read_label, write_label
 from container_runtime.swarm.doors import Doors
@@ -278,7 +277,9 @@ class SwarmEngine:
         def check() -> None:
             if time.monotonic() > deadline:
                 why = self._room.waiting.get(wanted.name)
-                raise NoRoomError(f"No node of the Swarm has started {wanted.name} within {_ROOM_SECONDS:g} s: {why}.")
+                raise NetworkExhaustedError(
+                    f"No node of the Swarm has started {wanted.name} within {_ROOM_SECONDS:g} s: {why}."
+                )
 
         while True:
             with self._room.keep([wanted], check):
