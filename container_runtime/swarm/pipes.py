@@ -61,7 +61,8 @@ class PipeAgent:
         """Answer one connection of the emulator's, until its epoch has been read, or it ends."""
         asked = json.loads(await reader.readline())
         tree = self._open_volume(asked["volume"], (int(asked["user"][0]), int(asked["user"][1])))
-        try:
+        # The emulator may go at any moment: its job begins again then, and reads all of the channel anew.
+        with closing(tree), suppress(asyncio.IncompleteReadError):
             tree.make_pipe(asked["path"])
             await _say(writer, _MADE)
             gone = asyncio.ensure_future(reader.readexactly(1))  # it says nothing before it is told that somebody reads
@@ -77,8 +78,6 @@ class PipeAgent:
                 gone.cancel()
                 with suppress(asyncio.CancelledError, asyncio.IncompleteReadError, OSError):
                     await gone
-        finally:
-            tree.close()
 
 
 def _open_for(tree: Tree, path: str) -> int | None:
@@ -206,6 +205,10 @@ class PipeSender:
             if not self._closing.is_set():
                 logger.warning("The pipe %s of a container ends too soon: %s", path, error)
                 self._on_error()
+        finally:
+            # It may have been made for the next epoch while this was closed.
+            if self._connection is not None:
+                self._connection.close()
 
     def _connect_again(self, path: str) -> None:
         while not self._closing.wait(_AGAIN_SECONDS):
