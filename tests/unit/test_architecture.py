@@ -64,23 +64,3 @@ def test_paths_of_a_readme_are_there(readme: str) -> None:
         if first and "/" in quoted and "<" not in quoted and "*" not in quoted and "{" not in quoted:
             inside = (folder / first).exists() or ((ROOT / first).exists() and first in FOLDERS)
             assert not inside or (folder / quoted).exists() or (ROOT / quoted).exists(), quoted
-
-
-@pytest.mark.parametrize("folder", ["container_runtime", "emulator", "rules_images", "sdk_compat", "smdebug"])
-def test_a_folders_readme_is_short(folder: str) -> None:
-    assert len((ROOT / folder / "README.md").read_text(encoding="utf-8").splitlines()) <= 22
-
-
-def test_every_short_file_has_a_reason() -> None:
-    page = (ROOT / "docs" / "decisions" / "0021-short-files.md").read_text(encoding="utf-8")
-    with_a_reason = {quoted for quoted in find_quoted(page) if quoted.endswith(".py") and "/" in quoted}
-    sources = {
-        path
-        for folder in ("container_runtime", "emulator", "rules_images", "sdk_compat", "smdebug")
-        for path in (ROOT / folder).rglob("*.py")
-        if path.name != "__init__.py" and path.parent.name not in ("operations", "node_modules")
-    }
-    short = {
-        path.relative_to(ROOT).as_posix() for path in sources if len(path.read_text(encoding="utf-8").splitlines()) < 40
-    }
-    assert short == with_a_reason
