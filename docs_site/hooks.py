@@ -25,8 +25,9 @@ GENERATED = {
     "troubleshooting.md": build_messages_page,
 }
 GROUPS = {
-    "Do": ("install.md", "how_to/", "examples.md", "troubleshooting.md"),
+    "Do": ("install.md", "commands.md", "how_to/", "examples.md", "troubleshooting.md"),
     "Look things up": (
+        "what_runs.md",
         "reference/",
         "smdebug.md",
         "trials.md",
@@ -38,7 +39,7 @@ GROUPS = {
         "coverage.md",
         "scale.md",
     ),
-    "How it is made": ("architecture.md", "changelog.md"),
+    "How it is made": ("architecture.md", "glossary.md", "changelog.md"),
     "Decisions": ("decisions/",),
 }
 _REST = "More"
