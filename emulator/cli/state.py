@@ -20,12 +20,15 @@ from emulator.cli.running import (
     read_settings,
     state_dir_option,
 )
+from emulator.state_folder import is_free
 
 if TYPE_CHECKING:
     import requests
 
 _SECONDS = 600.0
 _POLL_SECONDS = 0.1
+# The state folder of an emulator that restarts is free for a moment; of one that is gone, for good.
+_RESTART_SECONDS = 15.0
 
 
 @click.command()
@@ -89,23 +92,35 @@ def export_state(state_dir: Path | None, file: Path) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_state(state_dir: Path | None, file: Path) -> None:
     """Replace everything by what FILE, an archive of `state export`, holds; no job may run."""
-    import requests
-
     with file.open("rb") as source:
         name = _ask(state_dir, "POST", "state", data=source).json()["import"]
-    record, deadline = find_running(read_settings(state_dir)), time.monotonic() + _SECONDS
-    endpoint_url, headers = record.endpoint_url, record.headers
-    while time.monotonic() < deadline:
+    _wait_for_import(state_dir, name)
+    click.echo(f"The state is that of {file}.")
+
+
+def _wait_for_import(state_dir: Path | None, name: str) -> None:
+    """Wait until the emulator answers with an imported state; end the command where it does not come back."""
+    import requests
+
+    settings = read_settings(state_dir)
+    record = find_running(settings)
+    began = held = time.monotonic()
+    while time.monotonic() - began < _SECONDS and time.monotonic() - held < _RESTART_SECONDS:
         try:
-            asked = f"{endpoint_url}{PREFIX}health"
-            health = requests.get(asked, headers=headers, verify=record.ca_bundle or True, timeout=_SECONDS).json()
+            asked = f"{record.endpoint_url}{PREFIX}health"
+            health = requests.get(
+                asked, headers=record.headers, verify=record.ca_bundle or True, timeout=_SECONDS
+            ).json()
         except (requests.RequestException, ValueError):
-            health = {}  # it begins anew
+            health = {}  # it is restarting
         if health.get("lastImport") == name and health.get("status") == "running":
-            click.echo(f"The state is that of {file}.")
             return
+        if not is_free(settings.state_dir):
+            held = time.monotonic()
         time.sleep(_POLL_SECONDS)
-    fail(f"The emulator at {endpoint_url} does not answer with the new state; its log says why.")
+    log = settings.state_dir / "emulator.log"
+    where = f"its log, {log}," if log.exists() else "its log"
+    fail(f"The emulator at {record.endpoint_url} does not answer with the new state; {where} says why.")
 
 
 def _ask(state_dir: Path | None, method: str, page: str, **arguments: Any) -> requests.Response:
