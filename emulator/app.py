@@ -108,6 +108,7 @@ class Emulator:
             from emulator.api.prune import build_prune_pages
             from emulator.api.records import build_records_pages
             from emulator.api.run_readers import RunReaders
+            from emulator.api.short_names import build_names_pages
             from emulator.api.spot import build_spot_pages
             from emulator.api.state import build_state_pages
             from emulator.api.tensorboards import TensorBoards, build_tensorboard_command, build_tensorboards_pages
@@ -130,6 +131,7 @@ class Emulator:
                 self.describe,
                 [
                     build_jobs_pages(asked),
+                    build_names_pages(asked),
                     build_tensors_pages(asked, readers, self._build_reader_environment),
                     build_profiles_pages(asked, readers, self._locate_measures),
                     build_tensorboards_pages(asked, tensorboards),

@@ -57,6 +57,13 @@ PAGES = (
     ),
     Page(
         "GET",
+        f"{PREFIX}job-names",
+        "Region and name of the training jobs that a short name may mean, 20 at most, and their count: the one that is "
+        "called so; else those that begin so; else those that have it anywhere in their names.",
+        {**_ACCOUNT, "text": "NAME or REGION/NAME, or a part of the name"},
+    ),
+    Page(
+        "GET",
         f"{PREFIX}jobs/<region>/<name>",
         "A job: as it was asked for, as SageMaker describes it, its timeline, the events sent with what their "
         "targets answered, its rules with verdict and report, and where its inputs and outputs are.",

@@ -255,6 +255,14 @@ class JobStore:
                 found[row.name] = load_record(RuleEvaluation, row)
         return [found[name] for _, name in names], next_token
 
+    def list_training_job_names(self, contained: str) -> list[tuple[str, str]]:
+        """List region and name of the training jobs whose name holds a text, the newest first."""
+        names = tables.training_jobs.c
+        statement = select(names.region, names.name).where(func.instr(names.name, contained) > 0)
+        with self._engine.connect() as connection:
+            rows = connection.execute(statement.order_by(names.creation_ms.desc(), names.name)).all()
+        return [(row.region, row.name) for row in rows]
+
     def list_regions(self) -> list[str]:
         """Every region that has training jobs, by name."""
         column = tables.training_jobs.c.region
