@@ -226,9 +226,14 @@ PAGES = (
         "resumes, also after a restart of the emulator.",
         {**_ACCOUNT, "job": "REGION/NAME that is watched", "lastEventId": "as the header of this name"},
     ),
+    Page("GET", f"{PREFIX}reset", "How many jobs, jobs that run, buckets and objects a reset would forget.", {}),
     Page(
-        "POST", f"{PREFIX}reset", "Stop and forget jobs, or everything.", {"jobNamePrefix": "only jobs that begin so"}
+        "POST",
+        f"{PREFIX}reset",
+        "Stop and forget jobs, or everything.",
+        {"jobNamePrefix": "only jobs that begin so", "keep": "1: keep everything for a day, to be brought back"},
     ),
+    Page("POST", f"{PREFIX}reset/undo", "Bring back what was kept last, as an import of the state does.", {}),
     Page(
         "POST",
         f"{PREFIX}prune",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 import time
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +28,7 @@ from emulator.state_folder import is_free
 if TYPE_CHECKING:
     import requests
 
+_UNDO = "smdebug-emulator reset --undo"
 _SECONDS = 600.0
 _POLL_SECONDS = 0.1
 # The state folder of an emulator that restarts is free for a moment; of one that is gone, for good.
@@ -33,13 +37,59 @@ _RESTART_SECONDS = 15.0
 
 @click.command()
 @state_dir_option
+@click.option("--all", "everything", is_flag=True, help="Forget everything, S3 included, as without any option.")
 @click.option("--job-name-prefix", help="Forget only the jobs whose names begin so; S3 and the rest stay.")
-def reset(state_dir: Path | None, job_name_prefix: str | None) -> None:
-    """Stop the jobs and forget them, and without a prefix everything else, too."""
-    asked = {} if job_name_prefix is None else {"jobNamePrefix": job_name_prefix}
-    number = _ask(state_dir, "POST", "reset", params=asked).json()["jobs"]
-    forgotten = f"{number} jobs are" if job_name_prefix else f"Everything, {number} jobs included, is"
-    click.echo(f"{forgotten} forgotten.")
+@click.option(
+    "--yes", "-y", is_flag=True, help="Forget everything without a question; needed where there is no terminal."
+)
+@click.option("--no-undo", is_flag=True, help="Forget everything for good.")
+@click.option("--undo", is_flag=True, help="Bring back what was forgotten last, within a day of that.")
+def reset(
+    state_dir: Path | None, job_name_prefix: str | None, *, everything: bool, yes: bool, no_undo: bool, undo: bool
+) -> None:
+    """Stop the jobs and forget them, and without a prefix everything else, too: S3, queues, functions, logs, roles.
+
+    Everything is kept for a day, and comes back by reset --undo; what was there then is kept in its turn.
+    """
+    if sum((everything, undo, job_name_prefix is not None)) > 1:
+        raise click.UsageError("Give one of --all, --job-name-prefix and --undo.")
+    if undo:
+        _undo_reset(state_dir)
+    elif job_name_prefix is not None:
+        number = _ask(state_dir, "POST", "reset", params={"jobNamePrefix": job_name_prefix}).json()["jobs"]
+        click.echo(f"{number} jobs are forgotten.")
+    else:
+        if not yes:
+            _confirm_reset(state_dir, kept=not no_undo)
+        number = _ask(state_dir, "POST", "reset", params={"keep": int(not no_undo)}).json()["jobs"]
+        click.echo(f"Everything, {number} jobs included, is forgotten.")
+        if not no_undo:
+            click.echo(f"Within a day it comes back by: {_UNDO}{_repeat_state_dir(state_dir)}")
+
+
+def _confirm_reset(state_dir: Path | None, *, kept: bool) -> None:
+    """Ask whether everything is to be forgotten; end the command where it is not, or nobody can be asked."""
+    found = _ask(state_dir, "GET", "reset").json()
+    runs = f" ({found['running']} jobs and rules run, and are stopped)" if found["running"] else ""
+    what = (
+        f"{found['jobs']} jobs{runs}, {found['buckets']} buckets with {found['objects']} objects, and all else that "
+        f"the emulator on {read_settings(state_dir).state_dir} holds"
+    )
+    if not sys.stdin.isatty():
+        fail(f"reset would forget {what}: repeat it with --all --yes, or give --job-name-prefix.")
+    if not click.confirm(f"Forget {what}{'' if kept else ', for good'}?"):
+        fail("Nothing was forgotten.")
+
+
+def _undo_reset(state_dir: Path | None) -> None:
+    answer = _ask(state_dir, "POST", "reset/undo").json()
+    _wait_for_import(state_dir, answer["import"])
+    forgotten = datetime.fromtimestamp(answer["forgottenMs"] / 1000, UTC).astimezone()
+    click.echo(f"What was forgotten at {forgotten:%Y-%m-%d %H:%M:%S} is back.")
+
+
+def _repeat_state_dir(state_dir: Path | None) -> str:
+    return "" if state_dir is None else f" --state-dir {shlex.quote(str(state_dir))}"
 
 
 @click.command()

@@ -392,6 +392,16 @@ class JobStore:
                 for arn in connection.scalars(select(table.c.arn).where(func.substr(name, 1, len(prefix)) == prefix))
             }
 
+    def count_jobs(self, prefix: str) -> int:
+        """Count the training and processing jobs whose names begin with ``prefix``."""
+        with self._engine.connect() as connection:
+            return sum(
+                connection.scalars(
+                    select(func.count()).where(func.substr(table.c.name, 1, len(prefix)) == prefix)
+                ).one()
+                for table in (tables.training_jobs, tables.processing_jobs)
+            )
+
     def forget(self, prefix: str) -> int:
         """Forget the jobs whose names begin with ``prefix``, with all that belongs to them; return how many.
 
