@@ -80,12 +80,14 @@ def answer_reset(emulator: EmulatorProcess, answer: str) -> tuple[int, str]:
     return process.returncode, out.decode()
 
 
-ONE, NOTHING = (["one"], ["one"], ["one"]), ([], [], [])
+ONE: tuple[list[str], ...] = (["one"], ["one"], ["one"])
+NOTHING: tuple[list[str], ...] = ([], [], [])
 
 
 def test_everything_is_forgotten_by_who_says_so_alone(emulator: EmulatorProcess) -> None:
     fill(emulator, "one")
     what = "1 jobs, 1 buckets with 1 objects, and all else that the emulator on"
+    options: tuple[str, ...]
     for options in ((), ("--all",)):
         assert f"reset would forget {what}" in reset(emulator, *options, code=1)
         assert "repeat it with --all --yes" in reset(emulator, *options, code=1)

@@ -1,12 +1,11 @@
 """A training job's profile, found by the job's name."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.profiler.algorithm_metrics_reader import S3AlgorithmMetricsReader
-from smdebug.profiler.analysis.notebook_utils.short_names import choose_named
 from smdebug.profiler.system_metrics_reader import S3SystemMetricsReader
 from smdebug.profiler.utils import us_since_epoch_to_human_readable_time
 
@@ -140,3 +139,17 @@ class TrainingJob:
                 say(f"Waiting for {what}: the job is {state}.")
                 said = state
             time.sleep(self._poll_interval_s)
+
+
+def choose_named(text: str, known: Sequence[str]) -> list[str]:
+    """Return the names that ``text`` may mean: that name; else those that begin so; else those that have it in them.
+
+    The emulator chooses likewise. An empty text means nothing.
+
+    >>> choose_named("tb", ["m-outb", "tb-2026"])
+    ['tb-2026']
+    """
+    if not text:
+        return []
+    begins = [name for name in known if name.startswith(text)]
+    return [name for name in begins if name == text] or begins or [name for name in known if text in name]

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from emulator.api.short_names import choose_named
-from smdebug.profiler.analysis.notebook_utils.short_names import choose_named as choose_in_smdebug
+from smdebug.profiler.analysis.notebook_utils.training_job import choose_named as choose_in_smdebug
 
 KNOWN = ["tb-2026", "m-outb", "tb", "digits-1", "digits-10", "x-digits-1", "Tb"]
 
