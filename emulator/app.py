@@ -75,6 +75,7 @@ class Emulator:
         self._accounts: Accounts | None = None
         self._ask_restart = ask_restart
         self._resetting = threading.Lock()
+        self._undone = False
         with ExitStack() as closers:
             # The state folder is this process's own, and its ports are open.
             addresses = self._addresses = find_addresses(settings)
@@ -322,7 +323,7 @@ class Emulator:
             "objects": sum(1 for _ in journal.read_objects()),
         }
 
-    def reset(self, prefix: str, keep: bool) -> int:
+    def reset(self, prefix: str, keep: bool) -> tuple[int, bool]:
         """Stop and forget the jobs whose names begin with ``prefix``; without one, everything: S3 and moto as well.
 
         Args:
@@ -330,19 +331,19 @@ class Emulator:
             keep: whether everything, where that is forgotten, is kept for a day, for ``undo_reset``.
 
         Returns:
-            How many jobs were forgotten. S3 and moto go when the last job has ended.
+            How many jobs were forgotten, and whether anything is kept, which it is not where there was nothing. S3 and
+            moto go when the last job has ended.
 
         Raises:
             ResourceInUse: it cannot be kept; nothing is forgotten.
         """
         with self._resetting:
-            if keep and not prefix:
-                self._keep_state()
+            kept = keep and not prefix and self._keep_state()
             forgotten: int = sum(jobs.reset(prefix) for jobs in self._list_jobs())
             if not prefix:
                 self._s3.reset()
                 self._moto.reset()
-            return forgotten
+            return forgotten, kept
 
     def undo_reset(self) -> tuple[str, int]:
         """Put the state in place that was forgotten last; what is there now is kept in its turn.
@@ -355,6 +356,8 @@ class Emulator:
             ResourceNotFound: nothing was forgotten within the last day.
         """
         with self._resetting, self._kept.take_last() as last:
+            if self._undone:  # what is kept is not in place yet: another would put this state over it
+                raise ResourceInUse("A reset is being undone: try again in a moment.", status=409)
             if last is None:
                 raise ResourceNotFound("Nothing is kept that a reset forgot: it is for a day.", status=404)
             self._check_idle()
@@ -364,17 +367,19 @@ class Emulator:
             except ResourceInUse:
                 discard_staged(self.settings.state_dir)
                 raise
+            self._undone = True
             self._ask_restart()
         return name, last.forgotten_ms
 
-    def _keep_state(self) -> None:
-        """Keep everything for a day where there is anything; jobs are stopped before."""
+    def _keep_state(self) -> bool:
+        """Stop all jobs and keep everything for a day; return False where there is nothing."""
         if not any(self.count_state().values()) and self._moto.is_empty:
-            return
+            return False
         for jobs in self._list_jobs():
             jobs.stop("")
         with self._s3.at_rest(), self._moto.at_rest():
             self._kept.keep()
+        return True
 
     def prune(self, older_than: float | None, keep_size: int | None, dry_run: bool) -> list[dict[str, Any]]:
         """Remove what ended jobs left: see ``Retention`` for the bounds. Never anything of a job that runs.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def build_reset_pages(
     count: Callable[[], dict[str, int]],
-    reset: Callable[[str, bool], int],
+    reset: Callable[[str, bool], tuple[int, bool]],
     undo: Callable[[], tuple[str, int]],
 ) -> Blueprint:
     """Build the pages.
@@ -23,7 +23,8 @@ def build_reset_pages(
     Args:
         count: counts what there is to forget, by kind.
         reset: takes the prefix of jobs' names, or nothing for everything, and whether that is to be kept for a day;
-            returns how many jobs it forgot. It raises an AwsError where it cannot be kept; then nothing is forgotten.
+            returns how many jobs it forgot, and whether anything is kept. It raises an AwsError, and forgets nothing,
+            where it cannot be kept.
         undo: puts back what was kept last; returns the name by which ``lastImport`` in ``health`` tells that it is in
             place, and when it was forgotten, in epoch milliseconds. It raises an AwsError where it cannot.
     """
@@ -44,7 +45,8 @@ def build_reset_pages(
             return jsonify(error="jobNamePrefix is empty: give a prefix, or leave it out to forget everything."), 400
         if keep not in ("0", "1"):
             return jsonify(error=f"keep is {keep[:40]!r}: use 0 or 1."), 400
-        return jsonify(jobs=reset(prefix, keep == "1"))
+        forgotten, kept = reset(prefix, keep == "1")
+        return jsonify(jobs=forgotten, kept=kept)
 
     @pages.post(f"{PREFIX}reset/undo")
     def undo_reset() -> tuple[Any, int]:

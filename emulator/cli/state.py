@@ -49,7 +49,8 @@ def reset(
 ) -> None:
     """Stop the jobs and forget them, and without a prefix everything else, too: S3, queues, functions, logs, roles.
 
-    Everything is kept for a day, and comes back by reset --undo; what was there then is kept in its turn.
+    Everything is kept for a day, and comes back by reset --undo; what was there then is kept in its turn. Of jobs that
+    are forgotten by --job-name-prefix nothing is kept, but their outputs stay in S3.
     """
     if sum((everything, undo, job_name_prefix is not None)) > 1:
         raise click.UsageError("Give one of --all, --job-name-prefix and --undo.")
@@ -61,9 +62,9 @@ def reset(
     else:
         if not yes:
             _confirm_reset(state_dir, kept=not no_undo)
-        number = _ask(state_dir, "POST", "reset", params={"keep": int(not no_undo)}).json()["jobs"]
-        click.echo(f"Everything, {number} jobs included, is forgotten.")
-        if not no_undo:
+        done = _ask(state_dir, "POST", "reset", params={"keep": int(not no_undo)}).json()
+        click.echo(f"Everything, {done['jobs']} jobs included, is forgotten.")
+        if done["kept"]:
             click.echo(f"Within a day it comes back by: {_UNDO}{_repeat_state_dir(state_dir)}")
 
 

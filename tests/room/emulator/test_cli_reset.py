@@ -107,7 +107,8 @@ def test_what_was_forgotten_comes_back_and_what_was_there_is_kept(emulator: Emul
     said = reset(emulator, "--all", "--yes")
     assert f"by: smdebug-emulator reset --undo --state-dir {emulator.state_dir}\n" in said
     assert read(emulator) == NOTHING
-    reset(emulator, "--all", "--yes")  # of nothing: it takes nobody's place
+    # There is nothing to keep, in place of what is kept.
+    assert reset(emulator, "--all", "--yes") == "Everything, 0 jobs included, is forgotten.\n"
     assert " is back." in reset(emulator, "--undo")
     assert read(emulator) == ONE
     assert make_client(emulator.endpoint_url, "s3").get_object(Bucket="one", Key="key")["Body"].read() == b"one"
@@ -121,6 +122,20 @@ def test_what_was_forgotten_comes_back_and_what_was_there_is_kept(emulator: Emul
     reset(emulator, "--all", "--yes", "--no-undo")
     reset(emulator, "--undo")
     assert read(emulator) == ONE, "nothing was kept of what --no-undo forgot"
+
+
+def test_two_undos_at_once_lose_nothing(emulator: EmulatorProcess) -> None:
+    fill(emulator, "one")
+    reset(emulator, "--all", "--yes")
+    fill(emulator, "two")
+    command = [*COMMAND, "--undo", "--state-dir", str(emulator.state_dir)]
+    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+    succeeded = [each.wait(timeout=120) for each in both].count(0)
+    assert succeeded
+    states = [read(emulator)]
+    reset(emulator, "--undo")
+    states.append(read(emulator))
+    assert sorted(jobs for jobs, _, _ in states) == [["one"], ["two"]]
 
 
 def test_jobs_that_run_are_stopped_and_kept_as_they_ended(emulator: EmulatorProcess) -> None:
