@@ -28,6 +28,8 @@ from emulator.state_folder import is_free
 if TYPE_CHECKING:
     import requests
 
+    from emulator.state_folder import RunningEmulator
+
 _UNDO = "smdebug-emulator reset --undo"
 _SECONDS = 600.0
 _POLL_SECONDS = 0.1
@@ -83,8 +85,9 @@ def _confirm_reset(state_dir: Path | None, *, kept: bool) -> None:
 
 
 def _undo_reset(state_dir: Path | None) -> None:
+    record = find_running(read_settings(state_dir))
     answer = _ask(state_dir, "POST", "reset/undo").json()
-    _wait_for_import(state_dir, answer["import"])
+    _wait_for_import(state_dir, record, answer["import"])
     forgotten = datetime.fromtimestamp(answer["forgottenMs"] / 1000, UTC).astimezone()
     click.echo(f"What was forgotten at {forgotten:%Y-%m-%d %H:%M:%S} is back.")
 
@@ -143,18 +146,19 @@ def export_state(state_dir: Path | None, file: Path) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_state(state_dir: Path | None, file: Path) -> None:
     """Replace everything by what FILE, an archive of `state export`, holds; no job may run."""
+    # Looked up first: while the emulator restarts, none is found.
+    record = find_running(read_settings(state_dir))
     with file.open("rb") as source:
         name = _ask(state_dir, "POST", "state", data=source).json()["import"]
-    _wait_for_import(state_dir, name)
+    _wait_for_import(state_dir, record, name)
     click.echo(f"The state is that of {file}.")
 
 
-def _wait_for_import(state_dir: Path | None, name: str) -> None:
+def _wait_for_import(state_dir: Path | None, record: RunningEmulator, name: str) -> None:
     """Wait until the emulator answers with an imported state; end the command where it does not come back."""
     import requests
 
     settings = read_settings(state_dir)
-    record = find_running(settings)
     began = held = time.monotonic()
     while time.monotonic() - began < _SECONDS and time.monotonic() - held < _RESTART_SECONDS:
         try:
