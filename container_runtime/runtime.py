@@ -35,6 +35,10 @@ class EngineUnavailableError(ContainerRuntimeError):
     """The engine does not answer (any more)."""
 
 
+class EngineRefusedError(EngineUnavailableError):
+    """There is an engine's socket, and this user may not open it."""
+
+
 class ImageNotFoundError(ContainerRuntimeError):
     """No local image answers to the requested name, and it cannot be pulled."""
 

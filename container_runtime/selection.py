@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
-from container_runtime.runtime import EngineUnavailableError, ImageNotFoundError
+from container_runtime.runtime import EngineRefusedError, EngineUnavailableError, ImageNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,9 +95,11 @@ def select_runtime(
 
     try:
         missing = missing_images(catalogue)
-    except EngineUnavailableError:
+    except EngineUnavailableError as error:
         if choice == "docker":
             raise
+        if isinstance(error, EngineRefusedError):
+            return _choose_local(state_dir, catalogue, f"Containers run as local processes, not on Docker. {error}")
         return _choose_local(state_dir, catalogue, "No Docker engine answers: containers run as local processes.")
     if missing and choice == "docker":
         raise ImageNotFoundError(f"The engine has no image {', '.join(missing)}: run {_BUILD} first.")

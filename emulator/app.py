@@ -13,13 +13,14 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from emulator.addresses import check_advertised, find_addresses
-from emulator.exceptions import InternalFailure, ResourceInUse, StartupError
+from emulator.exceptions import InternalFailure, ResourceInUse, ResourceNotFound, StartupError
 from emulator.faults import FAULTS, parse_fault
 from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
 from emulator.gateway.listener import Listener
+from emulator.kept_states import KeptStates
 from emulator.keys import load_keys
 from emulator.settings import VERSION, check_shared, format_url
-from emulator.state_archive import apply_staged, read_last_import, stage_archive, write_archive
+from emulator.state_archive import apply_staged, discard_staged, read_last_import, stage_archive, write_archive
 from emulator.state_folder import StateFolder
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class Emulator:
         """
         self._accounts: Accounts | None = None
         self._ask_restart = ask_restart
+        self._resetting = threading.Lock()
+        self._undone = False
         with ExitStack() as closers:
             # The state folder is this process's own, and its ports are open.
             addresses = self._addresses = find_addresses(settings)
@@ -81,6 +84,8 @@ class Emulator:
             apply_staged(settings.state_dir)
             self._replica = None if bucket is None else _open_replica(bucket, settings, closers)
             disk = settings.disk
+            self._kept = KeptStates(settings.state_dir, disk)
+            closers.callback(self._kept.close)
             certificates = open_certificates(settings, addresses)
             listeners: list[Listener] = []
             closers.callback(_close_ports, listeners)
@@ -107,7 +112,9 @@ class Emulator:
             from emulator.api.profiles import build_profiles_pages
             from emulator.api.prune import build_prune_pages
             from emulator.api.records import build_records_pages
+            from emulator.api.reset import build_reset_pages
             from emulator.api.run_readers import RunReaders
+            from emulator.api.short_names import build_names_pages
             from emulator.api.spot import build_spot_pages
             from emulator.api.state import build_state_pages
             from emulator.api.tensorboards import TensorBoards, build_tensorboard_command, build_tensorboards_pages
@@ -130,6 +137,7 @@ class Emulator:
                 self.describe,
                 [
                     build_jobs_pages(asked),
+                    build_names_pages(asked),
                     build_tensors_pages(asked, readers, self._build_reader_environment),
                     build_profiles_pages(asked, readers, self._locate_measures),
                     build_tensorboards_pages(asked, tensorboards),
@@ -138,7 +146,8 @@ class Emulator:
                     build_changes_pages(asked, streams, readers.warm),
                     build_spot_pages(self.interrupt),
                     build_fault_pages(),
-                    build_state_pages(self.reset, self.export_state, self.import_state),
+                    build_reset_pages(self.count_state, self.reset, self.undo_reset),
+                    build_state_pages(self.export_state, self.import_state),
                     build_prune_pages(self.prune),
                     build_openapi_pages(VERSION),
                     build_console_pages(),
@@ -304,17 +313,73 @@ class Emulator:
         jobs = self._wait_for_accounts().find_jobs(self.settings.account_id)
         jobs.training.interrupt(region or self.settings.region, name, capacity_seconds)
 
-    def reset(self, prefix: str) -> int:
+    def count_state(self) -> dict[str, int]:
+        """Count what a reset of everything would forget."""
+        rooms, journal = self._list_jobs(), self._s3.journal
+        return {
+            "jobs": sum(jobs.count() for jobs in rooms),
+            "running": sum(jobs.count_running() for jobs in rooms),
+            "buckets": sum(1 for _ in journal.read_buckets()),
+            "objects": sum(1 for _ in journal.read_objects()),
+        }
+
+    def reset(self, prefix: str, keep: bool) -> tuple[int, bool]:
         """Stop and forget the jobs whose names begin with ``prefix``; without one, everything: S3 and moto as well.
 
+        Args:
+            prefix: of jobs' names.
+            keep: whether everything, where that is forgotten, is kept for a day, for ``undo_reset``.
+
         Returns:
-            How many jobs were forgotten. S3 and moto go when the last job has ended.
+            How many jobs were forgotten, and whether anything is kept, which it is not where there was nothing. S3 and
+            moto go when the last job has ended.
+
+        Raises:
+            ResourceInUse: it cannot be kept; nothing is forgotten.
         """
-        forgotten: int = sum(jobs.reset(prefix) for jobs in self._list_jobs())
-        if not prefix:
-            self._s3.reset()
-            self._moto.reset()
-        return forgotten
+        with self._resetting:
+            kept = keep and not prefix and self._keep_state()
+            forgotten: int = sum(jobs.reset(prefix) for jobs in self._list_jobs())
+            if not prefix:
+                self._s3.reset()
+                self._moto.reset()
+            return forgotten, kept
+
+    def undo_reset(self) -> tuple[str, int]:
+        """Put the state in place that was forgotten last; what is there now is kept in its turn.
+
+        Returns:
+            What ``lastImport`` of ``describe`` is when it is in place, and the epoch milliseconds of the reset.
+
+        Raises:
+            ResourceInUse: jobs run, or what is there now cannot be kept.
+            ResourceNotFound: nothing was forgotten within the last day.
+        """
+        with self._resetting, self._kept.take_last() as last:
+            if self._undone:  # what is kept is not in place yet: another would put this state over it
+                raise ResourceInUse("A reset is being undone: try again in a moment.", status=409)
+            if last is None:
+                raise ResourceNotFound("Nothing is kept that a reset forgot: it is for a day.", status=404)
+            self._check_idle()
+            name = stage_archive(last.path, self.settings.state_dir)
+            try:
+                self._keep_state()
+            except ResourceInUse:
+                discard_staged(self.settings.state_dir)
+                raise
+            self._undone = True
+            self._ask_restart()
+        return name, last.forgotten_ms
+
+    def _keep_state(self) -> bool:
+        """Stop all jobs and keep everything for a day; return False where there is nothing."""
+        if not any(self.count_state().values()) and self._moto.is_empty:
+            return False
+        for jobs in self._list_jobs():
+            jobs.stop("")
+        with self._s3.at_rest(), self._moto.at_rest():
+            self._kept.keep()
+        return True
 
     def prune(self, older_than: float | None, keep_size: int | None, dry_run: bool) -> list[dict[str, Any]]:
         """Remove what ended jobs left: see ``Retention`` for the bounds. Never anything of a job that runs.

@@ -28,16 +28,25 @@ def write_archive(state_dir: Path, target: Path) -> None:
         member = tarfile.TarInfo(_DESCRIPTION)
         member.size = len(description)
         archive.addfile(member, io.BytesIO(description))
-        found = [*state_dir.glob(_DATABASES), *(p for name in _FOLDERS for p in sorted((state_dir / name).rglob("*")))]
-        for path in found:
+        for path in _find_files(state_dir):
             name = str(path.relative_to(state_dir))
             if path.suffix == ".sqlite":
                 copy = Path(scratch) / "copy.sqlite"
                 _copy_database(path, copy)
                 archive.add(copy, name)
                 copy.unlink()
-            elif path.is_file() and not path.name.endswith((".sqlite-wal", ".sqlite-shm", ".partial")):
+            elif not path.name.endswith((".sqlite-wal", ".sqlite-shm", ".partial")):
                 archive.add(path, name)
+
+
+def measure_archive(state_dir: Path) -> int:
+    """Return how many bytes an archive of the state would have, or somewhat less than that."""
+    return sum(path.stat().st_size for path in _find_files(state_dir))
+
+
+def _find_files(state_dir: Path) -> list[Path]:
+    below = (path for name in _FOLDERS for path in sorted((state_dir / name).rglob("*")))
+    return [*state_dir.glob(_DATABASES), *(path for path in below if path.is_file())]
 
 
 def stage_archive(source: Path, state_dir: Path) -> str:
@@ -79,6 +88,11 @@ def apply_staged(state_dir: Path) -> None:
     for path in staged.iterdir():
         path.replace(state_dir / path.name)
     staged.rmdir()
+
+
+def discard_staged(state_dir: Path) -> None:
+    """Remove a staged archive before it is put in place."""
+    shutil.rmtree(state_dir / _STAGED)
 
 
 def read_last_import(state_dir: Path) -> str | None:

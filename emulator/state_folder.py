@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
+import pwd
+import shlex
+import stat
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
 from emulator.settings import VERSION
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import TextIO
 
     from emulator.keys import Keys
+
+logger = logging.getLogger(__name__)
 
 RECORD_NAME = "emulator.json"
 _LOCK_NAME = "emulator.lock"
@@ -68,15 +75,21 @@ class StateFolder:
             state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = (state_dir / _LOCK_NAME).open("a")
         except OSError as error:
-            raise StartupError(
-                f"The state folder {state_dir} cannot be written ({error.strerror}): give another with --state-dir."
-            ) from error
+            raise StartupError(describe_unwritable(state_dir, error)) from error
         if not _take_lock(self._lock):
             self._lock.close()
             raise StartupError(
                 f"Another emulator is using the state folder {state_dir}: stop it (smdebug-emulator stop --state-dir "
                 f"{state_dir}), or give another folder with --state-dir."
             )
+        if killed := read_killed(state_dir):
+            logger.error(
+                "The emulator before this one, process %d, did not close: it was killed (out of memory, kill -9), or "
+                "the machine went down. Its jobs go on from where they were.",
+                killed.pid,
+            )
+            # Until this emulator answers, nobody is to be led to the address of that one.
+            (state_dir / RECORD_NAME).unlink()
 
     def announce(
         self,
@@ -104,12 +117,40 @@ class StateFolder:
 
 def find_running_emulator(state_dir: Path) -> RunningEmulator | None:
     """Find the emulator that holds ``state_dir`` and answers; None when there is none."""
-    if is_free(state_dir):
-        return None
+    return None if is_free(state_dir) else _read_record(state_dir)
+
+
+def read_killed(state_dir: Path) -> RunningEmulator | None:
+    """Return the last emulator of a folder that no process holds, where it did not close; None where it did."""
+    return _read_record(state_dir)
+
+
+def describe_unwritable(state_dir: Path, error: OSError) -> str:
+    """Say in one line which state folder cannot be written, why, and what to do."""
+    why, remedy = str(error.strerror), "give another with --state-dir"
+    blamed = Path(error.filename or state_dir)
+    if isinstance(error, PermissionError):
+        found, status = _find_existing(blamed)
+        why += f"; {found} is of {name_user(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):04o}"
+        if found.is_relative_to(state_dir.absolute()):
+            remedy += f", or make it yours: sudo chown -R {name_user(os.geteuid())} {shlex.quote(str(state_dir))}"
+    return f"The state folder {state_dir} cannot be written ({why}): {remedy}."
+
+
+def _find_existing(path: Path) -> tuple[Path, os.stat_result]:
+    """Return the nearest of a path and its parents that is there and can be seen."""
+    for each in (path.absolute(), *path.absolute().parents):
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            return each, each.stat()
+    raise AssertionError("The root of the file system is always there.")
+
+
+def name_user(uid: int) -> str:
+    """Return a user's name, or the number of one that has none."""
     try:
-        return RunningEmulator(**json.loads((state_dir / RECORD_NAME).read_text()))
-    except (OSError, ValueError, TypeError):
-        return None  # it is only just starting
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def wait_until_free(state_dir: Path, timeout: float) -> bool:
@@ -120,6 +161,13 @@ def wait_until_free(state_dir: Path, timeout: float) -> bool:
             return False
         time.sleep(_POLL_SECONDS)
     return True
+
+
+def _read_record(state_dir: Path) -> RunningEmulator | None:
+    try:
+        return RunningEmulator(**json.loads((state_dir / RECORD_NAME).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def is_free(state_dir: Path) -> bool:

@@ -48,20 +48,25 @@ class TrainingJob:
         """Find the job.
 
         Args:
-            job: its name, or an estimator of the SageMaker SDK that was fitted.
+            job: its name, or a part of it, or an estimator of the SageMaker SDK that was fitted. A part means the one
+                job that begins so, or else the one that has it anywhere in its name; REGION/NAME is that of a region.
             endpoint_url: of the emulator; AWS_ENDPOINT_URL in the environment if it is left out.
 
         Raises:
-            LookupError: there is no such job, or the estimator has none.
+            LookupError: there is no such job, several may be meant, or the estimator has none.
             ConnectionError: no emulator answers.
         """
         self._endpoint_url = _find_endpoint(endpoint_url)
-        self.name = _read_name(job)
-        found = _ask(self._endpoint_url, "jobs", nameContains=self.name, limit=10_000)["jobs"]
-        regions = [each["region"] for each in found if each["name"] == self.name]
-        if not regions:
-            raise LookupError(f"There is no training job {self.name} at {self._endpoint_url}.")
-        self.region = str(regions[0])
+        name = _read_name(job)
+        matches = _ask(self._endpoint_url, "job-names", text=name)
+        meant, count = matches["jobs"], int(matches["count"])
+        if not count:
+            raise LookupError(f"There is no training job {name} at {self._endpoint_url}.")
+        if count > 1:
+            listed = ", ".join(f"{each['region']}/{each['name']}" for each in meant)
+            more = f" and {count - len(meant)} more" if count > len(meant) else ""
+            raise LookupError(f"{count} training jobs are meant by {name}: {listed}{more}. Give more of the name.")
+        self.name, self.region = str(meant[0]["name"]), str(meant[0]["region"])
 
     @property
     def rules(self) -> list[RuleResult]:

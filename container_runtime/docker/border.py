@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import docker
@@ -12,10 +13,12 @@ import docker.errors
 import requests.exceptions
 import urllib3.exceptions
 
+from container_runtime.docker.socket_permission import explain_refusal
 from container_runtime.runtime import (
     ContainerNotFoundError,
     ContainerRuntimeError,
     ContainerStartError,
+    EngineRefusedError,
     EngineUnavailableError,
 )
 
@@ -30,14 +33,19 @@ def connect() -> docker.APIClient:
     """Return a client of the engine that ``DOCKER_HOST`` names, or of the local one, after it has answered.
 
     Raises:
+        EngineRefusedError: this user may not open its socket.
         EngineUnavailableError: it does not answer.
     """
     with translated("connect"):
         address = os.environ.get("DOCKER_HOST") or _LOCAL_ENGINE
         if address.startswith("unix://"):
             # The client would leave its socket open when nobody answers at the other end.
+            path = address.removeprefix("unix://")
             with socket.socket(socket.AF_UNIX) as probe:
-                probe.connect(address.removeprefix("unix://"))
+                try:
+                    probe.connect(path)
+                except PermissionError as exc:
+                    raise EngineRefusedError(explain_refusal(Path(path))) from exc
         # The low-level client: the other one inspects again after every call, which costs a start 0.1 s.
         return docker.from_env(timeout=int(REQUEST_SECONDS), max_pool_size=64).api
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from container_runtime.docker.border import connect
-from container_runtime.runtime import EngineUnavailableError
+from container_runtime.runtime import EngineRefusedError, EngineUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,6 +32,17 @@ def describe_engine() -> str | None:
         return f"Docker Engine {api.version()['Version']} at {api.base_url}"
 
 
+def explain_refused_engine() -> str | None:
+    """Say why this user may not open the engine's socket, and what to do; None where that is not what is wrong."""
+    try:
+        connect().close()
+    except EngineRefusedError as error:
+        return str(error)
+    except EngineUnavailableError:
+        return None
+    return None
+
+
 def start_engine(say: Callable[[str], None]) -> str:
     """Start an engine if none answers, installing it first where that is possible; return what answers now.
 
@@ -39,10 +50,13 @@ def start_engine(say: Callable[[str], None]) -> str:
         say: told what is done.
 
     Raises:
-        EngineUnavailableError: none answers and none can be started; the text says why.
+        EngineUnavailableError: none answers and none can be started, or this user may not open the socket of one; the
+            text says why.
     """
     if (found := describe_engine()) is not None:
         return found
+    if (refusal := explain_refused_engine()) is not None:
+        raise EngineRefusedError(refusal)
     if address := os.environ.get("DOCKER_HOST"):
         raise EngineUnavailableError(
             f"No engine answers at DOCKER_HOST={address}: start that one, or unset DOCKER_HOST."

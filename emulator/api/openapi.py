@@ -57,6 +57,13 @@ PAGES = (
     ),
     Page(
         "GET",
+        f"{PREFIX}job-names",
+        "Region and name of the training jobs that a short name may mean, 20 at most, and their count: the one that is "
+        "called so; else those that begin so; else those that have it anywhere in their names.",
+        {**_ACCOUNT, "text": "NAME or REGION/NAME, or a part of the name"},
+    ),
+    Page(
+        "GET",
         f"{PREFIX}jobs/<region>/<name>",
         "A job: as it was asked for, as SageMaker describes it, its timeline, the events sent with what their "
         "targets answered, its rules with verdict and report, and where its inputs and outputs are.",
@@ -219,9 +226,14 @@ PAGES = (
         "resumes, also after a restart of the emulator.",
         {**_ACCOUNT, "job": "REGION/NAME that is watched", "lastEventId": "as the header of this name"},
     ),
+    Page("GET", f"{PREFIX}reset", "How many jobs, jobs that run, buckets and objects a reset would forget.", {}),
     Page(
-        "POST", f"{PREFIX}reset", "Stop and forget jobs, or everything.", {"jobNamePrefix": "only jobs that begin so"}
+        "POST",
+        f"{PREFIX}reset",
+        "Stop and forget jobs, or everything.",
+        {"jobNamePrefix": "only jobs that begin so", "keep": "1: keep everything for a day, to be brought back"},
     ),
+    Page("POST", f"{PREFIX}reset/undo", "Bring back what was kept last, as an import of the state does.", {}),
     Page(
         "POST",
         f"{PREFIX}prune",

@@ -1,4 +1,4 @@
-"""``/_emulator/reset`` and ``/_emulator/state``: everything forgotten, given out as one archive, and taken from one."""
+"""``/_emulator/state``: everything given out as one archive, and taken from one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 
 
 def build_state_pages(
-    reset: Callable[[str], int],
     export: Callable[[Path], None],
     stage_import: Callable[[Path], str],
 ) -> Blueprint:
     """Build the pages.
 
     Args:
-        reset: takes the prefix of jobs' names, or nothing for everything; returns how many jobs it forgot.
         export: writes the archive to a path; raises an AwsError while jobs run.
         stage_import: takes the path of an archive, and returns the name by which ``lastImport`` in ``health`` tells
             that it is in place; raises an AwsError while jobs run, and where the file is no such archive.
@@ -35,13 +33,6 @@ def build_state_pages(
     @pages.errorhandler(AwsError)
     def refuse(error: AwsError) -> tuple[Any, int]:
         return jsonify(error=error.message), error.status
-
-    @pages.post(f"{PREFIX}reset")
-    def reset_state() -> Any:
-        prefix = request.args.get("jobNamePrefix", "")
-        if "jobNamePrefix" in request.args and not prefix:
-            return jsonify(error="jobNamePrefix is empty: give a prefix, or leave it out to forget everything."), 400
-        return jsonify(jobs=reset(prefix))
 
     @pages.get(f"{PREFIX}state")
     def export_state() -> Response:

@@ -92,10 +92,14 @@ def _look_at_versions() -> Iterator[Finding]:
 
 
 def _look_at_engine() -> Iterator[Finding]:
-    from container_runtime.docker.daemon import describe_engine
+    from container_runtime.docker.daemon import describe_engine, explain_refused_engine
     from emulator.cli.images import describe_docker_images
 
     found = describe_engine()
+    if found is None and (refusal := explain_refused_engine()) is not None:
+        what, _, remedy = refusal.partition(". ")
+        yield "engine", "note", f"{what}; until then jobs run as local processes", remedy
+        return
     if found is None:
         remedy = "smdebug-emulator engine start, for jobs in containers"
         yield "engine", "note", "no Docker engine answers: jobs run as local processes", remedy

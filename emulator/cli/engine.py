@@ -20,11 +20,13 @@ def engine() -> None:
 @json_option
 def show_status(*, quiet: bool, as_json: bool) -> None:
     """Show the engine that answers. The exit code is 1 when none does."""
-    from container_runtime.docker.daemon import describe_engine
+    from container_runtime.docker.daemon import describe_engine, explain_refused_engine
 
     found = describe_engine()
     if not quiet:
-        click.echo(json.dumps({"engine": found}) if as_json else found or "No Docker engine answers.")
+        refusal = None if found else explain_refused_engine()
+        answer = {"engine": found, **({"refusal": refusal} if refusal else {})}
+        click.echo(json.dumps(answer) if as_json else found or refusal or "No Docker engine answers.")
     raise SystemExit(0 if found else 1)
 
 

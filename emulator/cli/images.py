@@ -77,9 +77,13 @@ def choose_back_end(runtime: str) -> str:
     """``docker`` or ``process``: as asked for, or ``docker`` where an engine answers."""
     if runtime != "auto":
         return runtime
-    from container_runtime.docker.daemon import describe_engine
+    from container_runtime.docker.daemon import describe_engine, explain_refused_engine
 
-    return "process" if describe_engine() is None else "docker"
+    if describe_engine() is not None:
+        return "docker"
+    if (refusal := explain_refused_engine()) is not None:
+        click.echo(f"For local processes, not for Docker. {refusal}", err=True)
+    return "process"
 
 
 def build_for(back_end: str, names: Collection[str]) -> None:

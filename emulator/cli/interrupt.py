@@ -7,8 +7,9 @@ from urllib.parse import quote
 
 import click
 
-from emulator.api import PREFIX
-from emulator.cli.running import fail, find_running, read_settings, state_dir_option
+from emulator.cli.jobs import find_job, name_argument
+from emulator.cli.own_api import ask
+from emulator.cli.running import connect, state_dir_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @state_dir_option
-@click.argument("job")
-@click.option("--region", help="The job's region  [default: the emulator's].")
+@name_argument
+@click.option("--region", help="The job's region, where several have the name.")
 @click.option(
     "--capacity-after",
     metavar="SECONDS",
@@ -26,17 +27,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="How long there are no other instances; longer than MaxWaitTimeInSeconds leaves, and the job is stopped.",
 )
-def interrupt(state_dir: Path | None, job: str, region: str | None, capacity_after: float) -> None:
-    """Interrupt the training job JOB on Spot instances: SIGTERM, then a new start with its checkpoints."""
-    import requests
-
-    record = find_running(read_settings(state_dir))
-    url = f"{record.endpoint_url}{PREFIX}training-jobs/{quote(job, safe='')}/interrupt"
-    asked = {"capacityAfterSeconds": f"{capacity_after:f}", **({"region": region} if region else {})}
-    try:
-        answer = requests.post(url, params=asked, headers=record.headers, verify=record.ca_bundle or True, timeout=60)
-    except requests.ConnectionError as error:
-        fail(f"The emulator at {record.endpoint_url} does not answer: {error}")
-    if not answer.ok:
-        fail(answer.json()["error"])
-    click.echo(f"{job} is interrupted.")
+def interrupt(state_dir: Path | None, name: str, region: str | None, capacity_after: float) -> None:
+    """Interrupt a training job on Spot instances: SIGTERM, then a new start with its checkpoints."""
+    job = find_job(connect(state_dir), name if region is None else f"{region}/{name}")
+    asked = [("capacityAfterSeconds", f"{capacity_after:f}"), ("region", job.region)]
+    ask(job.emulator, f"training-jobs/{quote(job.name, safe='')}/interrupt", asked, method="POST")
+    click.echo(f"{job.name} is interrupted.")

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from emulator.api.short_names import choose_named
 from emulator.cli.own_api import ask, locate_job
 from emulator.cli.running import connect, fail, json_option, state_dir_option
 from emulator.cli.tables import format_table, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -104,17 +105,24 @@ def list_summaries(emulator: Emulator, limit: int) -> list[dict[str, Any]]:
 
 
 def find_job(emulator: Emulator, name: str) -> Job:
-    """Find a training job by its name, or by what only its name has; end the command if there is none."""
-    known = ask(emulator, "jobs", [("nameContains", name), ("limit", _MOST_JOBS)])["jobs"]
-    tests = (lambda each: each == name, lambda each: each.endswith(name), lambda each: name in each)
-    matching = next((some for test in tests if (some := [each for each in known if test(each["name"])])), [])
-    if not matching:
+    """Find a training job by its name, or a part that only its name has; end the command if there is none, or several.
+
+    Which jobs a part means is said at ``emulator/api/short_names.py``.
+    """
+    matches = ask(emulator, "job-names", [("text", name)])
+    if not matches["count"]:
         fail(f"No training job is called {name}: smdebug-emulator jobs lists those there are.", NO_SUCH_JOB)
-    if len(matching) > 1:
-        several = ", ".join(f"{each['name']} ({each['region']})" for each in matching[:5])
-        fail(f"{len(matching)} training jobs are meant by {name}: {several}. Give more of the name.", NO_SUCH_JOB)
-    (found,) = matching
+    if matches["count"] > 1:
+        meant = [f"{each['region']}/{each['name']}" for each in matches["jobs"]]
+        refuse_several(name, "training jobs", meant, matches["count"])
+    (found,) = matches["jobs"]
     return Job(ask(emulator, locate_job(found["region"], found["name"])), emulator)
+
+
+def refuse_several(name: str, kind: str, meant: Sequence[str], count: int) -> NoReturn:
+    """End the command: a short name means several."""
+    listed = ", ".join(meant) + (f" and {count - len(meant)} more" if count > len(meant) else "")
+    fail(f"{count} {kind} are meant by {name}: {listed}. Give more of the name.", NO_SUCH_JOB)
 
 
 @click.command()
@@ -150,7 +158,8 @@ def format_jobs(summaries: list[dict[str, Any]]) -> str:
 def describe(state_dir: Path | None, name: str, *, as_json: bool) -> None:
     """Show a training job: its timeline, why it failed, and each rule's verdict with the values that it judged.
 
-    NAME is the job's, or as much of it as no other has. The exit code is 3 when there is no such job.
+    NAME is the job's, or a part of it: what no other job's name begins with, or else has in it. REGION/NAME where
+    several regions have the name. The exit code is 3 when there is no such job, or several may be meant.
     """
     emulator = connect(state_dir)
     job = find_job(emulator, name)
@@ -245,9 +254,7 @@ def _format_number(value: Any) -> str:
 def logs(state_dir: Path | None, name: str, rule: str | None, *, follow: bool, as_json: bool) -> None:
     """Show what a training job printed, or one of its rules."""
     job = find_job(connect(state_dir), name)
-    if rule is not None and not any(each["name"] == rule for each in job.described["rules"]):
-        known = ", ".join(each["name"] for each in job.described["rules"]) or "none"
-        fail(f"{job.name} has no rule called {rule}: its rules are {known}.", NO_SUCH_JOB)
+    rule = None if rule is None else _find_rule(job, rule)
     read: dict[str, int] = {}
     try:
         while True:
@@ -263,6 +270,17 @@ def logs(state_dir: Path | None, name: str, rule: str | None, *, follow: bool, a
             time.sleep(_FOLLOW_SECONDS)
     except KeyboardInterrupt:
         return
+
+
+def _find_rule(job: Job, name: str) -> str:
+    """Return the whole name of a job's rule; short names mean what those of jobs do."""
+    known = [str(each["name"]) for each in job.described["rules"]]
+    found = choose_named(name, known, str)
+    if not found:
+        fail(f"{job.name} has no rule called {name}: its rules are {', '.join(known) or 'none'}.", NO_SUCH_JOB)
+    if len(found) > 1:
+        refuse_several(name, f"rules of {job.name}", found, len(found))
+    return found[0]
 
 
 def _has_ended(job: Job, rule: str | None) -> bool:

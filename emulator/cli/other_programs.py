@@ -6,8 +6,10 @@ Python's ``-P`` keeps the current folder off their path: a file of the user's ca
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -25,23 +27,49 @@ from emulator.settings import RUNTIME_CHOICES
 from emulator.state_folder import find_running_emulator
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
+
+_OF_RUNS = ("--trial", "--other-trial")
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def rules(arguments: tuple[str, ...]) -> None:
-    """Built-in rules: list, show NAME, run NAME --trial PATH_OR_S3 [--param NAME=VALUE …], docs.
+    """Built-in rules: list, show NAME, run NAME --trial PATH_S3_OR_JOB [--param NAME=VALUE …], docs.
 
     ``run`` judges a run that was saved, or is being saved, and ends with exit code 0 for NoIssuesFound, 2 for
-    IssuesFound and 1 for Error. An s3:// path is the running emulator's, unless AWS_ENDPOINT_URL names another.
+    IssuesFound and 1 for Error. A run is a folder, an s3:// path, or a training job by its name or a part of it. Jobs
+    and s3:// paths are the running emulator's, unless AWS_ENDPOINT_URL names another.
     """
+    named = os.environ.get("AWS_ENDPOINT_URL")
+    record = find_running_emulator(read_settings(None).state_dir)
+    if record is not None and named is not None and named.rstrip("/") != record.endpoint_url:
+        record = None
+    if record is None and named is None and any("s3://" in each for each in arguments):
+        fail("No emulator is running whose S3 could be read: smdebug-emulator start, or set AWS_ENDPOINT_URL.")
+    if record is not None:
+        arguments = tuple(_replace_jobs(arguments))
     # Rules are smdebug's, and nothing of it is imported here.
     command = [sys.executable, "-P", "-m", "smdebug.rules", *arguments]
-    record = None if "AWS_ENDPOINT_URL" in os.environ else find_running_emulator(read_settings(None).state_dir)
-    if record is None and "AWS_ENDPOINT_URL" not in os.environ and any("s3://" in each for each in arguments):
-        fail("No emulator is running whose S3 could be read: smdebug-emulator start, or set AWS_ENDPOINT_URL.")
-    _become(command, None if record is None else build_client_environment(record))
+    _become(command, None if record is None or named is not None else build_client_environment(record))
+
+
+def _replace_jobs(arguments: Sequence[str]) -> Iterator[str]:
+    """Put where their tensors are in place of training jobs that options name as runs."""
+    before = ""
+    for argument in arguments:
+        option, equals, text = argument.partition("=")
+        if option in _OF_RUNS and equals:
+            yield f"{option}={_locate_run(text)}"
+        else:
+            yield _locate_run(argument) if before in _OF_RUNS else argument
+        before = argument
+
+
+def _locate_run(text: str) -> str:
+    if not re.fullmatch(r"([a-z0-9-]+/)?[A-Za-z0-9-]+", text) or Path(text).is_dir():
+        return text
+    return find_job(connect(None), text).tensors_uri
 
 
 @click.command()

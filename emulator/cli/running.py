@@ -23,7 +23,7 @@ from emulator.settings import (
     parse_user,
     settings_from_environment,
 )
-from emulator.state_folder import RunningEmulator, find_running_emulator
+from emulator.state_folder import RunningEmulator, find_running_emulator, is_free, read_killed
 
 if TYPE_CHECKING:
     from emulator.stop_handler.deployment import ClientFactory
@@ -81,7 +81,8 @@ def check_setting(_context: click.Context, option: click.Parameter, text: str | 
 
 state_dir_option = click.option(
     "--state-dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    # Whether it can be read and written is said by whoever opens it, with what to do.
+    type=click.Path(file_okay=False, readable=False, path_type=Path),
     help="Folder of everything that survives a restart  [default: $SMDEBUG_EMULATOR_STATE_DIR, else one in the XDG "
     "state folder].",
 )
@@ -122,9 +123,17 @@ def find_running(settings: Settings) -> RunningEmulator:
     if record is None:
         fail(
             f"No emulator is running on the state folder {settings.state_dir}: start one with smdebug-emulator start, "
-            "or name its folder with --state-dir."
+            f"or name its folder with --state-dir.{_describe_killed(settings.state_dir)}"
         )
     return record
+
+
+def _describe_killed(state_dir: Path) -> str:
+    killed = read_killed(state_dir) if is_free(state_dir) else None
+    if killed is None:
+        return ""
+    why = "it was killed (out of memory, kill -9), or the machine went down"
+    return f" The last one, process {killed.pid}, did not close: {why}."
 
 
 def warn_of_version(record: RunningEmulator) -> None:

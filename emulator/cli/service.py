@@ -12,12 +12,15 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from emulator.cli.ending import EndRequests, log_end
 from emulator.cli.init_folder import list_scripts, run_scripts
 from emulator.cli.jobs import format_jobs, format_swarm, list_summaries, write_times
 from emulator.cli.running import (
@@ -39,13 +42,15 @@ from emulator.exceptions import StartupError
 from emulator.faults import parse_fault
 from emulator.keys import NAME as KEYS_NAME
 from emulator.settings import DEFAULT_S3_BUCKET, RUNTIME_CHOICES, Settings
-from emulator.state_folder import wait_until_free
+from emulator.state_folder import describe_unwritable, wait_until_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from emulator.app import Emulator
     from emulator.replica.bucket import Bucket
+
+logger = logging.getLogger(__name__)
 
 _STOP_SECONDS = 180.0
 # mallopt(3) of glibc: M_ARENA_MAX.
@@ -194,6 +199,7 @@ def check_faults(_context: click.Context, _option: click.Parameter, faults: tupl
     help="Run this folder's scripts (*.py, *.sh, executables) in order, as clients, before the first line is printed.",
 )
 @click.option("--until-stdin-ends", is_flag=True, hidden=True)  # as it does when the program that holds it ends
+@click.option("--announce-to", type=click.IntRange(0), hidden=True)  # a file descriptor, by the process of --detach
 @click.option("--remove", type=click.Path(), hidden=True)  # a folder, when all has ended
 def start(
     port: int | None,
@@ -225,6 +231,7 @@ def start(
     log_level: str,
     init_folder: Path | None,
     until_stdin_ends: bool,
+    announce_to: int | None,
     remove: str | None,
 ) -> None:
     """Serve in the foreground until Ctrl-C, SIGTERM, or SIGHUP (unless that is ignored, as under nohup).
@@ -265,22 +272,30 @@ def start(
     _warn_of_original()
     if detach:
         _start_detached(settings, log_level, init_folder)
-    stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, lambda *_: stopping.set())
+    requests = EndRequests()
+    requests.stop_on_signals()
     if until_stdin_ends:
-        threading.Thread(target=_wait_for_stdin, args=(stopping,), name="stdin", daemon=True).start()
+        threading.Thread(target=_wait_for_stdin, args=(requests,), name="stdin", daemon=True).start()
     scripts = [] if init_folder is None else list_scripts(init_folder.absolute())
-    # Before the environment is made one of the emulator's own clients: it may name the user's profile.
-    _serve(settings, stopping, scripts, _open_bucket(settings))
+    if announce_to is not None:
+        os.set_inheritable(announce_to, False)  # noqa: FBT003 - takes no keyword
+    with log_end(detached=announce_to is not None):
+        # Before the environment is made one of the emulator's own clients: it may name the user's profile.
+        bucket = _open_bucket(settings)
+        announce = _print_at_once if announce_to is None else partial(_write_and_close, announce_to)
+        _serve(settings, requests, scripts, bucket, announce)
     if remove is not None:
         shutil.rmtree(remove)
 
 
 def _start_detached(settings: Settings, log_level: str, init_folder: Path | None) -> NoReturn:
     """Start another process that serves, in no terminal's foreground; end as it began."""
-    settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log_path = settings.state_dir / "emulator.log"
+    try:
+        settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log_path.open("a").close()
+    except OSError as error:
+        fail(describe_unwritable(settings.state_dir, error))
     command = [sys.executable, "-P", "-m", "emulator", "start", "--log-level", log_level]
     command += ["--port", str(settings.port), "--runtime", settings.runtime, "--state-dir", str(settings.state_dir)]
     command += ["--disk-reserve", str(settings.disk_reserve)]
@@ -301,15 +316,21 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
         given = getattr(settings, name)
         command += [] if given is None else [f"--{name.replace('_', '-')}", str(given)]
     command += [] if init_folder is None else ["--init-folder", str(init_folder.absolute())]
-    log_path = settings.state_dir / "emulator.log"
-    with log_path.open("a") as log:
+    # Its standard output is the log, too: nobody reads a pipe once this command has ended.
+    reading, writing = os.pipe()
+    with log_path.open("a") as log, os.fdopen(reading) as announced:
         began = log.tell()
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+            [*command, "--announce-to", str(writing)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(writing,),
+            start_new_session=True,
         )
-    assert process.stdout is not None
-    # It says all that it has to say at once.
-    if said := os.read(process.stdout.fileno(), 65536).decode():
+        os.close(writing)
+        said = announced.read()
+    if said:
         first, _, more = said.rstrip().partition("\n")
         click.echo(f"{first} Log: {log_path}" + (f"\n{more}" if more else ""))
         raise SystemExit(0)
@@ -317,11 +338,21 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
     fail(log_path.read_text()[began:].strip() or f"It ended at once; its log is {log_path}.")
 
 
-def _wait_for_stdin(stopping: threading.Event) -> None:
+def _print_at_once(text: str) -> None:
+    click.echo(text)
+    sys.stdout.flush()
+
+
+def _write_and_close(descriptor: int, text: str) -> None:
+    with os.fdopen(descriptor, "w") as target:
+        target.write(text)
+
+
+def _wait_for_stdin(requests: EndRequests) -> None:
     """Ask for the end when standard input ends; read without Python's lock on it, which would hold up that end."""
     while os.read(0, 1):
         pass
-    stopping.set()
+    requests.stop("its standard input ended")
 
 
 def _warn_of_original() -> None:
@@ -390,7 +421,11 @@ def _open_bucket(settings: Settings) -> Bucket | None:
 
 
 def _serve(
-    settings: Settings, stopping: threading.Event, scripts: Sequence[Path], bucket: Bucket | None = None
+    settings: Settings,
+    requests: EndRequests,
+    scripts: Sequence[Path],
+    bucket: Bucket | None,
+    announce: Callable[[str], None],
 ) -> None:
     # Nothing here is the user's account: moto would fail where these name a profile or a file that is not there.
     os.environ |= {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
@@ -403,28 +438,24 @@ def _serve(
 
     _bound_heaps()
 
-    restarting = threading.Event()
-
-    def ask_restart() -> None:
-        restarting.set()
-        stopping.set()
-
-    try:
-        emulator = _start_emulator(settings, ask_restart, bucket)
-    except StartupError as error:
-        fail(str(error))
-    try:
-        run_scripts(scripts, emulator.settings)
-        click.echo("\n".join(_introduce(emulator, asked_for_signatures=settings.require_signature)))
-        sys.stdout.flush()
-        stopping.wait()
-    finally:
-        again = restarting.is_set()
-        if again:
-            stopping.clear()
-        emulator.close()
-    if again:
-        _serve(replace(settings, port=emulator.settings.port), stopping, (), bucket)
+    ask_restart = partial(requests.restart, "an archive replaces its state")
+    first = restarts = True
+    while restarts:
+        try:
+            emulator = _start_emulator(settings, ask_restart, bucket)
+        except StartupError as error:
+            fail(str(error))
+        with closing(emulator):
+            introduction = "\n".join(_introduce(emulator, asked_for_signatures=settings.require_signature))
+            if first:
+                run_scripts(scripts, emulator.settings)
+                announce(introduction)
+            else:
+                # Whoever read the first line may have closed its pipe.
+                logger.info("Started again: %s", introduction)
+            first = False
+            restarts = requests.wait()
+        settings = replace(settings, port=emulator.settings.port)
 
 
 def _introduce(emulator: Emulator, *, asked_for_signatures: bool) -> Iterator[str]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 import time
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,23 +23,77 @@ from emulator.cli.running import (
     read_settings,
     state_dir_option,
 )
+from emulator.state_folder import is_free
 
 if TYPE_CHECKING:
     import requests
 
+    from emulator.state_folder import RunningEmulator
+
+_UNDO = "smdebug-emulator reset --undo"
 _SECONDS = 600.0
 _POLL_SECONDS = 0.1
+# The state folder of an emulator that restarts is free for a moment; of one that is gone, for good.
+_RESTART_SECONDS = 15.0
 
 
 @click.command()
 @state_dir_option
+@click.option("--all", "everything", is_flag=True, help="Forget everything, S3 included, as without any option.")
 @click.option("--job-name-prefix", help="Forget only the jobs whose names begin so; S3 and the rest stay.")
-def reset(state_dir: Path | None, job_name_prefix: str | None) -> None:
-    """Stop the jobs and forget them, and without a prefix everything else, too."""
-    asked = {} if job_name_prefix is None else {"jobNamePrefix": job_name_prefix}
-    number = _ask(state_dir, "POST", "reset", params=asked).json()["jobs"]
-    forgotten = f"{number} jobs are" if job_name_prefix else f"Everything, {number} jobs included, is"
-    click.echo(f"{forgotten} forgotten.")
+@click.option(
+    "--yes", "-y", is_flag=True, help="Forget everything without a question; needed where there is no terminal."
+)
+@click.option("--no-undo", is_flag=True, help="Forget everything for good.")
+@click.option("--undo", is_flag=True, help="Bring back what was forgotten last, within a day of that.")
+def reset(
+    state_dir: Path | None, job_name_prefix: str | None, *, everything: bool, yes: bool, no_undo: bool, undo: bool
+) -> None:
+    """Stop the jobs and forget them, and without a prefix everything else, too: S3, queues, functions, logs, roles.
+
+    Everything is kept for a day, and comes back by reset --undo; what was there then is kept in its turn. Of jobs that
+    are forgotten by --job-name-prefix nothing is kept, but their outputs stay in S3.
+    """
+    if sum((everything, undo, job_name_prefix is not None)) > 1:
+        raise click.UsageError("Give one of --all, --job-name-prefix and --undo.")
+    if undo:
+        _undo_reset(state_dir)
+    elif job_name_prefix is not None:
+        number = _ask(state_dir, "POST", "reset", params={"jobNamePrefix": job_name_prefix}).json()["jobs"]
+        click.echo(f"{number} jobs are forgotten.")
+    else:
+        if not yes:
+            _confirm_reset(state_dir, kept=not no_undo)
+        done = _ask(state_dir, "POST", "reset", params={"keep": int(not no_undo)}).json()
+        click.echo(f"Everything, {done['jobs']} jobs included, is forgotten.")
+        if done["kept"]:
+            click.echo(f"Within a day it comes back by: {_UNDO}{_repeat_state_dir(state_dir)}")
+
+
+def _confirm_reset(state_dir: Path | None, *, kept: bool) -> None:
+    """Ask whether everything is to be forgotten; end the command where it is not, or nobody can be asked."""
+    found = _ask(state_dir, "GET", "reset").json()
+    runs = f" ({found['running']} jobs and rules run, and are stopped)" if found["running"] else ""
+    what = (
+        f"{found['jobs']} jobs{runs}, {found['buckets']} buckets with {found['objects']} objects, and all else that "
+        f"the emulator on {read_settings(state_dir).state_dir} holds"
+    )
+    if not sys.stdin.isatty():
+        fail(f"reset would forget {what}: repeat it with --all --yes, or give --job-name-prefix.")
+    if not click.confirm(f"Forget {what}{'' if kept else ', for good'}?"):
+        fail("Nothing was forgotten.")
+
+
+def _undo_reset(state_dir: Path | None) -> None:
+    record = find_running(read_settings(state_dir))
+    answer = _ask(state_dir, "POST", "reset/undo").json()
+    _wait_for_import(state_dir, record, answer["import"])
+    forgotten = datetime.fromtimestamp(answer["forgottenMs"] / 1000, UTC).astimezone()
+    click.echo(f"What was forgotten at {forgotten:%Y-%m-%d %H:%M:%S} is back.")
+
+
+def _repeat_state_dir(state_dir: Path | None) -> str:
+    return "" if state_dir is None else f" --state-dir {shlex.quote(str(state_dir))}"
 
 
 @click.command()
@@ -89,23 +146,36 @@ def export_state(state_dir: Path | None, file: Path) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_state(state_dir: Path | None, file: Path) -> None:
     """Replace everything by what FILE, an archive of `state export`, holds; no job may run."""
-    import requests
-
+    # Looked up first: while the emulator restarts, none is found.
+    record = find_running(read_settings(state_dir))
     with file.open("rb") as source:
         name = _ask(state_dir, "POST", "state", data=source).json()["import"]
-    record, deadline = find_running(read_settings(state_dir)), time.monotonic() + _SECONDS
-    endpoint_url, headers = record.endpoint_url, record.headers
-    while time.monotonic() < deadline:
+    _wait_for_import(state_dir, record, name)
+    click.echo(f"The state is that of {file}.")
+
+
+def _wait_for_import(state_dir: Path | None, record: RunningEmulator, name: str) -> None:
+    """Wait until the emulator answers with an imported state; end the command where it does not come back."""
+    import requests
+
+    settings = read_settings(state_dir)
+    began = held = time.monotonic()
+    while time.monotonic() - began < _SECONDS and time.monotonic() - held < _RESTART_SECONDS:
         try:
-            asked = f"{endpoint_url}{PREFIX}health"
-            health = requests.get(asked, headers=headers, verify=record.ca_bundle or True, timeout=_SECONDS).json()
+            asked = f"{record.endpoint_url}{PREFIX}health"
+            health = requests.get(
+                asked, headers=record.headers, verify=record.ca_bundle or True, timeout=_SECONDS
+            ).json()
         except (requests.RequestException, ValueError):
-            health = {}  # it begins anew
+            health = {}  # it is restarting
         if health.get("lastImport") == name and health.get("status") == "running":
-            click.echo(f"The state is that of {file}.")
             return
+        if not is_free(settings.state_dir):
+            held = time.monotonic()
         time.sleep(_POLL_SECONDS)
-    fail(f"The emulator at {endpoint_url} does not answer with the new state; its log says why.")
+    log = settings.state_dir / "emulator.log"
+    where = f"its log, {log}," if log.exists() else "its log"
+    fail(f"The emulator at {record.endpoint_url} does not answer with the new state; {where} says why.")
 
 
 def _ask(state_dir: Path | None, method: str, page: str, **arguments: Any) -> requests.Response:

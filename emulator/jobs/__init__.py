@@ -128,13 +128,21 @@ class Jobs:
         for region in list_log_regions(self._settings.account_id):
             yield from find_logs(self._log_groups_for(region))
 
+    def count(self, prefix: str = "") -> int:
+        """Count the training and processing jobs whose names begin with ``prefix``, as ``reset`` does."""
+        return self._store.count_jobs(prefix)
+
+    def stop(self, prefix: str) -> None:
+        """Stop the jobs whose names begin with ``prefix``, and wait for their ends."""
+        grace_seconds = min(CLOSE_GRACE_SECONDS, self._settings.stop_grace_seconds)
+        self._threads.stop(lambda: self._store.list_arns(prefix), grace_seconds)
+
     def reset(self, prefix: str) -> int:
         """Stop the jobs whose names begin with ``prefix``, wait for their ends, and forget them; return how many.
 
         The evaluations of their rules go with them; an empty prefix stands for every job.
         """
-        grace_seconds = min(CLOSE_GRACE_SECONDS, self._settings.stop_grace_seconds)
-        self._threads.stop(lambda: self._store.list_arns(prefix), grace_seconds)
+        self.stop(prefix)
         return self._store.forget(prefix)
 
     def recover(self) -> None:

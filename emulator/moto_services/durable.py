@@ -157,6 +157,11 @@ class DurableMoto:
         with self._guard:
             self._kept.clear()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no backend is kept but S3's, which is kept elsewhere."""
+        return not list(self._files.list_places())
+
     @contextmanager
     def at_rest(self) -> Iterator[None]:
         """Let no file change meanwhile."""

@@ -122,7 +122,7 @@ def test_jobs_of_all_regions_in_80_columns(command: Command) -> None:
     assert "digits-n…-22-03-10-00-001" in command("status").stdout
 
 
-def test_a_job_by_the_end_of_its_name(command: Command, state: Path) -> None:
+def test_a_job_by_a_part_of_its_name(command: Command, state: Path) -> None:
     text = command("describe", "00-001").stdout
     assert text.startswith(f"{NAME}  (eu-west-1)\nCompleted, Completed\n")
     assert re.search(r"^ +\d+\.\d s  Training +Training image download completed", text, re.MULTILINE)
@@ -147,7 +147,7 @@ def test_logs_of_a_job_and_of_a_rule(command: Command) -> None:
     log = command("logs", "-f", "001").stdout
     assert "\nthe last words of the script\n" in log
     assert "different parameters: save_interval of losses is 500, then 400. As on AWS, the last one counts.\n" in log
-    of_rule = command("logs", "001", "--rule", "VanishingGradient").stdout
+    of_rule = command("logs", "001", "--rule", "Vanish").stdout
     assert "Rule VanishingGradient waits for the tensors of" in of_rule
     lines = [json.loads(line) for line in command("logs", "001", "--json").stdout.splitlines()]
     assert {line["stream"].split("/")[0] for line in lines} == {NAME}
@@ -171,7 +171,12 @@ def test_rules_find_the_running_emulator(command: Command) -> None:
     ("arguments", "code", "text"),
     [
         (["describe", "nobody"], 3, "No training job is called nobody: smdebug-emulator jobs lists those there are.\n"),
-        (["describe", "i"], 3, "2 training jobs are meant by i: fails (us-east-1), "),
+        (["describe", "i"], 3, "2 training jobs are meant by i: us-east-1/fails, "),
+        (
+            ["logs", "001", "--rule", "n"],
+            3,
+            f"2 rules of {NAME} are meant by n: VanishingGradient, LossNotDecreasing. ",
+        ),
         (
             ["logs", "001", "--rule", "Overfit"],
             3,

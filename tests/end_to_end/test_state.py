@@ -88,7 +88,7 @@ def test_everything_is_exported_forgotten_and_imported(
     assert exported.returncode == 0, exported.stderr
 
     sagemaker.create_training_job(**build_script_request(emulator, "c-runs", script))
-    everything = run_command(tmp_path / "state", "reset")
+    everything = run_command(tmp_path / "state", "reset", "--all", "--yes", "--no-undo")
     assert everything.returncode == 0, everything.stderr
     assert list_jobs() == []
     assert s3.list_buckets()["Buckets"] == []

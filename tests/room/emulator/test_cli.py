@@ -108,7 +108,8 @@ def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
     assert "function:smdebug-stop-training" in deployed.stdout
 
     interrupted = run("interrupt", "no-such-job", "--state-dir", state)
-    assert (interrupted.returncode, interrupted.stderr) == (1, "Requested resource not found.\n")
+    said = "No training job is called no-such-job: smdebug-emulator jobs lists those there are.\n"
+    assert (interrupted.returncode, interrupted.stderr) == (3, said)
 
     stopped = run("stop", "--state-dir", state)
     assert stopped.stdout == f"Stopped the emulator at {endpoint}.\n"

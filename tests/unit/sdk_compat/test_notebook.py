@@ -27,6 +27,11 @@ JOB: dict[str, Any] = {
     "endMs": 3_500,
     "rules": [RULE, {**RULE, "name": "Overfit", "status": "Stopped", "details": None}],
 }
+MEANT = {
+    NAME: [JOB],
+    "sick": [JOB],
+    "digits": [{"name": name, "region": "eu-west-1"} for name in (NAME, f"{NAME}-2")],
+}
 PLOT = b"<svg xmlns='http://www.w3.org/2000/svg'/>"
 
 
@@ -41,6 +46,9 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         if path == "s3/bucket/object":
             assert query == {"key": "output/rule/plot.svg"}
             return PLOT
+        if path == "job-names":
+            named = MEANT.get(str(query["text"]), [])
+            return json.dumps({"jobs": named, "count": len(named)}).encode()
         return json.dumps({"jobs": [JOB, {**JOB, "name": f"{NAME}-2"}]} if path == "jobs" else JOB).encode()
 
     monkeypatch.setattr(notebook, "_fetch", fetch)
@@ -48,7 +56,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-@pytest.mark.parametrize("job", [NAME, SimpleNamespace(latest_training_job=SimpleNamespace(name=NAME))])
+@pytest.mark.parametrize("job", [NAME, "sick", SimpleNamespace(latest_training_job=SimpleNamespace(name=NAME))])
 def test_a_job_shows_its_state_rules_and_their_plots_and_no_markup_of_theirs(job: Any) -> None:
     shown = TrainingJob(job)
     html = shown._repr_html_()
@@ -70,7 +78,9 @@ def test_jobs_are_a_table() -> None:
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(LookupError, match="There is no training job digits at http://emulator"):
+    with pytest.raises(LookupError, match="There is no training job nobody at http://emulator"):
+        TrainingJob("nobody")
+    with pytest.raises(LookupError, match="2 training jobs are meant by digits: eu-west-1/digits-sick, eu-"):
         TrainingJob("digits")
     with pytest.raises(LookupError, match="has no training job yet"):
         TrainingJob(SimpleNamespace(latest_training_job=None))

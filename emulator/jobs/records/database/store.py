@@ -255,6 +255,14 @@ class JobStore:
                 found[row.name] = load_record(RuleEvaluation, row)
         return [found[name] for _, name in names], next_token
 
+    def list_training_job_names(self, contained: str) -> list[tuple[str, str]]:
+        """List region and name of the training jobs whose name holds a text, the newest first."""
+        names = tables.training_jobs.c
+        statement = select(names.region, names.name).where(func.instr(names.name, contained) > 0)
+        with self._engine.connect() as connection:
+            rows = connection.execute(statement.order_by(names.creation_ms.desc(), names.name)).all()
+        return [(row.region, row.name) for row in rows]
+
     def list_regions(self) -> list[str]:
         """Every region that has training jobs, by name."""
         column = tables.training_jobs.c.region
@@ -383,6 +391,16 @@ class JobStore:
                 if "arn" in table.c
                 for arn in connection.scalars(select(table.c.arn).where(func.substr(name, 1, len(prefix)) == prefix))
             }
+
+    def count_jobs(self, prefix: str) -> int:
+        """Count the training and processing jobs whose names begin with ``prefix``."""
+        with self._engine.connect() as connection:
+            return sum(
+                connection.scalars(
+                    select(func.count()).where(func.substr(table.c.name, 1, len(prefix)) == prefix)
+                ).one()
+                for table in (tables.training_jobs, tables.processing_jobs)
+            )
 
     def forget(self, prefix: str) -> int:
         """Forget the jobs whose names begin with ``prefix``, with all that belongs to them; return how many.

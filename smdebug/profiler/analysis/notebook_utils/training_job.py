@@ -1,7 +1,7 @@
 """A training job's profile, found by the job's name."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
@@ -10,6 +10,8 @@ from smdebug.profiler.system_metrics_reader import S3SystemMetricsReader
 from smdebug.profiler.utils import us_since_epoch_to_human_readable_time
 
 _POLL_INTERVAL_S = 10.0
+_MOST_SHOWN = 20
+_NOT_FOUND = ("ValidationException", "ResourceNotFound")
 _ENDED = ("Completed", "Failed", "Stopped")
 
 
@@ -17,16 +19,18 @@ class TrainingJob:
     """A job of SageMaker's, asked with boto3's client from the environment.
 
     Args:
-        training_job_name: its name.
+        training_job_name: its name, or a part of it: what no other job's name in the region begins with, or else has in
+            it.
         region: of the job; None: that of the environment.
         poll_interval_s: between two looks while waiting.
 
     Raises:
         SMDebugError: boto3 is not installed.
-        SMDebugValueError: the job has no profiler.
+        SMDebugValueError: the job has no profiler, or several jobs may be meant.
         botocore's ClientError: there is no such job.
 
     Attributes:
+        name: its whole name.
         profiler_config: the job's ProfilerConfig.
         profiler_s3_output_path: where its files are.
     """
@@ -38,8 +42,8 @@ class TrainingJob:
             import boto3
         except ImportError as error:
             raise SMDebugError("Asking for a training job needs boto3: pip install boto3.") from error
-        self.name = training_job_name
         self.sm_client: Any = boto3.client("sagemaker", region_name=region)
+        self.name = self._find_name(training_job_name)
         self.system_metrics_reader: S3SystemMetricsReader | None = None
         self.framework_metrics_reader: S3AlgorithmMetricsReader | None = None
         self._poll_interval_s = poll_interval_s
@@ -94,6 +98,29 @@ class TrainingJob:
         """Return what DescribeTrainingJob answers."""
         return self.sm_client.describe_training_job(TrainingJobName=self.name)
 
+    def _find_name(self, text: str) -> str:
+        from botocore.exceptions import ClientError
+
+        try:
+            self.sm_client.describe_training_job(TrainingJobName=text)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in _NOT_FOUND:
+                raise
+            pages = self.sm_client.get_paginator("list_training_jobs").paginate(NameContains=text, MaxResults=100)
+            known = [job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]]
+            found = choose_named(text, known)
+            if not found:
+                raise
+        else:
+            return text
+        if len(found) > 1:
+            listed = ", ".join(found[:_MOST_SHOWN])
+            more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+            raise SMDebugValueError(
+                f"{len(found)} training jobs are meant by {text}: {listed}{more}. Give more of the name."
+            )
+        return found[0]
+
     def _wait(self, what: str, reader: S3SystemMetricsReader | S3AlgorithmMetricsReader) -> None:
         said = ""
         say: Callable[[str], None] = print
@@ -112,3 +139,17 @@ class TrainingJob:
                 say(f"Waiting for {what}: the job is {state}.")
                 said = state
             time.sleep(self._poll_interval_s)
+
+
+def choose_named(text: str, known: Sequence[str]) -> list[str]:
+    """Return the names that ``text`` may mean: that name; else those that begin so; else those that have it in them.
+
+    The emulator chooses likewise. An empty text means nothing.
+
+    >>> choose_named("tb", ["m-outb", "tb-2026"])
+    ['tb-2026']
+    """
+    if not text:
+        return []
+    begins = [name for name in known if name.startswith(text)]
+    return [name for name in begins if name == text] or begins or [name for name in known if text in name]

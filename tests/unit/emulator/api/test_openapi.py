@@ -11,6 +11,8 @@ from emulator.api.openapi import PAGES, build_document, build_openapi_pages, ren
 from emulator.api.profiles import build_profiles_pages
 from emulator.api.prune import build_prune_pages
 from emulator.api.records import build_records_pages
+from emulator.api.reset import build_reset_pages
+from emulator.api.short_names import build_names_pages
 from emulator.api.spot import build_spot_pages
 from emulator.api.state import build_state_pages
 from emulator.api.tensorboards import build_tensorboards_pages
@@ -32,6 +34,7 @@ def test_the_table_has_every_address_and_no_other() -> None:
         dict,
         [
             build_jobs_pages(rooms),
+            build_names_pages(rooms),
             build_tensors_pages(rooms, readers, unused),
             build_profiles_pages(rooms, readers, unused),
             build_tensorboards_pages(rooms, unused),
@@ -40,7 +43,8 @@ def test_the_table_has_every_address_and_no_other() -> None:
             build_changes_pages(rooms, Streams(), unused),
             build_spot_pages(unused),
             build_fault_pages(),
-            build_state_pages(unused, unused, unused),
+            build_reset_pages(unused, unused, unused),
+            build_state_pages(unused, unused),
             build_prune_pages(unused),
             build_openapi_pages("1"),
         ],

@@ -1,0 +1,60 @@
+"""The socket of a Docker engine that the user may not open: whose it is, and the commands that give access."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def explain_refusal(socket: Path) -> str:
+    """Say in one sentence or two whose the socket is, and what gives this user access to it."""
+    user = _name_user(os.geteuid())
+    try:
+        found = socket.stat()
+    except OSError as error:
+        return (
+            f"The Docker socket {socket} cannot be reached by {user} ({error.strerror}): a folder above it is closed. "
+            "Name the socket of an engine of your own with DOCKER_HOST=unix://PATH."
+        )
+    group, mode = _name_group(found.st_gid), stat.S_IMODE(found.st_mode)
+    what = (
+        f"The Docker socket {socket} may not be opened by {user}: it is of {_name_user(found.st_uid)}, group {group}, "
+        f"mode {mode:04o}."
+    )
+    both = stat.S_IRGRP | stat.S_IWGRP
+    if mode & both != both or found.st_gid == 0:
+        return (
+            f"{what} Give it to a group (sudo groupadd -f docker; sudo chgrp docker {socket}; sudo chmod 660 {socket}) "
+            f"and join that: sudo usermod -aG docker {user}, then newgrp docker."
+        )
+    if found.st_gid in _list_groups(user):
+        return f"{what} {user} is in that group, but this session is older: newgrp {group}, or log in again."
+    return f"{what} Join the group: sudo usermod -aG {group} {user}, then newgrp {group} (other shells: log in again)."
+
+
+def _list_groups(user: str) -> list[int]:
+    """List the groups that the system's database says a user is in; those of the session may be older."""
+    try:
+        return os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
+    except KeyError:
+        return []
+
+
+def _name_user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _name_group(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)

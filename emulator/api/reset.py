@@ -1,0 +1,56 @@
+"""``/_emulator/reset``: jobs, or everything, forgotten, and brought back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flask import Blueprint, jsonify, request
+
+from emulator.api import PREFIX
+from emulator.exceptions import AwsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def build_reset_pages(
+    count: Callable[[], dict[str, int]],
+    reset: Callable[[str, bool], tuple[int, bool]],
+    undo: Callable[[], tuple[str, int]],
+) -> Blueprint:
+    """Build the pages.
+
+    Args:
+        count: counts what there is to forget, by kind.
+        reset: takes the prefix of jobs' names, or nothing for everything, and whether that is to be kept for a day;
+            returns how many jobs it forgot, and whether anything is kept. It raises an AwsError, and forgets nothing,
+            where it cannot be kept.
+        undo: puts back what was kept last; returns the name by which ``lastImport`` in ``health`` tells that it is in
+            place, and when it was forgotten, in epoch milliseconds. It raises an AwsError where it cannot.
+    """
+    pages = Blueprint("reset", __name__)
+
+    @pages.errorhandler(AwsError)
+    def refuse(error: AwsError) -> tuple[Any, int]:
+        return jsonify(error=error.message), error.status
+
+    @pages.get(f"{PREFIX}reset")
+    def count_state() -> Any:
+        return jsonify(count())
+
+    @pages.post(f"{PREFIX}reset")
+    def reset_state() -> Any:
+        prefix, keep = request.args.get("jobNamePrefix", ""), request.args.get("keep", "0")
+        if "jobNamePrefix" in request.args and not prefix:
+            return jsonify(error="jobNamePrefix is empty: give a prefix, or leave it out to forget everything."), 400
+        if keep not in ("0", "1"):
+            return jsonify(error=f"keep is {keep[:40]!r}: use 0 or 1."), 400
+        forgotten, kept = reset(prefix, keep == "1")
+        return jsonify(jobs=forgotten, kept=kept)
+
+    @pages.post(f"{PREFIX}reset/undo")
+    def undo_reset() -> tuple[Any, int]:
+        name, forgotten_ms = undo()
+        return jsonify({"import": name, "forgottenMs": forgotten_ms}), 202
+
+    return pages

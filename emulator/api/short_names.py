@@ -1,0 +1,52 @@
+"""Names in short: which of several names a user means by a part of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from flask import Blueprint, jsonify, request
+
+from emulator.api import PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from emulator.api.account_rooms import RoomsOfRequests
+
+Named = TypeVar("Named")
+
+_MOST_SHOWN = 20
+
+
+def choose_named(text: str, known: Sequence[Named], read_name: Callable[[Named], str]) -> list[Named]:
+    """Return what ``text`` may mean: what is called so; else what begins so; else what has it anywhere in its name.
+
+    The caller refuses several. An empty text means nothing: a variable of a shell that is not set is no name.
+
+    >>> choose_named("tb", ["m-outb", "tb-2026"], str)
+    ['tb-2026']
+    >>> choose_named("out", ["m-outb", "tb-2026"], str)
+    ['m-outb']
+    """
+    if not text:
+        return []
+    called = [each for each in known if read_name(each) == text]
+    begins = [each for each in known if read_name(each).startswith(text)]
+    return called or begins or [each for each in known if text in read_name(each)]
+
+
+def build_names_pages(rooms: RoomsOfRequests) -> Blueprint:
+    """Build the page."""
+    pages = Blueprint("names", __name__)
+
+    @pages.get(f"{PREFIX}job-names")
+    def find_jobs_named() -> Any:
+        # No name of a job has a slash: what is before it is a region.
+        region, _, text = request.args.get("text", "").rpartition("/")
+        known = rooms.find().store.list_training_job_names(text)
+        known = [each for each in known if region in ("", each[0])]
+        found = choose_named(text, known, lambda each: each[1])
+        jobs = [{"region": region, "name": name} for region, name in found[:_MOST_SHOWN]]
+        return jsonify(jobs=jobs, count=len(found))
+
+    return pages

@@ -1,0 +1,197 @@
+"""``reset`` of everything: it asks, and what it forgot comes back."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from emulator.disk import DiskBudget
+from emulator.exceptions import ResourceInUse
+from emulator.kept_states import KEPT_SECONDS, MOST_KEPT, KeptStates
+from sdk_compat.demo.training_job import build_training_job
+from sdk_compat.emulator_process import EmulatorProcess
+from tests.boto3_client import make_client
+from tests.waiting import has_ended, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COMMAND = [sys.executable, "-P", "-m", "emulator", "reset"]
+
+
+@pytest.fixture
+def emulator(tmp_path: Path) -> Iterator[EmulatorProcess]:
+    with EmulatorProcess(tmp_path / "state", runtime="process") as started:
+        yield started
+
+
+def fill(emulator: EmulatorProcess, name: str) -> None:
+    """Let it hold a job that failed, a bucket with an object, and a queue."""
+    s3, sagemaker = (make_client(emulator.endpoint_url, service) for service in ("s3", "sagemaker"))
+    s3.create_bucket(Bucket=name)
+    s3.put_object(Bucket=name, Key="key", Body=name.encode())
+    request = build_training_job(
+        name, image="nobody-built:1", hyperparameters={}, channels=(), collections={}, bucket=name
+    )
+    sagemaker.create_training_job(**request)
+    wait_until(lambda: has_ended(sagemaker.describe_training_job(TrainingJobName=name)))
+    make_client(emulator.endpoint_url, "sqs").create_queue(QueueName=name)
+
+
+def read(emulator: EmulatorProcess) -> tuple[list[str], ...]:
+    """Return the names of jobs, buckets and queues."""
+    jobs: Any = make_client(emulator.endpoint_url, "sagemaker").list_training_jobs()
+    buckets: Any = make_client(emulator.endpoint_url, "s3").list_buckets()
+    queues: Any = make_client(emulator.endpoint_url, "sqs").list_queues()
+    return (
+        [each["TrainingJobName"] for each in jobs["TrainingJobSummaries"]],
+        [each["Name"] for each in buckets["Buckets"]],
+        [each.rpartition("/")[2] for each in queues.get("QueueUrls", ())],
+    )
+
+
+def reset(emulator: EmulatorProcess, *options: str, code: int = 0) -> str:
+    command = [*COMMAND, *options, "--state-dir", str(emulator.state_dir)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def answer_reset(emulator: EmulatorProcess, answer: str) -> tuple[int, str]:
+    """Reset on a terminal, and answer its question."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "--state-dir", str(emulator.state_dir)],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        os.close(theirs)
+        os.write(ours, answer.encode())
+        out, _ = process.communicate(timeout=120)
+    os.close(ours)
+    return process.returncode, out.decode()
+
+
+ONE: tuple[list[str], ...] = (["one"], ["one"], ["one"])
+NOTHING: tuple[list[str], ...] = ([], [], [])
+
+
+def test_everything_is_forgotten_by_who_says_so_alone(emulator: EmulatorProcess) -> None:
+    fill(emulator, "one")
+    what = "1 jobs, 1 buckets with 1 objects, and all else that the emulator on"
+    options: tuple[str, ...]
+    for options in ((), ("--all",)):
+        assert f"reset would forget {what}" in reset(emulator, *options, code=1)
+        assert "repeat it with --all --yes" in reset(emulator, *options, code=1)
+    for options in (("--all", "--undo"), ("--all", "--job-name-prefix", "o"), ("--undo", "--job-name-prefix", "o")):
+        assert "Give one of" in reset(emulator, *options, code=2)
+    code, said = answer_reset(emulator, "n\n")
+    assert (code, f"Forget {what}" in said, "Nothing was forgotten." in said) == (1, True, True), said
+    assert read(emulator) == ONE
+    code, said = answer_reset(emulator, "y\n")
+    assert (code, "Everything, 1 jobs included, is forgotten." in said) == (0, True), said
+    assert read(emulator) == NOTHING
+
+
+def test_what_was_forgotten_comes_back_and_what_was_there_is_kept(emulator: EmulatorProcess) -> None:
+    assert "Nothing is kept that a reset forgot" in reset(emulator, "--undo", code=1)
+    fill(emulator, "one")
+    said = reset(emulator, "--all", "--yes")
+    assert f"by: smdebug-emulator reset --undo --state-dir {emulator.state_dir}\n" in said
+    assert read(emulator) == NOTHING
+    # There is nothing to keep, in place of what is kept.
+    assert reset(emulator, "--all", "--yes") == "Everything, 0 jobs included, is forgotten.\n"
+    assert " is back." in reset(emulator, "--undo")
+    assert read(emulator) == ONE
+    assert make_client(emulator.endpoint_url, "s3").get_object(Bucket="one", Key="key")["Body"].read() == b"one"
+    assert "Nothing is kept" in reset(emulator, "--undo", code=1), "what is there is no longer forgotten"
+    reset(emulator, "--all", "--yes")
+    fill(emulator, "two")
+    reset(emulator, "--undo")
+    assert read(emulator) == ONE
+    reset(emulator, "--undo")
+    assert read(emulator) == (["two"], ["two"], ["two"]), "what the first undo replaced"
+    reset(emulator, "--all", "--yes", "--no-undo")
+    reset(emulator, "--undo")
+    assert read(emulator) == ONE, "nothing was kept of what --no-undo forgot"
+
+
+def test_two_undos_at_once_lose_nothing(emulator: EmulatorProcess) -> None:
+    fill(emulator, "one")
+    reset(emulator, "--all", "--yes")
+    fill(emulator, "two")
+    command = [*COMMAND, "--undo", "--state-dir", str(emulator.state_dir)]
+    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+    succeeded = [each.wait(timeout=120) for each in both].count(0)
+    assert succeeded
+    states = [read(emulator)]
+    reset(emulator, "--undo")
+    states.append(read(emulator))
+    assert sorted(jobs for jobs, _, _ in states) == [["one"], ["two"]]
+
+
+def test_jobs_that_run_are_stopped_and_kept_as_they_ended(emulator: EmulatorProcess) -> None:
+    fill(emulator, "one")
+    sagemaker = make_client(emulator.endpoint_url, "sagemaker")
+    request = build_training_job(
+        "runs",
+        image="pytorch-training:2.13.0-cpu-py311",
+        hyperparameters={},
+        channels=(),
+        collections={},
+        bucket="one",
+    )
+    request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["python", "-c", "import time; time.sleep(600)"]
+    sagemaker.create_training_job(**request)
+    assert "2 jobs (1 jobs and rules run, and are stopped)" in reset(emulator, code=1)
+    reset(emulator, "--all", "--yes")
+    reset(emulator, "--undo")
+    assert sagemaker.describe_training_job(TrainingJobName="runs")["TrainingJobStatus"] == "Stopped"
+
+
+def build_kept(folder: Path, reserve: int = 0) -> KeptStates:
+    (folder / "s3").mkdir(exist_ok=True)
+    return KeptStates(folder, DiskBudget(folder, reserve))
+
+
+def test_a_few_are_kept_and_for_a_day(tmp_path: Path) -> None:
+    kept = build_kept(tmp_path)
+    try:
+        last = [kept.keep().path for _ in range(MOST_KEPT + 2)][-MOST_KEPT:]
+        assert sorted((tmp_path / "forgotten").iterdir()) == sorted(last)
+    finally:
+        kept.close()
+    old = tmp_path / "forgotten" / f"{int((time.time() - KEPT_SECONDS - 60) * 1000)}.tar"
+    last[0].rename(old)
+    (tmp_path / "forgotten" / "5.partial").touch()
+    again = build_kept(tmp_path)
+    try:
+        wait_until(lambda: not old.exists(), "the removal of what is older than a day")
+        with again.take_last() as found:
+            assert found is not None
+            assert found.path == last[-1]
+        assert sorted((tmp_path / "forgotten").iterdir()) == last[1:-1]
+    finally:
+        again.close()
+
+
+def test_nothing_is_forgotten_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = build_kept(tmp_path, reserve=1 << 60)
+    try:
+        with pytest.raises(ResourceInUse, match=r"Nothing was forgotten.* are to stay free.*--no-undo"):
+            kept.keep()
+        monkeypatch.setattr("emulator.kept_states.MOST_KEPT_BYTES", 10)
+        (tmp_path / "s3" / "object").write_bytes(bytes(11))
+        with pytest.raises(ResourceInUse, match=r"Nothing was forgotten.*at most .* are kept"):
+            kept.keep()
+        assert not list(tmp_path.glob("forgotten/*"))
+    finally:
+        kept.close()

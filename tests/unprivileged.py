@@ -1,0 +1,19 @@
+"""Commands run as a user who may write nothing of root's: tests may run as root, whom no mode keeps from a file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+NOBODY = 65534
+# Python may be installed below a folder that only root can read: reading is allowed, and nothing else.
+AS_NOBODY = (
+    *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
+    *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
+)
+
+needs_other_user = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root, with setpriv(1), becomes another user"
+)
