@@ -40,7 +40,7 @@ def _filter_log_events(response: Any) -> str:
         ask("limit"),
         ask("nextToken"),
         ask("filterPattern"),
-        ask("interleaved", False),
+        bool(ask("interleaved")),
     )
     return json.dumps({"events": events, "nextToken": next_token, "searchedLogStreams": searched})
 
