@@ -30,7 +30,7 @@ def key_of_contents(contents: Mapping[str, Path | bytes]) -> str:
 
 
 def read_files(folder: Path, without: Iterable[str] = ()) -> list[tuple[str, bytes]]:
-    """Relative path and bytes of every file below ``folder`` that an image gets, sorted, but for those in ``without``."""
+    """Relative path and bytes of every file below ``folder`` that an image gets, sorted, without those named."""
     left_out = _LEFT_OUT.union(without)
     return [
         (str(path.relative_to(folder)), path.read_bytes())
