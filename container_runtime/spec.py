@@ -23,6 +23,8 @@ class Mount:
         source: absolute path of an existing folder on the host.
         target: absolute path inside the container, e.g. ``/opt/ml``.
         read_only: the container may not write below it. Local processes are held to it where they have mounts.
+        own: paths below ``target`` at which the container sees nothing of its image. What the image has elsewhere below
+            ``target`` is copied into ``source`` before the container starts. None: the mount hides all of it.
 
     Raises:
         ValueError: a path that is not absolute.
@@ -31,6 +33,7 @@ class Mount:
     source: Path
     target: str
     read_only: bool = False
+    own: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.source.is_absolute() or not PurePosixPath(self.target).is_absolute():

@@ -13,6 +13,7 @@ from docker.types import Mount as EngineMount
 from container_runtime.docker.border import connect, translated
 from container_runtime.docker.containers import EngineContainers
 from container_runtime.docker.door import DOOR_LABEL, LOOPBACK, Doors, explain_network, read_door
+from container_runtime.docker.image_files import copy_image_files
 from container_runtime.docker.left_behind import LeftBehind
 from container_runtime.docker.local_images import LocalImages
 from container_runtime.docker.network import (
@@ -241,6 +242,7 @@ class DockerEngine(OneMachine, EngineContainers):
     def _create(self, spec: ContainerSpec, image: LocalImage) -> tuple[str, str | None]:
         """Make a container, and its door first where it gets one; returns its id, and its door as a network mode."""
         folders = find_folders(spec, image, self._user)
+        copy_image_files(self._api, spec, image, image.resolved.local, {INSTANCE_LABEL: self._instance_id})
         place = find_place(self._api, spec.network, spec.hostname) if spec.network and spec.hostname else None
         # Without a network no container finds its own name.
         alone = self._doors is not None or spec.isolated

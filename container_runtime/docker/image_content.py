@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+# Bytecode, and the line that a wheel and an image have as smdebug_autoload.pth and only a checkout has in smdebug, too:
+# an image, and so its key, is the same whatever it is built from.
+_LEFT_OUT = frozenset({"__pycache__", "autoload.pth"})
+
 
 def key_of_contents(contents: Mapping[str, Path | bytes]) -> str:
     """Key of files and folders: their names and bytes."""
@@ -26,8 +30,8 @@ def key_of_contents(contents: Mapping[str, Path | bytes]) -> str:
 
 
 def read_files(folder: Path, without: Iterable[str] = ()) -> list[tuple[str, bytes]]:
-    """Relative path and bytes of every file below ``folder``, sorted; names in ``without`` are left out."""
-    left_out = {"__pycache__", *without}
+    """Relative path and bytes of every file below ``folder`` that an image gets, sorted, without those named."""
+    left_out = _LEFT_OUT.union(without)
     return [
         (str(path.relative_to(folder)), path.read_bytes())
         for path in sorted(folder.rglob("*"))
@@ -57,7 +61,7 @@ def write_context(file: IO[bytes], contents: Mapping[str, Path | bytes]) -> None
 
 
 def _keep_plain(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    return None if info.name.rpartition("/")[2] == "__pycache__" else _make_plain(info)
+    return None if info.name.rpartition("/")[2] in _LEFT_OUT else _make_plain(info)
 
 
 def _make_plain(info: tarfile.TarInfo) -> tarfile.TarInfo:

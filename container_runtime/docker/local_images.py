@@ -54,6 +54,8 @@ class LocalImage:
         self.command = tuple(config.get("Cmd") or ())
         self.working_folder: str = config.get("WorkingDir") or "/"
         self.programs: set[tuple[str, str]] = set()
+        # Ids of its builds, each with a target of a mount below which it has nothing.
+        self.absent: set[tuple[str, str]] = set()
 
     def find_argv(self, spec: ContainerSpec) -> tuple[str, ...]:
         """Find what a container runs: its program and that one's arguments."""

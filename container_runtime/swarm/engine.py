@@ -20,6 +20,7 @@ from container_runtime.docker.border import connect, translated
 from container_runtime.docker.containers import EngineContainers
 from container_runtime.docker.door import DOOR_LABEL, LOOPBACK, explain_network
 from container_runtime.docker.engine import INSTANCE_LABEL
+from container_runtime.docker.image_files import copy_image_files
 from container_runtime.docker.local_images import LocalImages
 from container_runtime.docker.scratch import choose_user, find_folders, prepare_folders
 from container_runtime.images.catalogue import ImageCatalogue
@@ -210,6 +211,7 @@ class SwarmEngine:
         promise = build_promise(spec, nodes)
         name = self._name_service(spec.name)
         with translated(f"start container {spec.name}", start=True), _telling_of_names(spec.name):
+            copy_image_files(self._api, spec, image, image.id, self._own_labels)
             prepare_folders(spec, self._look_into(spec, image), self._user)
             folders = list_carried(name, mounts, spec.mounts) if self._carry else None
             network, hosts = spec.network, []

@@ -15,7 +15,7 @@ from emulator.jobs.records.database.listing import parse_list_query
 from emulator.jobs.records.descriptions import (
     describe_processing_job,
 )
-from emulator.jobs.records.processing_job import ProcessingJob
+from emulator.jobs.records.processing_job import ProcessingJob, build_processing_job_arn
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.runs.processing import ProcessingRun
 
@@ -59,7 +59,9 @@ class ProcessingJobs(JobsOfAKind):
         Raises:
             ValidationException: unknown.
         """
-        found = self._store.find_job(ProcessingJob, region, name) or self._store.find_rule_evaluation(region, name)
+        # AWS lowers names in ARNs, from which clients take them.
+        arn = build_processing_job_arn(self._settings.account_id, region, name)
+        found = self._store.find_by_arn(ProcessingJob, arn) or self._store.find_by_arn(RuleEvaluation, arn)
         if found is None:
             raise ValidationException(self._describe_missing(ProcessingJob, name))
         return found
@@ -88,14 +90,14 @@ class ProcessingJobs(JobsOfAKind):
                 raise ValidationException(_describe_refusal(job))
             return job.begin_stop(now_ms)
 
-        job: ProcessingJob | RuleEvaluation
-        if isinstance(self.get(region, name), ProcessingJob):
-            job = self._ledger.change_job(ProcessingJob, region, name, begin_stop)
+        job = self.get(region, name)
+        if isinstance(job, ProcessingJob):
+            job = self._ledger.change_job(ProcessingJob, region, job.name, begin_stop)
         else:
-            job = self._ledger.change_rule_evaluation(region, name, begin_stop)
+            job = self._ledger.change_rule_evaluation(region, job.name, begin_stop)
         with self._threads.lock:
             if not self._ask_stop(job.arn) and isinstance(job, RuleEvaluation):
-                return self._ledger.change_rule_evaluation(region, name, RuleEvaluation.end_unstarted)
+                return self._ledger.change_rule_evaluation(region, job.name, RuleEvaluation.end_unstarted)
         return job
 
     def delete(self, region: str, name: str) -> None:
@@ -105,13 +107,13 @@ class ProcessingJobs(JobsOfAKind):
             ResourceNotFound: unknown.
             ResourceInUse: it has not ended, or evaluates a rule: it is deleted with its training job.
         """
-        job = self._store.find_job(ProcessingJob, region, name)
-        if job is None:
-            evaluation = self._store.find_rule_evaluation(region, name)
-            if evaluation is None:
-                raise ResourceNotFound(NOT_FOUND)
+        try:
+            job = self.get(region, name)
+        except ValidationException:
+            raise ResourceNotFound(NOT_FOUND) from None
+        if isinstance(job, RuleEvaluation):
             raise ResourceInUse(
-                f"The processing job {name} evaluates a rule of the training job {evaluation.training_job_name}: "
+                f"The processing job {job.name} evaluates a rule of the training job {job.training_job_name}: "
                 "delete that."
             )
         if not job.ended:

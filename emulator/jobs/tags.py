@@ -8,6 +8,7 @@ from emulator.exceptions import (
     ResourceLimitExceeded,
     ResourceNotFound,
 )
+from emulator.jobs.records.arns import lower_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ class Tags:
         Raises:
             ResourceNotFound, ResourceLimitExceeded.
         """
-        self._check_arn(arn)
+        arn = self._find_arn(arn)
         with self._store.transaction() as transaction:
             transaction.set_tags(arn, tags)
             every = transaction.list_tags(arn)
@@ -45,7 +46,7 @@ class Tags:
         Raises:
             ResourceNotFound.
         """
-        self._check_arn(arn)
+        arn = self._find_arn(arn)
         with self._store.transaction() as transaction:
             transaction.delete_tags(arn, keys)
 
@@ -55,9 +56,12 @@ class Tags:
         Raises:
             ResourceNotFound.
         """
-        self._check_arn(arn)
+        arn = self._find_arn(arn)
         return self._store.list_tags(arn)
 
-    def _check_arn(self, arn: str) -> None:
+    def _find_arn(self, asked: str) -> str:
+        """Find the ARN of the job that a client means, which may have built it of the job's name as it was given."""
+        arn = lower_name(asked)
         if not self._store.has_arn(arn):
-            raise ResourceNotFound(f"Could not find a resource with the ARN {arn}.")
+            raise ResourceNotFound(f"Could not find a resource with the ARN {asked}.")
+        return arn

@@ -15,7 +15,7 @@ from emulator.jobs.records.descriptions import (
     describe_tuned_job,
     describe_tuning_job,
 )
-from emulator.jobs.records.tuning_job import TuningJob
+from emulator.jobs.records.tuning_job import TuningJob, build_tuning_job_arn
 from emulator.jobs.runs.tuning import TuningRun
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class TuningJobs(JobsOfAKind):
             ValidationException: a parent is not there, or has not ended; ResourceInUse, InternalFailure.
         """
         for each in request.get("WarmStartConfig", {}).get("ParentHyperParameterTuningJobs", ()):
-            parent = self._store.find_job(TuningJob, region, each.get("HyperParameterTuningJobName", ""))
+            parent = self._find(region, each.get("HyperParameterTuningJobName", ""))
             if parent is None or not parent.ended:
                 raise ValidationException(
                     f"The parent {each.get('HyperParameterTuningJobName')!r} in WarmStartConfig is no hyperparameter "
@@ -57,10 +57,14 @@ class TuningJobs(JobsOfAKind):
         Raises:
             ResourceNotFound: unknown.
         """
-        job = self._store.find_job(TuningJob, region, name)
+        job = self._find(region, name)
         if job is None:
             raise ResourceNotFound(f"Amazon SageMaker can't find a tuning job with name {name}")
         return job
+
+    def _find(self, region: str, name: str) -> TuningJob | None:
+        # AWS lowers names in ARNs, from which clients take them.
+        return self._store.find_by_arn(TuningJob, build_tuning_job_arn(self._settings.account_id, region, name))
 
     def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TuningJob], str | None]:
         """One page of tuning jobs and the token of the next; see ``TrainingJobs.list_page``."""
@@ -101,7 +105,7 @@ class TuningJobs(JobsOfAKind):
         Raises:
             ResourceNotFound: unknown.
         """
-        self.get(region, name)
+        name = self.get(region, name).name
         job = self._ledger.change_job(TuningJob, region, name, TuningJob.begin_stop)
         self._ask_stop(job.arn)
 

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import StartupError
+from emulator.moto_services.log_streams import select_searched_streams
 from emulator.moto_services.replacement import replaced
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class LogEvents:
             closers.enter_context(replaced(LogStream, "_update", update))
             closers.enter_context(replaced(LogStream, "get_log_events", _as_method(self._get)))
             closers.enter_context(replaced(LogGroup, "filter_log_events", _as_method(self._filter)))
+            closers.enter_context(select_searched_streams())
             yield
 
     def restore(self) -> None:

@@ -97,6 +97,15 @@ def test_waiters_end_with_their_jobs(sagemaker: Any, kind: str) -> None:
     assert [describe(**{argument: name})[status] for name in COMMANDS] == ["Completed", "Failed", "Stopped"]
 
 
+def test_a_waiter_finds_a_job_by_the_name_in_its_arn(sagemaker: Any) -> None:
+    request = build_processing("Named-In-Capitals", COMMANDS["completes"])
+    asked = sagemaker.create_processing_job(**request)["ProcessingJobArn"].rpartition("/")[2]
+    assert asked == "named-in-capitals"
+    sagemaker.get_waiter("processing_job_completed_or_stopped").wait(ProcessingJobName=asked, WaiterConfig=WAITER)
+    assert sagemaker.describe_processing_job(ProcessingJobName=asked)["ProcessingJobName"] == "Named-In-Capitals"
+    sagemaker.delete_processing_job(ProcessingJobName=asked)
+
+
 def test_lists_of_a_region_come_in_pages(served: RunningEmulator, sagemaker: Any) -> None:
     tuned = served.client("sagemaker", TUNED)
 

@@ -49,6 +49,7 @@ AS_ON_ONE_ENGINE = {
 # Where folders are carried all else is as on a Swarm whose nodes see them: `--swarm whole` runs everything there, too.
 WITH_FILES = {
     "test_mount_is_read_and_written_by_both_sides[swarm-carrying]",
+    "test_files_of_the_image_are_beside_a_mount[swarm-carrying]",
     "test_container_outlives_an_owner_that_is_killed[swarm-carrying]",
 }
 

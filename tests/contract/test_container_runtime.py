@@ -16,12 +16,16 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import docker
 import psutil
 import pytest
 
+from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process import loopback_network
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import (
@@ -851,7 +855,7 @@ def test_name_that_is_taken(runtime: ContainerRuntime) -> None:
 
 def test_missing_folder_to_mount(runtime: ContainerRuntime, tmp_path: Path) -> None:
     with pytest.raises(ContainerStartError, match="nowhere"):
-        runtime.start(python("pass", mounts=(Mount(tmp_path / "nowhere", "/opt/ml"),)))
+        runtime.start(python("pass", mounts=(Mount(tmp_path / "nowhere", "/opt/ml", own=()),)))
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -1289,6 +1293,111 @@ print(os.access("/usr", os.W_OK), os.statvfs("/").f_flag & os.ST_RDONLY, os.path
     if runtime.path_in_container(shared, "") == "/opt/ml" and back_end not in KEEPING_SCRATCH:
         assert {(scratch / name / "private").read_text() for name in ("tmp", "home")} == {"mine"}
         assert list(scratch.glob("own-packages/lib/*/site-packages/of_the_job_alone*"))
+
+
+@pytest.fixture
+def image_with_files(back_end: str, tmp_path: Path) -> Iterator[str]:
+    """An image with files below /opt/ml, made of ours."""
+    if back_end == "process":
+        pytest.skip("a local process has no image")
+    found = ImageCatalogue().resolve(IMAGE)
+    assert found is not None
+    context = tmp_path / "context"
+    for name in ("code/train.py", "code/sub/data", "model/weights", "input/config/hyperparameters.json"):
+        (context / "ml" / name).parent.mkdir(parents=True, exist_ok=True)
+        (context / "ml" / name).write_text(f"image's {name}")
+    (context / "ml" / "code" / "run").write_text('#!/bin/sh\necho runs "$@"\n')
+    (context / "ml" / "code" / "run").chmod(0o755)
+    (context / "ml" / "code" / "sub" / "data").chmod(0o444)
+    (context / "ml" / "code" / "sub").chmod(0o555)
+    (context / "ml" / "link").symlink_to("/etc/hostname")
+    (context / "ml" / "staged").symlink_to("/etc")
+    (context / "Dockerfile").write_text(f"FROM {found.local}\nCOPY ml /opt/ml\n")
+    tag = f"image-with-files:{uuid.uuid4().hex[:12]}"
+    with closing(docker.from_env()) as client:
+        client.images.build(path=str(context), tag=tag, network_mode="none", rm=True, forcerm=True)
+        yield tag
+        client.images.remove(tag, force=True)
+
+
+def test_files_of_the_image_are_beside_a_mount(
+    runtime: ContainerRuntime, image_with_files: str, shared: Mount, tmp_path: Path
+) -> None:
+    """They may be written, and another container of the image finds them as they were."""
+    (shared.source / "model").mkdir()
+    (shared.source / "input" / "config").mkdir(parents=True)
+    (shared.source / "staged").mkdir()
+    (shared.source / "staged" / "file").write_text("staged")
+    mount = Mount(shared.source, "/opt/ml", own=("model", "input"))
+    source = """
+import os, pathlib
+ml = pathlib.Path("/opt/ml")
+print(sorted(str(path.relative_to(ml)) for path in ml.rglob("*")), os.readlink(ml / "link"))
+print((ml / "code/train.py").read_text(), (ml / "code/sub/data").read_text())
+for name in ("code/train.py", "code/sub/data", "code/sub/new", "code/__pycache__", "new", "model/new"):
+    (ml / name).write_text("the container's")
+"""
+    ended, lines = run(runtime, python(source, image=image_with_files, mounts=(mount,), read_only_root=True))
+    assert ended == Exit(0), lines
+    seen = [
+        "code",
+        "code/run",
+        "code/sub",
+        "code/sub/data",
+        "code/train.py",
+        "input",
+        "input/config",
+        "link",
+        "model",
+        "staged",
+    ]
+    assert lines == [f"{[*seen, 'staged/file']} /etc/hostname", "image's code/train.py image's code/sub/data"]
+    assert (shared.source / "model" / "new").read_text() == "the container's"
+
+    source = "from pathlib import Path; print(sorted(path.name for path in Path('/opt/ml').rglob('*e*')))"
+    for own, seen in (((), ["code", "hyperparameters.json", "model", "staged", "weights"]), (None, [])):
+        folder = tmp_path / f"other-{own}"
+        folder.mkdir()
+        other = Mount(folder, "/opt/ml", own=own)
+        assert run(runtime, python(source, image=image_with_files, mounts=(other,)))[1] == [str(seen)]
+    with closing(docker.from_env()) as client:
+        left = client.containers.list(all=True, filters={"ancestor": image_with_files, "status": "created"})
+    assert left == []
+
+
+def test_a_program_below_a_mount_may_be_the_images(
+    runtime: ContainerRuntime, image_with_files: str, shared: Mount
+) -> None:
+    spec = python("and words", image=image_with_files, entrypoint=("/opt/ml/code/run",))
+    mount = Mount(shared.source, "/opt/ml", own=("model",))
+    assert run(runtime, replace(spec, mounts=(mount,)))[1] == ["runs and words"]
+
+
+@pytest.mark.docker
+def test_a_newer_build_of_an_image_brings_its_own_files(tmp_path: Path) -> None:
+    runtime = make_docker_runtime(tmp_path, f"test-{uuid.uuid4().hex[:12]}")
+    found = ImageCatalogue().resolve(IMAGE)
+    assert found is not None
+    tag = f"built-again:{uuid.uuid4().hex[:12]}"
+    source = "from pathlib import Path; print([path.read_text() for path in Path('/opt/ml').rglob('file')])"
+    context = tmp_path / "context"
+    (context / "ml").mkdir(parents=True)
+    try:
+        with closing(docker.from_env()) as client:
+            for number, copied in enumerate(("", "COPY ml /opt/ml", "COPY ml /opt/ml")):
+                (context / "Dockerfile").write_text(f"FROM {found.local}\nLABEL number={number}\n{copied}\n")
+                (context / "ml" / "file").write_text(str(number))
+                client.images.build(path=str(context), tag=tag, network_mode="none", rm=True, forcerm=True)
+                folder = tmp_path / str(number)
+                folder.mkdir()
+                ended, lines = run(runtime, python(source, image=tag, mounts=(Mount(folder, "/opt/ml", own=()),)))
+                assert (ended, lines) == (Exit(0), [str([str(number)] if copied else [])])
+    finally:
+        for container in runtime.find({}):
+            runtime.remove(container.id)
+        runtime.close()
+        with closing(docker.from_env()) as client:
+            client.images.remove(tag, force=True)
 
 
 @pytest.mark.docker

@@ -40,7 +40,6 @@ def read_streams(emulator: RunningEmulator, name: str) -> dict[str, str]:
         return {}
     texts = {}
     for stream in streams:
-        # A stream at a time: moto's filter_log_events takes no notice of a prefix.
         events = logs.get_log_events(logGroupName=group, logStreamName=stream["logStreamName"], startFromHead=True)
         host = stream["logStreamName"].removeprefix(f"{name}/").rsplit("-", 1)[0]
         texts[host] = "\n".join(event["message"] for event in events["events"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tarfile
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,6 +65,95 @@ def custom_image(of_containers: RunningEmulator, tmp_path_factory: pytest.TempPa
         client.images.remove(tag, force=True)
     finally:
         client.close()
+
+
+TRAIN = """
+import json, pathlib, sys
+import steps  # another file of the image's, beside this one
+ml = pathlib.Path("/opt/ml")
+print(sorted(path.name for path in ml.iterdir()), sys.argv[1:], flush=True)
+for name in ("code/written-beside-it", "written-above-it"):
+    (ml / name).write_text("x")
+if not (ml / "model").is_dir():
+    (ml / "processing/output/result").write_text(steps.RESULT)
+elif (ml / "input/config/hyperparameters.json").read_text().strip() == "{}":
+    (ml / "model/weights").write_text(steps.RESULT)
+else:
+    (ml / "output/failure").write_text(f"the image's reason: {steps.RESULT}")
+    sys.exit(1)
+"""
+
+
+@pytest.fixture(scope="module")
+def image_with_code(of_containers: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Built as AWS's pages say: its program lies in /opt/ml/code."""
+    context = tmp_path_factory.mktemp("image-with-code")
+    (context / "train.py").write_text(TRAIN)
+    (context / "steps.py").write_text("RESULT = 'from the image'\n")
+    (context / "weights").write_text("of another training")
+    found = ImageCatalogue().resolve("sagemaker-debugger-rules:latest")
+    assert found is not None
+    (context / "Dockerfile").write_text(
+        f"FROM {found.local}\n"
+        "COPY train.py steps.py /opt/ml/code/\n"
+        "COPY weights /opt/ml/model/\n"
+        'ENTRYPOINT ["python3", "/opt/ml/code/train.py"]\n'
+    )
+    tag = f"image-with-code:{uuid.uuid4().hex[:8]}"
+    client = docker.from_env()
+    try:
+        client.images.build(path=str(context), tag=tag, network_mode="none", rm=True, forcerm=True)
+        yield tag
+        client.images.remove(tag, force=True)
+    finally:
+        client.close()
+
+
+def test_a_program_in_the_images_own_opt_ml_trains(
+    of_containers: RunningEmulator, image_with_code: str, tmp_path: Path
+) -> None:
+    stage_scripts(of_containers.client("s3"), "pytorch")
+    sagemaker = of_containers.client("sagemaker")
+    described = {}
+    for parameters in ({}, {"fail": "1"}):
+        name = f"custom-{uuid.uuid4().hex[:8]}"
+        request = build_request("pytorch", name, "")
+        request["AlgorithmSpecification"] = {"TrainingImage": image_with_code, "TrainingInputMode": "File"}
+        request["HyperParameters"] = parameters
+        del request["DebugHookConfig"]
+        sagemaker.create_training_job(**request)
+        ended = described[bool(parameters)] = wait_until_ended(of_containers, name)
+        log = read_log(of_containers, name)
+        assert log.splitlines()[-1] == "['checkpoints', 'code', 'input', 'model', 'output'] ['train']", (ended, log)
+    assert described[False]["TrainingJobStatus"] == "Completed"
+    bucket, _, key = described[False]["ModelArtifacts"]["S3ModelArtifacts"].removeprefix("s3://").partition("/")
+    of_containers.client("s3").download_file(bucket, key, str(tmp_path / "model.tar.gz"))
+    with tarfile.open(tmp_path / "model.tar.gz") as tar:
+        assert [member.name for member in tar if member.isfile()] == ["weights"]
+        weights = tar.extractfile("weights")
+        assert weights is not None
+        assert weights.read() == b"from the image", "the image's own were hidden"
+    assert "the image's reason: from the image" in described[True]["FailureReason"]
+
+
+def test_a_program_in_the_images_own_opt_ml_processes(of_containers: RunningEmulator, image_with_code: str) -> None:
+    stage_scripts(of_containers.client("s3"), "pytorch")
+    sagemaker, name = of_containers.client("sagemaker"), f"custom-{uuid.uuid4().hex[:8]}"
+    output = {"S3Uri": f"s3://{BUCKET}/{name}", "LocalPath": "/opt/ml/processing/output", "S3UploadMode": "EndOfJob"}
+    # The image's own /opt/ml/model is seen in a container that the service gives no model to.
+    script = "rm -r /opt/ml/model && exec python3 /opt/ml/code/train.py"
+    sagemaker.create_processing_job(
+        ProcessingJobName=name,
+        AppSpecification={"ImageUri": image_with_code, "ContainerEntrypoint": ["sh", "-c", script]},
+        RoleArn="arn:aws:iam::123456789012:role/Processing",
+        ProcessingResources={"ClusterConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1}},
+        ProcessingOutputConfig={"Outputs": [{"OutputName": "output", "S3Output": output}]},
+    )
+    sagemaker.get_waiter("processing_job_completed_or_stopped").wait(
+        ProcessingJobName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 200}
+    )
+    content = of_containers.client("s3").get_object(Bucket=BUCKET, Key=f"{name}/result")["Body"].read()
+    assert content == b"from the image"
 
 
 def test_an_image_that_writes_elsewhere_is_told_what_to_do(of_containers: RunningEmulator) -> None:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from container_runtime.docker.image_build import build_images
+from container_runtime.docker.image_build import build_images, plan_builds
 from container_runtime.file_lock import hold_lock
+from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.wheelhouse import fetch_wheels
 from examples.frameworks.job import BUCKET
 from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 # The environment of a training image takes a minute to build. It is kept, and stays good for whatever wheel is
 # installed in the same place: its smdebug is a link there.
 KEPT = CHECKOUT / ".cache" / "wheel-test"
+PLANNING = (
+    "from container_runtime.docker.image_build import plan_builds; "
+    "from container_runtime.images.catalogue import ImageCatalogue"
+)
 OURS = ("smdebug", "emulator", "container_runtime", "sdk_compat", "rules_images")
 
 
@@ -118,6 +123,14 @@ def test_images_are_listed(installed: Installed) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "pytorch-training" in ran.stdout
     assert "this interpreter" in ran.stdout
+
+
+def test_its_images_are_those_of_the_checkout(installed: Installed) -> None:
+    """Neither of the two calls images out of date that the other has built."""
+    source = "print(*sorted(f'{build.name}={build.key}' for build in plan_builds(ImageCatalogue())))"
+    ran = installed.run("python", "-c", f"{PLANNING}; {source}")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == sorted(f"{build.name}={build.key}" for build in plan_builds(ImageCatalogue()))
 
 
 @pytest.mark.timeout(600)

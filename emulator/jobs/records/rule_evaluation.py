@@ -40,7 +40,7 @@ PROCESSING_JOB_STATUSES: Mapping[RuleEvaluationStatus, str] = {
 
 MAX_STATUS_DETAILS = 1024
 _NAME_PART = 26
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9]+")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +126,15 @@ class RuleEvaluation:
 def build_processing_job_name(training_job_name: str, rule_configuration_name: str, suffix: str) -> str:
     """``<job[:26]>-<rule[:26]>-<suffix>``, with what a processing job's name cannot hold made a hyphen.
 
+    A part that ends with a hyphen keeps it: clients put the name together from the same parts.
+
     Args:
         training_job_name: of the job that is evaluated.
         rule_configuration_name: any text.
         suffix: 8 hex digits.
     """
-    parts = (training_job_name[:_NAME_PART].rstrip("-"), _clean(rule_configuration_name[:_NAME_PART]), suffix)
-    return "-".join(part for part in parts if part)
-
-
-def _clean(text: str) -> str:
-    return _NOT_IN_A_NAME.sub("-", text).strip("-")
+    rule = _NOT_IN_A_NAME.sub("-", rule_configuration_name[:_NAME_PART])
+    return f"{training_job_name[:_NAME_PART]}-{rule}-{suffix}"
 
 
 def new_rule_evaluation(

@@ -41,7 +41,7 @@ class TuningJob(RequestedJob):
     @property
     def arn(self) -> str:
         """The job's ARN."""
-        return build_arn(self.account_id, self.region, f"hyper-parameter-tuning-job/{self.name.lower()}")
+        return build_tuning_job_arn(self.account_id, self.region, self.name)
 
     @property
     def configuration(self) -> Mapping[str, Any]:
@@ -164,3 +164,8 @@ def _count_as(job: TrainingJob) -> str:
         retryable = (job.failure_reason or "").startswith(("InternalServerError", "CapacityError"))
         return "RetryableError" if retryable else "NonRetryableError"
     return job.status if job.ended else "InProgress"
+
+
+def build_tuning_job_arn(account_id: str, region: str, name: str) -> str:
+    """Build the ARN of a hyperparameter tuning job: AWS lowers the name in it."""
+    return build_arn(account_id, region, f"hyper-parameter-tuning-job/{name.lower()}")

@@ -36,6 +36,7 @@ from emulator.jobs.staging.processing import (
     ProcessingPaths,
     download_inputs,
     list_outputs,
+    list_own_folders,
     relative_path,
     stage_processing,
 )
@@ -297,7 +298,8 @@ class ProcessingRun(ContainersRun):
         self._cluster = Cluster(tuple(self._hosts))
         # The same after a restart.
         self._network_name = f"smdebug-{job.name}-{job.id}"
-        self._mounts = {host: Mount(self._folder / host.name, TARGET) for host in self._hosts}
+        own = list_own_folders(job.request)
+        self._mounts = {host: Mount(self._folder / host.name, TARGET, own=own) for host in self._hosts}
         self._refused: dict[str, str] = {}
         self._files = {host: JobFolder(mount.source, refused=self._refused) for host, mount in self._mounts.items()}
         self._isolated = bool(job.request.get("NetworkConfig", {}).get("EnableNetworkIsolation"))

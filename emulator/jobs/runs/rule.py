@@ -25,6 +25,7 @@ from emulator.jobs.staging.rule_configuration import (
     describe_limits,
     find_other_jobs,
     is_below,
+    list_own_folders,
     locate_output,
 )
 from emulator.jobs.staging.s3_paths import build_rule_output_uri, require_bucket
@@ -85,7 +86,7 @@ class RuleRun(ContainersRun):
         self._deadline: float | None = None
         self._deadline_details = ""
         self._reached: Verdict | None = None
-        self._mount = Mount(self._folder / "ml", TARGET)
+        self._mount = Mount(self._folder / "ml", TARGET, own=list_own_folders(evaluation))
         # As the container sees the folder of the rule's files.
         self._output = locate_output(self._mount, self._folder / "rule-output", evaluation)
         self._own_files = JobFolder(self._mount.source)

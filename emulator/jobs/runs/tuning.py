@@ -9,7 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import AwsError
-from emulator.jobs.records.tuning_job import TuningJob
+from emulator.jobs.records.tuning_job import TuningJob, build_tuning_job_arn
 from emulator.jobs.runs.hyperparameters import Trial, is_hopeless, suggest
 from emulator.jobs.runs.training import TrainingRun
 
@@ -143,7 +143,8 @@ class TuningRun:
         outcomes = []
         for each in (self._job.request.get("WarmStartConfig") or {}).get("ParentHyperParameterTuningJobs", ()):
             store = self._with.ledger.store
-            parent = store.find_job(TuningJob, self._job.region, each["HyperParameterTuningJobName"])
+            name = each["HyperParameterTuningJobName"]
+            parent = store.find_by_arn(TuningJob, build_tuning_job_arn(self._job.account_id, self._job.region, name))
             if parent is not None:
                 outcomes += [parent.read_outcome(job) for job in store.list_training_jobs_of(parent) if job.ended]
         return outcomes

@@ -47,7 +47,8 @@ _FOLDERS = (
     CHECKPOINTS,
     "code",
 )
-
+# What every training container has of the service; what is elsewhere in /opt/ml is the image's and its own.
+_SEEN_ALWAYS = ("input", "model", "output")
 
 # More than a ProfilerConfig can hold.
 _MAX_CONFIGURATION_BYTES = 1 << 16
@@ -99,6 +100,7 @@ class OptMl:
     Attributes:
         root: the folder that the container sees as /opt/ml.
         tensors, tensorboard, checkpoints, profiler: relative to ``root``, moved by the request's LocalPath members.
+        own: the folders that the service gives, relative to ``root``: at them nothing of the image is seen.
         refused: what of it was not read, and why; see ``JobFolder``.
     """
 
@@ -107,12 +109,13 @@ class OptMl:
     tensorboard: str = TENSORBOARD
     checkpoints: str = CHECKPOINTS
     profiler: str = PROFILER
+    own: tuple[str, ...] = _SEEN_ALWAYS
     refused: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def mount(self) -> Mount:
-        """What the container may write to."""
-        return Mount(self.root, TARGET)
+        """What the container may write to; beside the service's own folders it holds what the image has there."""
+        return Mount(self.root, TARGET, own=self.own)
 
     @property
     def linked_data(self) -> Path:
@@ -156,7 +159,9 @@ def locate_opt_ml(root: Path, request: Mapping[str, Any]) -> OptMl:
         RequestFailure: a LocalPath lies outside /opt/ml.
     """
     tensors, tensorboard, checkpoints, profiler = (_below_opt_ml(*each) for each in _list_local_paths(request))
-    return OptMl(root, tensors, tensorboard, checkpoints, profiler)
+    restored = (checkpoints,) if request.get("CheckpointConfig") else ()
+    own = (*_SEEN_ALWAYS, tensors, tensorboard, profiler, *restored)
+    return OptMl(root, tensors, tensorboard, checkpoints, profiler, own)
 
 
 def _list_local_paths(request: Mapping[str, Any]) -> list[tuple[str, str | None, str]]:

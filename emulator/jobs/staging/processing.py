@@ -95,12 +95,16 @@ class ProcessingPaths:
                 return value
 
 
+def list_own_folders(request: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the folders below /opt/ml that the service gives: at them a container sees nothing of its image."""
+    inputs = [relative_path(each["S3Input"]["LocalPath"]) for each in _list_inputs(request)]
+    outputs = [relative_path(each["S3Output"]["LocalPath"]) for each in list_outputs(request)]
+    return (_CONFIGURATION, posixpath.dirname(MESSAGE), *inputs, *outputs)
+
+
 def stage_processing(mount: Mount, job: ProcessingJob, cluster: Cluster, host: Host, paths: ProcessingPaths) -> None:
     """Create the folders of one host's /opt/ml and write the files of /opt/ml/config."""
-    folders = [_CONFIGURATION, posixpath.dirname(MESSAGE)]
-    folders += [relative_path(each["S3Input"]["LocalPath"]) for each in _list_inputs(job.request)]
-    folders += [relative_path(each["S3Output"]["LocalPath"]) for each in list_outputs(job.request)]
-    for folder in folders:
+    for folder in list_own_folders(job.request):
         (mount.source / folder).mkdir(parents=True, exist_ok=True)
     described = {key: value for key, value in job.request.items() if key not in ("Tags", "ExperimentConfig")}
     files = {

@@ -10,6 +10,7 @@ from container_runtime.spec import Mount
 from emulator.jobs.records.failures import RequestFailure
 from emulator.jobs.records.profiler_config import is_profiler_rule
 from emulator.jobs.staging.instance_types import find_memory_bytes
+from emulator.jobs.staging.opt_ml import TARGET
 from emulator.jobs.staging.s3_paths import build_profiler_uri, build_tensors_uri
 
 if TYPE_CHECKING:
@@ -90,6 +91,13 @@ def locate_output(opt_ml: Mount, elsewhere: Path, evaluation: RuleEvaluation) ->
         path = PurePosixPath(DEFAULT_LOCAL_PATH)
     inside = path.is_relative_to(opt_ml.target) and ".." not in path.parts
     return Mount(opt_ml.source / path.relative_to(opt_ml.target) if inside else elsewhere, str(path))
+
+
+def list_own_folders(evaluation: RuleEvaluation) -> tuple[str, ...]:
+    """List the folders below /opt/ml that the service gives: at them a container sees nothing of its image."""
+    path = _read_local_path(evaluation)
+    inside = path.is_relative_to(TARGET) and ".." not in path.parts
+    return ("config", "output", *([str(path.relative_to(TARGET))] if inside else ()))
 
 
 def is_below(opt_ml: Mount, output: Mount) -> bool:

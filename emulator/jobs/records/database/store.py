@@ -28,6 +28,7 @@ from emulator.exceptions import StartupError
 from emulator.jobs.records.database import tables
 from emulator.jobs.records.database.listing import DEFAULT_MAX_RESULTS, parse_token, read_page, select_page
 from emulator.jobs.records.database.rows import (
+    K,
     R,
     find_table,
     load_record,
@@ -172,6 +173,11 @@ class JobStore:
         """Find the job of a kind, such as ProcessingJob, or None."""
         with self._reading() as transaction:
             return transaction.find_job(kind, region, name)
+
+    def find_by_arn(self, kind: type[K], arn: str) -> K | None:
+        """Find the job of a kind that has an ARN, or None: by an ARN a name is found in capitals or without."""
+        with self._reading() as transaction:
+            return transaction.find_by_arn(kind, arn)
 
     def list_regions_of(self, kind: type[TrainingJob | ProcessingJob], name: str) -> list[str]:
         """List the regions that have a job of a kind by this name."""

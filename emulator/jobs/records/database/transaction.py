@@ -80,6 +80,12 @@ class StoreTransaction:
         """Find the job of a kind, such as ProcessingJob, or None."""
         return self._find(kind, region, name)
 
+    def find_by_arn(self, kind: type[K], arn: str) -> K | None:
+        """Find the job of a kind that has an ARN, or None."""
+        table = find_table(kind)
+        row = self._connection.execute(select(table).where(table.c.arn == arn)).first()
+        return None if row is None else load_record(kind, row)
+
     def _find(self, kind: type[K], region: str, name: str) -> K | None:
         statement = _build_statements(find_table(kind)).find
         row = self._connection.execute(statement, {"of_region": region, "of_name": name}).first()
@@ -164,7 +170,7 @@ class StoreTransaction:
             "Job name must be unique within an AWS account and region, and a job with this name already exists "
             f"({job.arn})"
         )
-        if isinstance(job, ProcessingJob) and self.find_rule_evaluation(job.region, job.name) is not None:
+        if isinstance(job, ProcessingJob) and self.find_by_arn(RuleEvaluation, job.arn) is not None:
             raise taken
         try:
             self._insert(job)

@@ -105,6 +105,30 @@ def test_key_of_smdebug_follows_a_file(checkout: Path) -> None:
     assert key_of_contents(collect_smdebug(checkout)) != before
 
 
+def test_a_wheel_and_its_checkout_build_the_same_images(checkout: Path, tmp_path: Path) -> None:
+    """pip puts the line of a checkout's smdebug/autoload.pth where Python looks for it, and nowhere else."""
+    wheel = tmp_path / "site-packages"
+    shutil.copytree(checkout / "rules_images", wheel / "rules_images")
+    shutil.copytree(checkout / "smdebug", wheel / "smdebug")
+    (wheel / "smdebug" / "autoload.pth").rename(wheel / "smdebug_autoload.pth")
+    of_wheel, of_checkout = plan(wheel), plan(checkout)
+    assert {name: of_wheel[name].key for name in of_wheel} == {name: of_checkout[name].key for name in of_checkout}
+    contexts = []
+    for root in (checkout, wheel):
+        file = io.BytesIO()
+        write_context(file, collect_smdebug(root))
+        contexts.append(file.getvalue())
+    assert contexts[0] == contexts[1]
+
+
+@pytest.mark.parametrize("name", ["smdebug/autoload.pth", "smdebug/__init__.py", "smdebug/data.json"])
+def test_key_follows_every_file_that_goes_in(checkout: Path, name: str) -> None:
+    before = plan(checkout)
+    (checkout / name).write_text("changed\n")
+    after = plan(checkout)
+    assert {each for each in after if after[each].key != before[each].key} == TRAINING | RULES
+
+
 def test_files_are_read_sorted(tmp_path: Path) -> None:
     for name in ("b", "a", "sub/c", "left-out"):
         path = tmp_path / name

@@ -240,6 +240,45 @@ def test_time_that_is_up_stops_the_job(room: Room) -> None:
     assert any("it ran 1 s" in line for line in room.log(LOG, "work/"))
 
 
+def test_a_job_is_found_by_the_name_in_its_arn(room: Room) -> None:
+    request = build_request(room, "time.sleep(600)", name="Work-A", Tags=[{"Key": "team", "Value": "a"}])
+    arn = room.jobs.processing.create(REGION, request).arn
+    assert arn.endswith("/work-a")
+    assert describe(room, "work-a")["ProcessingJobName"] == "Work-A"
+    for asked in (arn, arn.replace("work-a", "Work-A")):
+        assert room.jobs.tags.list_all(asked) == [{"Key": "team", "Value": "a"}]
+    room.jobs.tags.add(arn.replace("work-a", "WORK-A"), [{"Key": "more", "Value": "b"}])
+    assert len(room.jobs.tags.list_all(arn)) == 2
+    with pytest.raises(ResourceNotFound, match="processing-job/Nobody"):
+        room.jobs.tags.list_all(arn.replace("work-a", "Nobody"))
+    with pytest.raises(ResourceInUse, match="already exists"):
+        # Its ARN would be the other's.
+        room.jobs.processing.create(REGION, build_request(room, "", name="wORK-a"))
+    assert room.jobs.processing.stop(REGION, "work-a").name == "Work-A"
+    assert wait(room, "work-a")["ProcessingJobStatus"] == "Stopped"
+    room.jobs.processing.delete(REGION, "work-a")
+    with pytest.raises(ValidationException, match="not found"):
+        describe(room, "Work-A")
+
+
+def test_a_rule_is_found_by_the_name_in_its_arn_and_by_that_which_clients_build(room: Room) -> None:
+    """AWS's notebooks join the names' first 26 characters and the ARN's last 8 by hyphens, whatever the 26th is."""
+    name, rule = "A-training-of-25-characte-r", room.rule("My-rule-of-25-characters--X", "pass")
+    room.run(room.request(name, DebugHookConfig=room.hook(), DebugRuleConfigurations=[rule]))
+    (evaluation,) = room.describe(name)["DebugRuleEvaluationStatuses"]
+    arn = evaluation["RuleEvaluationJobArn"]
+    built = f"{name[:26]}-{rule['RuleConfigurationName'][:26]}-{arn[-8:]}"
+    assert built.startswith("A-training-of-25-characte--My-rule-of-25-characters---")
+    for asked in (built, arn.rpartition("/")[2]):
+        assert describe(room, asked)["ProcessingJobName"] == built
+        with pytest.raises(ValidationException, match="in status Completed"):
+            room.jobs.processing.stop(REGION, asked)
+        with pytest.raises(ResourceInUse, match="evaluates a rule of the training job A-training"):
+            room.jobs.processing.delete(REGION, asked)
+        with pytest.raises(ResourceInUse, match="already exists"):
+            room.jobs.processing.create(REGION, build_request(room, "", name=asked))
+
+
 def test_rules_and_jobs_are_listed_together_and_share_names(room: Room) -> None:
     rule = room.rule("R", "pass")
     room.run(room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[rule]))

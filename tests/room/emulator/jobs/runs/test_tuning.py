@@ -56,6 +56,26 @@ def list_trainings(room: Room, **members: Any) -> list[dict[str, Any]]:
     return list(room.jobs.tuning.list_training_jobs(REGION, "tune", members)[0])
 
 
+def test_a_job_is_found_by_the_name_in_its_arn(room: Room) -> None:
+    parent = room.jobs.tuning.create(REGION, build_request(room, ["1"], name="Tune-A"))
+    asked = parent.arn.rpartition("/")[2]
+    assert asked == "tune-a"
+    assert wait(room, asked)["HyperParameterTuningJobName"] == "Tune-A"
+    assert len(room.jobs.tuning.list_training_jobs(REGION, asked, {})[0]) == 1
+    with pytest.raises(ResourceInUse):
+        room.jobs.tuning.create(REGION, build_request(room, ["1"], name=asked))
+    warm = {
+        "ParentHyperParameterTuningJobs": [{"HyperParameterTuningJobName": asked}],
+        "WarmStartType": "IdenticalDataAndAlgorithm",
+    }
+    room.jobs.tuning.create(REGION, build_request(room, ["1", "2"], name="Warm", WarmStartConfig=warm))
+    assert wait(room, "warm")["HyperParameterTuningJobStatus"] == "Completed"
+    room.jobs.tuning.stop(REGION, asked)
+    room.jobs.tuning.delete(REGION, asked)
+    with pytest.raises(ResourceNotFound):
+        describe(room, "Tune-A")
+
+
 def test_a_grid_is_trained_one_after_the_other(room: Room) -> None:
     request = build_request(room, ["3", "1", "2"], Tags=[{"Key": "team", "Value": "a"}])
     request["TrainingJobDefinition"]["DebugHookConfig"] = room.hook()

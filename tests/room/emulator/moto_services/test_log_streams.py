@@ -1,0 +1,89 @@
+"""FilterLogEvents through boto3: which streams are searched."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from emulator.moto_services.log_events import LogEvents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+GROUP = "/aws/sagemaker/TrainingJobs"
+STREAMS = ("job-1/algo-1", "job-1/algo-2", "job-10/algo-1", "other/algo-1")
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Iterator[Any]:
+    """A client of a log group with three lines in each of the streams."""
+    with mock_aws(), closing(LogEvents(tmp_path / "events.sqlite")) as events, events.kept():
+        client: Any = boto3.client("logs", "us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
+        client.create_log_group(logGroupName=GROUP)
+        now_ms = time.time_ns() // 1_000_000
+        for stream in STREAMS:
+            client.create_log_stream(logGroupName=GROUP, logStreamName=stream)
+            lines = [{"timestamp": now_ms + number, "message": f"{stream} {number}"} for number in range(3)]
+            client.put_log_events(logGroupName=GROUP, logStreamName=stream, logEvents=lines)
+        yield client
+
+
+def read(logs: Any, **asked: Any) -> list[str]:
+    pages = logs.get_paginator("filter_log_events").paginate(logGroupName=GROUP, **asked)
+    return [event["message"] for page in pages for event in page["events"]]
+
+
+def lines_of(*streams: str) -> list[str]:
+    return [f"{stream} {number}" for stream in streams for number in range(3)]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 10_000])
+def test_a_prefix_selects_streams_on_every_page(logs: Any, limit: int) -> None:
+    config = {"PaginationConfig": {"PageSize": limit}}
+    assert read(logs, logStreamNamePrefix="job-1/", **config) == lines_of(*STREAMS[:2])
+    assert read(logs, logStreamNamePrefix="job-1", **config) == lines_of(*STREAMS[:3])
+    assert read(logs, logStreamNamePrefix="job-1/", filterPattern='"algo-2 2"', **config) == ["job-1/algo-2 2"]
+
+
+def test_interleaved_lines_of_a_prefix_come_by_time(logs: Any) -> None:
+    found = read(logs, logStreamNamePrefix="job-1/", interleaved=True)
+    assert [message[-1] for message in found] == list("001122")
+
+
+def test_a_prefix_that_no_stream_has_finds_nothing(logs: Any) -> None:
+    assert read(logs, logStreamNamePrefix="nothing") == []
+
+
+def test_named_streams_are_searched(logs: Any) -> None:
+    assert read(logs, logStreamNames=[STREAMS[3], STREAMS[0]]) == lines_of(STREAMS[0], STREAMS[3])
+    assert len(read(logs)) == 3 * len(STREAMS)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"logStreamNames": ["other/algo-1"], "logStreamNamePrefix": "other"}, "InvalidParameterException"),
+        ({"logStreamNames": ["other/algo-1", "nowhere"]}, "ResourceNotFoundException"),
+        ({"logGroupIdentifier": GROUP}, "InvalidParameterException"),
+    ],
+)
+def test_contradictory_and_unknown_streams_are_refused(logs: Any, asked: dict[str, Any], code: str) -> None:
+    with pytest.raises(ClientError) as refused:
+        read(logs, **asked)
+    assert refused.value.response["Error"]["Code"] == code
+
+
+def test_a_group_is_found_by_its_identifier(logs: Any) -> None:
+    (group,) = logs.describe_log_groups()["logGroups"]
+    for identifier in (GROUP, group["arn"], group["arn"].removesuffix(":*")):
+        found = logs.filter_log_events(logGroupIdentifier=identifier, logStreamNamePrefix="other")["events"]
+        assert [event["message"] for event in found] == lines_of("other/algo-1")
+    with pytest.raises(ClientError, match="log group does not exist"):
+        logs.filter_log_events(logGroupIdentifier="nowhere")
