@@ -151,7 +151,7 @@ PAGES = (
     Page(
         "GET",
         f"{_TENSORS}/heat-map",
-        "A reduction of many tensors over steps, a row a tensor.",
+        "A reduction of many tensors over steps, a row a tensor, in the order of the model.",
         {
             **_ACCOUNT,
             "collection": "of whose tensors",
