@@ -19,6 +19,16 @@ GRADIENTS = [f"gradient/{name}" for name in LAYERS]
             ["dense/kernel", "a/kernel", "gradients/a/kernelGrad", "gradients/dense/kernelGrad"],
             ["dense/kernel", "a/kernel", "gradients/dense/kernelGrad", "gradients/a/kernelGrad"],
         ),
+        # Only some weights were saved, and each layer has two gradients.
+        (
+            ["net.0.w", "net.1.w", "gradient/net.1.b", "gradient/net.1.w", "gradient/net.0.b", "gradient/net.0.w"],
+            ["net.0.w", "net.1.w", "gradient/net.0.w", "gradient/net.0.b", "gradient/net.1.w", "gradient/net.1.b"],
+        ),
+        (
+            [f"gradient/net.{layer}.{name}" for layer in range(30, -1, -1) for name in ("b", "w")],
+            [f"gradient/net.{layer}.{name}" for layer in range(31) for name in ("w", "b")],
+        ),
+        (["loss", "gradient/a"], ["loss", "gradient/a"]),
         (["f1", "f10", "f2"], ["f1", "f2", "f10"]),
         (["b", "a", "b"], ["b", "a"]),
         (["1", "-", "a1", "²"], ["1", "-", "a1", "²"]),
