@@ -95,8 +95,9 @@ class RunIndex:
 
     def list_in_order(self) -> list[str]:
         """Return all tensors in the order of the model, as far as index files were read."""
-        steps = (self._steps[step] for step in sorted(self._steps))
-        layouts = dict.fromkeys(by_worker[worker].layout for by_worker in steps for worker in sorted(by_worker))
+        with self.lock:
+            steps = [self._steps[step] for step in sorted(self._steps)]
+            layouts = dict.fromkeys(by_worker[worker].layout for by_worker in steps for worker in sorted(by_worker))
         return order_names(name for layout in layouts for name in layout.names)
 
     def find_damage(self, step: int) -> str | None:

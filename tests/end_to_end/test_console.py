@@ -409,6 +409,8 @@ def test_each_mode_and_worker_has_a_line_with_its_name(console: Console, ended: 
     assert find_violations(page, axe) == []
     console.go(f"compare?jobs={REGION}/{ended},{REGION}/{deep}")
     page.locator("label", has_text=re.compile("^Show ")).locator("select").select_option("tensor loss")
+    # The picture of what was shown first goes.
+    expect(page.locator("figcaption")).to_have_text(["loss"], timeout=PATIENCE_MS)
     page.locator("figure summary").click(timeout=PATIENCE_MS)
     expect(heads).to_have_text(["global step", *(name.replace("loss", deep) for name in named)], timeout=PATIENCE_MS)
 
@@ -772,7 +774,7 @@ def test_a_run_that_the_original_wrote_is_shown(
     page.locator("figure summary").click()
     rows = page.locator("figure details tbody tr")
     expect(rows).to_have_count(len(tensor.steps()), timeout=PATIENCE_MS)
-    assert [float(text) for text in rows.locator("td").all_inner_texts()] == [
+    assert [float("".join(row.locator("td").all_inner_texts())) for row in rows.all()] == [
         float(np.mean(tensor.value(step), dtype=np.float64)) for step in tensor.steps()
     ]
 
