@@ -132,12 +132,13 @@ PAGES = (
     Page(
         "GET",
         f"{_TENSORS}/series",
-        "Tensors over steps, reduced to bands of lowest, highest and mean.",
+        "Tensors over steps, reduced to bands of lowest, highest and mean; a series for each mode and worker.",
         {
             **_ACCOUNT,
             "tensor": "a name; up to 12 times",
             "reduction": "e.g. abs_mean, for tensors of several numbers",
             **_STEPS,
+            "worker": "whose; all",
             "points": "of each line; 600",
             "most": "how many steps are read, evenly chosen; 2000",
         },
@@ -158,7 +159,7 @@ PAGES = (
     Page(
         "GET",
         f"{_TENSORS}/heat-map",
-        "A reduction of many tensors over steps, a row a tensor.",
+        "A reduction of many tensors over steps, a row a tensor, in the order of the model.",
         {
             **_ACCOUNT,
             "collection": "of whose tensors",

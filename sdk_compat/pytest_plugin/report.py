@@ -71,10 +71,29 @@ def write_report(path: Path, jobs: Sequence[dict[str, Any]]) -> None:
             lines += ["", f"[{_escape_markdown(rule['name'])}]({plots.name}/{plot.name})", ""]
             lines += [
                 f"- `{draw(series['Values'])}` {_describe_series(series)}"
-                for series in rule["series"]
-                if series["Steps"]
+                for measured in rule["series"]
+                for series in split_by_mode(measured)
             ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def split_by_mode(series: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the series of each mode, its quantity named with the mode where there are several; none without steps.
+
+    >>> [(each["Quantity"], each["Values"]) for each in split_by_mode(
+    ...     {"Quantity": "loss", "Steps": [0, 1, 2], "Values": [3, 9, 2], "Modes": ["TRAIN", "EVAL", "TRAIN"]}
+    ... )]
+    [('loss (TRAIN)', [3, 2]), ('loss (EVAL)', [9])]
+    """
+    steps = series["Steps"]
+    # Reports of earlier versions name no modes.
+    modes = series.get("Modes") or [None] * len(steps)
+    found = dict.fromkeys(modes)
+    for mode in found:
+        chosen = [at for at, of_step in enumerate(modes) if of_step == mode]
+        quantity = series["Quantity"] if len(found) == 1 else f"{series['Quantity']} ({mode})"
+        parts = {name: [series[name][at] for at in chosen] for name in ("Steps", "Values")}
+        yield {**series, "Quantity": quantity, **parts}
 
 
 def draw(values: Sequence[Any]) -> str:

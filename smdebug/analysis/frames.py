@@ -36,9 +36,9 @@ def build_frame(
 
     Returns:
         A pandas.DataFrame with the columns step (global), mode (its name), mode_step, worker, tensor, reduction (None
-        for a scalar; min, abs_mean ... for a reduction) and value (float64), sorted by step, worker and tensor. A
-        scalar is a saved tensor of exactly one number. What cannot be read because a file is damaged is left out
-        and said in the log.
+        for a scalar; min, abs_mean ... for a reduction) and value (float64), sorted by step and worker, and the
+        tensors of each in the order of the model. A scalar is a saved tensor of exactly one number. What cannot be
+        read because a file is damaged is left out and said in the log.
 
     Raises:
         SMDebugError: pandas is not installed.
@@ -48,19 +48,20 @@ def build_frame(
         import pandas
     except ImportError as error:
         raise SMDebugError("to_frame needs pandas: pip install 'smdebug-emulator[analysis]', or pandas.") from error
-    names = set(trial.tensor_names(regex=regex, mode=mode))
+    wanted = set(trial.tensor_names(regex=regex, mode=mode))
+    names = [name for name in trial.run_index.list_in_order() if name in wanted]
     rows = list(_list_rows(trial, names, mode, with_values=with_values))
     return pandas.DataFrame.from_records(rows, columns=list(COLUMNS))
 
 
-def _list_rows(trial: OpenRun, names: set[str], mode: ModeKeys, *, with_values: bool) -> Iterator[_Row]:
+def _list_rows(trial: OpenRun, names: list[str], mode: ModeKeys, *, with_values: bool) -> Iterator[_Row]:
     places: list[tuple[int, tuple[str, str, str | None], TensorLocation]] = []
     for mode_step in trial.steps(mode, show_incomplete_steps=True):
         step = trial.global_step(mode, mode_step)
         if step is None:
             continue
         for worker, index in sorted(trial.run_index.at(step).items()):
-            for name in sorted(names & index.layout.names.keys()):
+            for name in (name for name in names if name in index.layout.names):
                 saved = index.find(name)
                 if saved is None:
                     continue

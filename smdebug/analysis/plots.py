@@ -1,11 +1,12 @@
 """A scalar or a reduction over steps, and how a tensor's values are spread over steps, as matplotlib draws them."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from smdebug.analysis.line_styles import choose_style, label_line
 from smdebug.exceptions import SMDebugError, SMDebugValueError, TensorUnavailable
 from smdebug.format.reductions import check_reduction_name
 from smdebug.mode_keys import ModeKeys
@@ -19,6 +20,12 @@ _SIZE_INCHES = (8.0, 4.5)
 _LEGEND_LINES = 30
 
 
+class _LineKey(NamedTuple):
+    name: str
+    worker: str
+    mode: ModeKeys
+
+
 def plot(
     trial: OpenRun,
     tensors: str | Iterable[str],
@@ -28,13 +35,15 @@ def plot(
     abs: bool = False,  # noqa: A002 -- the word that reduction_value has for it
     axes: "Axes | None" = None,
 ) -> "Axes":
-    """Draws one line a tensor and worker: its value, or a reduction of it, over the steps at which it was saved.
+    """Draws a tensor's value, or a reduction of it, over the steps at which it was saved.
+
+    Each mode and each worker has a line of its own; the legend names them where there are several.
 
     Args:
         trial: the run.
         tensors: the name of a tensor, or a regex to find in names, or several of these.
         reduction: min, max, mean, std, variance, sum, prod, l1 or l2; needed for tensors of more than one number.
-        mode: what the steps count; GLOBAL draws all steps by their global numbers.
+        mode: what the steps count; GLOBAL draws the lines of all modes over global steps.
         abs: reduce the absolute values.
         axes: where to draw; new ones by default.
 
@@ -51,10 +60,9 @@ def plot(
         check_reduction_name(reduction)
     names = _find_names(trial, tensors, mode)
     axes = axes or _make_axes()
-    lines = 0
+    lines: dict[_LineKey, tuple[list[int], list[float]]] = {}
     for name in names:
         tensor = trial.tensor(name)
-        series: dict[str, tuple[list[int], list[float]]] = {}
         for step in tensor.steps(mode):
             for worker in tensor.workers(step, mode):
                 value = (
@@ -62,19 +70,17 @@ def plot(
                     if reduction is None
                     else tensor.reduction_value(step, reduction, mode, worker, abs)
                 )
-                steps, numbers = series.setdefault(worker, ([], []))
+                of_line = trial.mode_modestep(step)[0] or mode if mode is ModeKeys.GLOBAL else mode
+                steps, numbers = lines.setdefault(_LineKey(name, worker, of_line), ([], []))
                 steps.append(step)
                 numbers.append(_get_number(name, value))
-        for worker, (steps, numbers) in series.items():
-            label = name if len(series) == 1 else f"{name} ({worker})"
-            axes.plot(steps, numbers, label=label, marker="." if len(steps) <= 50 else None, linewidth=1.2)
-            lines += 1
+    _draw_lines(axes, lines)
     shown = None if reduction is None else f"{reduction} of absolute values" if abs else reduction
     axes.set_xlabel("global step" if mode is ModeKeys.GLOBAL else f"{mode.name} step")
     axes.set_ylabel(shown or "value")
     axes.set_title(f"{name_run(trial)}: {names[0] if len(names) == 1 else f'{len(names)} tensors'}")
     axes.grid(visible=True, alpha=0.3)
-    if 1 < lines <= _LEGEND_LINES:
+    if 1 < len(lines) <= _LEGEND_LINES:
         axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return axes
 
@@ -155,7 +161,29 @@ def _find_names(trial: OpenRun, tensors: str | Iterable[str], mode: ModeKeys) ->
         if not names:
             raise TensorUnavailable(each)
         found.update(dict.fromkeys(names))
-    return list(found)
+    trial.run_index.read_all()
+    return [name for name in trial.run_index.list_in_order() if name in found]
+
+
+def _draw_lines(axes: "Axes", lines: Mapping[_LineKey, tuple[list[int], list[float]]]) -> None:
+    modes = sorted({key.mode for key in lines}, key=lambda mode: mode.value)
+    workers = sorted({key.worker for key in lines})
+    subjects = list(dict.fromkeys((key.name, key.worker) for key in lines))
+    for key, (steps, numbers) in sorted(lines.items(), key=lambda line: _place_line(line[0], subjects)):
+        style = choose_style(key.mode, subjects.index((key.name, key.worker)), len(subjects))
+        axes.plot(
+            steps,
+            numbers,
+            label=label_line(key.name, key.mode, key.worker, modes, workers),
+            color=style.colour,
+            linestyle=(0, style.dashes) if style.dashes else "solid",
+            marker="." if len(steps) <= 50 else None,
+            linewidth=1.2,
+        )
+
+
+def _place_line(key: _LineKey, subjects: Sequence[tuple[str, str]]) -> tuple[int, int]:
+    return subjects.index((key.name, key.worker)), key.mode.value
 
 
 def _make_axes() -> "Axes":

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from smdebug.exceptions import SMDebugValueError, TensorUnavailable
 from smdebug.inspection.arguments import Arguments, read_count, read_index, read_mode, read_names, read_step
 from smdebug.inspection.few_steps import thin_out
-from smdebug.inspection.watched_run import MOST_BYTES, WatchedRun, parse_reduction
+from smdebug.inspection.watched_run import MOST_BYTES, Reduction, WatchedRun, parse_reduction
 from smdebug.mode_keys import ModeKeys
+from smdebug.reading.tensor_order import order_names
 from smdebug.rules.measuring.classes import count_pairs, order_scores, pair_classes
 from smdebug.trials.run_collections import load_collections
 from smdebug.trials.step_tensors import Place
@@ -20,7 +21,11 @@ from smdebug.trials.step_tensors import Place
 Answer = dict[str, Any]
 
 # What one answer holds at most.
-_MOST_ROWS, _MOST_COLUMNS, _MOST_POINTS = 200, 400, 4000
+_MOST_ROWS, _MOST_COLUMNS, _MOST_POINTS = 10_000, 400, 4000
+# Of a heat map: more rows are shown with fewer columns, but never fewer than these.
+_MOST_CELLS, _FEWEST_COLUMNS = 120_000, 8
+# Digits of a cell's number: more than a colour or a label shows.
+_CELL_DIGITS = 6
 _LOOKED_INTO = 60
 _SHOWN = 64
 _MOST_CLASSES = 100
@@ -31,7 +36,7 @@ _SMALLEST_EXPONENT = -30.0
 def describe(run: WatchedRun, _: Arguments) -> Answer:
     """Say what the run holds: steps, modes, workers, tensors by collection, and how collections are saved.
 
-    Of a long run only some steps are looked into, evenly chosen.
+    Tensors are in the order of the model. Of a long run only some steps are looked into, evenly chosen.
     """
     trial = run.trial
     steps = run.choose_steps(ModeKeys.GLOBAL, 1 << 62)
@@ -45,11 +50,12 @@ def describe(run: WatchedRun, _: Arguments) -> Answer:
             kinds = names.setdefault(name, set())
             kinds.update(f"{'abs_' if of_abs else ''}{each}" for each, of_abs in layout.reductions.get(name, ()))
             kinds.update(["value"] if name in layout.values else [])
+    ordered = order_names(names)
     files = run.files
     known = load_collections(files, files.list_collections_files()[0]).get_collections()
     collections = []
     for name, collection in sorted(known.items()):
-        members = [tensor for tensor in sorted(names) if collection.matches(tensor)]
+        members = [tensor for tensor in ordered if collection.matches(tensor)]
         collections.append({"name": name, "tensors": members, "configuration": collection.to_json_dict()})
     return {
         "steps": {
@@ -60,7 +66,7 @@ def describe(run: WatchedRun, _: Arguments) -> Answer:
         "modes": [mode.name for mode in _list_modes(run, looked_into)],
         "workers": trial.workers(),
         "ended": trial.loaded_all_steps,
-        "tensors": [{"name": name, "saved": sorted(kinds)} for name, kinds in sorted(names.items())],
+        "tensors": [{"name": name, "saved": sorted(names[name])} for name in ordered],
         "collections": [each for each in collections if each["tensors"] or each["name"] != "all"],
         "damaged": [reason for _, reason in sorted(trial.run_index.damage.items())][:_SHOWN],
         "complete": len(looked_into) == len(steps) and run.steps_of_each == 1.0,
@@ -75,10 +81,13 @@ def _list_modes(run: WatchedRun, steps: Sequence[int]) -> list[ModeKeys]:
 def series(run: WatchedRun, arguments: Arguments) -> Answer:
     """Return tensors over steps: of each part of the steps the lowest, highest and mean number.
 
+    Each mode and each worker of a tensor is a series of its own, which says whose it is.
+
     It is asked with:
         tensors: names.
         reduction: e.g. ``abs_mean``; none for tensors of one number.
         mode: GLOBAL for all.
+        worker: a worker's name; none for all.
         points: how many parts.
         most: how many steps are read, evenly chosen where there are more.
         first, last: global steps.
@@ -88,18 +97,29 @@ def series(run: WatchedRun, arguments: Arguments) -> Answer:
     points = read_count(arguments, "points", 600, _MOST_POINTS)
     most = read_count(arguments, "most", 2000, 100_000)
     chosen = run.find_steps_of(names, mode, most, read_step(arguments, "first"), read_step(arguments, "last"))
+    worker = str(arguments.get("worker") or "")
     found = []
     for name in names:
-        steps, known = chosen[name]
-        if not steps and not run.trial.has_tensor(name):
+        every, known = chosen[name]
+        if not every and not run.trial.has_tensor(name):
             raise TensorUnavailable(name)
-        numbers = np.asarray(run.read_numbers(name, steps, reduction), dtype=np.float64)
-        unread = sum((name, step) in run.unread for step in steps)
-        line = _reduce_to(points, steps, numbers)
-        line["notFinite"]["count"] -= unread
-        line["notFinite"]["first"] = [each for each in line["notFinite"]["first"] if (name, each[0]) not in run.unread]
-        found.append({"tensor": name, "known": known, "read": len(steps), "unread": unread, **line})
+        for (of_mode, of_worker), steps in run.split_steps(name, every).items():
+            if worker in ("", of_worker):
+                line = _read_line(run, name, of_worker, steps, reduction, points)
+                share = round(known * len(steps) / len(every))
+                found.append({"tensor": name, "mode": of_mode.name, "worker": of_worker, "known": share, **line})
     return {"series": found, "lastStep": run.trial.last_complete_step, "ended": run.trial.loaded_all_steps}
+
+
+def _read_line(
+    run: WatchedRun, name: str, worker: str, steps: Sequence[int], reduction: Reduction | None, points: int
+) -> Answer:
+    numbers = np.asarray(run.read_numbers(name, steps, reduction, worker), dtype=np.float64)
+    line = _reduce_to(points, steps, numbers)
+    unread = {step for step in steps if (name, step, worker) in run.unread}
+    line["notFinite"]["count"] -= len(unread)
+    line["notFinite"]["first"] = [each for each in line["notFinite"]["first"] if each[0] not in unread]
+    return {"read": len(steps), "unread": len(unread), **line}
 
 
 def _reduce_to(points: int, steps: Sequence[int], numbers: NDArray[np.float64]) -> Answer:
@@ -160,7 +180,7 @@ def histogram(run: WatchedRun, arguments: Arguments) -> Answer:
         zeros = int(np.count_nonzero(array == 0)) if array.dtype.kind in "biuf" else 0
         counts.append({"size": int(array.size), "zero": zeros, "notFinite": _count_not_finite(array)})
     return {"tensor": name, "scale": scale, "edges": edges.tolist(), "steps": [p.step for p in places],
-            "shares": rows, "counts": counts}  # fmt: skip
+            "modes": [_find_mode(run, p.step) for p in places], "shares": rows, "counts": counts}  # fmt: skip
 
 
 def _spread(array: NDArray[Any], scale: str) -> NDArray[np.float64]:
@@ -176,19 +196,19 @@ def _spread(array: NDArray[Any], scale: str) -> NDArray[np.float64]:
 
 
 def heat_map(run: WatchedRun, arguments: Arguments) -> Answer:
-    """Return a reduction of many tensors over steps: a row a tensor.
+    """Return a reduction of many tensors over steps: a row a tensor, in the order of the model.
 
     It is asked with:
         collection: of whose tensors, or
         regex: found in their names.
         reduction: e.g. ``abs_mean``, which is what is taken if none is given.
-        columns: of how many steps.
+        columns: of how many steps; of fewer where there are more than a thousand rows.
         mode: GLOBAL for all.
     """
     trial = run.trial
     looked_into = run.choose_steps(read_mode(arguments), _LOOKED_INTO)
     trial.run_index.read(looked_into)
-    names = sorted({name for step in looked_into for name in trial.run_index.names(step)})
+    names = order_names(name for step in looked_into for name in trial.run_index.names(step))
     if collection := arguments.get("collection"):
         matches = trial.collection(str(collection)).matches
     else:
@@ -198,7 +218,8 @@ def heat_map(run: WatchedRun, arguments: Arguments) -> Answer:
             raise SMDebugValueError(f"regex is {arguments.get('regex')!r}: {error}.") from error
     matching = [name for name in names if matches(name)]
     names = matching[:_MOST_ROWS]
-    columns = read_count(arguments, "columns", 120, _MOST_COLUMNS)
+    wanted = read_count(arguments, "columns", 120, _MOST_COLUMNS)
+    columns = min(wanted, max(_FEWEST_COLUMNS, _MOST_CELLS // max(len(names), 1)))
     reduction = parse_reduction(arguments.get("reduction") or "abs_mean")
     chosen = run.find_steps_of(names, read_mode(arguments), columns)
     steps = thin_out(sorted({step for found, _ in chosen.values() for step in found}), columns)
@@ -207,8 +228,18 @@ def heat_map(run: WatchedRun, arguments: Arguments) -> Answer:
     for name in names:
         at = set(run.trial.run_index.find_steps(name, steps))
         numbers = dict(zip(sorted(at), run.read_numbers(name, sorted(at), reduction), strict=True))
-        rows.append([_to_json(numbers.get(step, math.nan)) for step in steps])
-    return {"tensors": names, "known": len(matching), "steps": steps, "values": rows}
+        rows.append([_to_json(_shorten(numbers.get(step, math.nan))) for step in steps])
+    modes = [_find_mode(run, step) for step in steps]
+    return {"tensors": names, "known": len(matching), "steps": steps, "modes": modes, "values": rows}
+
+
+def _find_mode(run: WatchedRun, step: int) -> str:
+    """Return the name of the mode of a global step, as its first worker tells it."""
+    return next(index.mode.name for index in run.trial.run_index.at(step).values())
+
+
+def _shorten(number: float) -> float:
+    return float(f"{number:.{_CELL_DIGITS}g}")
 
 
 def values(run: WatchedRun, arguments: Arguments) -> Answer:

@@ -54,7 +54,7 @@ class WatchedRun:
     Attributes:
         trial: the run.
         files: where it lies.
-        unread: name and global step of values that are too large to be read for a number, or are damaged.
+        unread: name, global step and worker of values that are too large to be read for a number, or are damaged.
         steps_of_each: for how many of the run's steps each one stands that the trial knows; 1 for all but a first look.
     """
 
@@ -68,7 +68,7 @@ class WatchedRun:
         if len(names) < workers and not files.has_ended():
             raise NoTensorsError("Not all workers have begun to save tensors: look again in a moment.")
         self._opened_at = time.monotonic()
-        self.unread: set[tuple[str, int]] = set()
+        self.unread: set[tuple[str, int, str]] = set()
         self.steps_of_each = 1.0
         self.files = files
         if few and workers == 1:
@@ -77,7 +77,7 @@ class WatchedRun:
             # Asked before all is listed: the names of a run that has ended are then asked of S3 once.
             files.has_ended()
             self.trial = Trial(files, path)
-        self._numbers: OrderedDict[tuple[str, Reduction | None], _Numbers] = OrderedDict()
+        self._numbers: OrderedDict[tuple[str, Reduction | None, str | None], _Numbers] = OrderedDict()
 
     def _look_at_few(self, files: RunFiles, path: str) -> Trial:
         listed = FewSteps(files, _FEW_STEPS)
@@ -149,39 +149,61 @@ class WatchedRun:
             wanted, look = seldom, min(4 * look, _MOST_LOOKED_INTO)
         return found
 
-    def read_numbers(self, name: str, steps: Sequence[int], reduction: Reduction | None) -> list[float]:
+    def split_steps(self, name: str, steps: Iterable[int]) -> dict[tuple[ModeKeys, str], list[int]]:
+        """Return the steps of a tensor by mode and worker, sorted by both.
+
+        Args:
+            name: the tensor.
+            steps: global steps; those at which the tensor was not saved are left out.
+        """
+        found: dict[tuple[ModeKeys, str], list[int]] = {}
+        for step in steps:
+            for worker, index in self.trial.run_index.at(step).items():
+                if name in index.layout.names:
+                    found.setdefault((index.mode, worker), []).append(step)
+        return dict(sorted(found.items(), key=lambda each: (each[0][0].value, each[0][1])))
+
+    def read_numbers(
+        self, name: str, steps: Sequence[int], reduction: Reduction | None, worker: str | None = None
+    ) -> list[float]:
         """Return a number a step: the tensor's only one, or a reduction; NaN where there is none, or it is damaged.
 
         Args:
             name: the tensor.
             steps: global steps.
             reduction: name and whether of absolute values; None for the value, which is its mean where it has several.
+            worker: whose number; None: at each step the first worker's, by name.
         """
-        self.read_together([name], steps, reduction)
-        known = self._find_numbers(name, reduction)
+        self.read_together([name], steps, reduction, worker)
+        known = self._find_numbers(name, reduction, worker)
         return [known.get(step, math.nan) for step in steps]
 
-    def read_together(self, names: Sequence[str], steps: Sequence[int], reduction: Reduction | None) -> None:
+    def read_together(
+        self, names: Sequence[str], steps: Sequence[int], reduction: Reduction | None, worker: str | None = None
+    ) -> None:
         """Read what `read_numbers` will be asked for, step by step: the tensors of a step lie beside each other.
 
         Args:
             names: the tensors.
             steps: global steps.
             reduction: as `read_numbers` takes it.
+            worker: as `read_numbers` takes it.
         """
-        known = {name: self._find_numbers(name, reduction) for name in names}
+        known = {name: self._find_numbers(name, reduction, worker) for name in names}
         places: list[Place] = []
         for step in steps:
             unread = [name for name in names if step not in known[name]]
-            # At each step the first worker's, by name.
-            places += [found[0] for name in unread if (found := self.trial.step_tensors.places([name], step))]
+            for name in unread:
+                found = self.trial.step_tensors.places([name], step)
+                places += [place for place in found if worker in (None, place.worker)][:1]
             if len(places) >= _READ_TOGETHER:
                 self._read_places(places, reduction, known)
                 places = []
         self._read_places(places, reduction, known)
 
-    def _find_numbers(self, name: str, reduction: Reduction | None) -> _Numbers:
-        key = (name, reduction)
+    def _find_numbers(self, name: str, reduction: Reduction | None, worker: str | None) -> _Numbers:
+        # Of a run of one worker its numbers are the first worker's.
+        key = (name, reduction, worker if self.trial.num_workers > 1 else None)
         found = self._numbers.setdefault(key, {})
         self._numbers.move_to_end(key)
         while len(self._numbers) > 1 and sum(map(len, self._numbers.values())) > _KEPT_NUMBERS:
@@ -196,7 +218,7 @@ class WatchedRun:
                 into[place.name][place.step] = self._reduce(place, key)
             except SMDebugError:
                 into[place.name][place.step] = math.nan  # `values` of that step says why
-                self.unread.add((place.name, place.step))
+                self.unread.add((place.name, place.step, place.worker))
 
     def _reduce(self, place: Place, key: Reduction) -> float:
         tensors, saved = self.trial.step_tensors, place.saved

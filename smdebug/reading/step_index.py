@@ -46,7 +46,7 @@ class Layout:
         values: number of the record that holds a tensor's value, by tensor.
         reductions: numbers of the records of a tensor's reductions, by tensor and (name, whether of absolute values).
         shapes: shapes saved by themselves, by tensor.
-        names: all tensors of which something was saved.
+        names: all tensors of which something was saved, in the order in which they were written.
     """
 
     __slots__ = ("names", "records", "reductions", "shapes", "values")
@@ -56,13 +56,16 @@ class Layout:
         self.values: dict[str, int] = {}
         self.reductions: dict[str, dict[tuple[str, bool], int]] = {}
         self.shapes = {shape.name: shape for shape in shapes}
+        self.names: dict[str, None] = {}
         for number, (tag, *_) in enumerate(records):
             if REDUCTIONS_PREFIX in tag:
                 tname, reduction, of_absolute = reverse_reduction_tensor_name(tag)
                 self.reductions.setdefault(tname, {})[reduction, of_absolute] = number
+                self.names[tname] = None
             else:
                 self.values[tag] = number
-        self.names = dict.fromkeys([*self.values, *self.reductions, *self.shapes])
+                self.names[tag] = None
+        self.names.update(dict.fromkeys(self.shapes))
 
 
 class StepIndex:

@@ -27,6 +27,10 @@ class RunIndexView(Protocol):
         """Those of some global steps at which some worker saved something of a tensor."""
         ...
 
+    def list_in_order(self) -> list[str]:
+        """Return all tensors in the order of the model, as far as index files were read."""
+        ...
+
     def has(self, step: int, tname: str) -> bool:
         """Whether some worker saved something of a tensor at a global step."""
         ...

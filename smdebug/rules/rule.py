@@ -147,7 +147,8 @@ class Rule(ABC):
         if watched is None:
             limit = None if threshold is None else _to_number(threshold)
             watched = self.watched_quantities[quantity] = WatchedQuantity(quantity, limit, fires)
-        watched.add(step, _to_number(value), tensor, worker)
+        mode = self.base_trial.mode(step)
+        watched.add(step, _to_number(value), tensor, worker, None if mode is None else mode.name)
 
     def set_required_tensors(self, step: int) -> None:  # noqa: B027 -- a rule may require nothing
         """Add to `req_tensors` what `invoke_at_step` will read at a global step."""

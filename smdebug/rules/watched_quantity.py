@@ -65,6 +65,7 @@ class WatchedQuantity:
         values: one a step.
         tensors: the tensor of each value.
         workers: the worker of each value; None where it is that of all.
+        modes: the name of each step's mode; None where it is not known.
     """
 
     def __init__(self, name: str, threshold: float | None, fires: Side) -> None:
@@ -75,8 +76,9 @@ class WatchedQuantity:
         self.values: list[float] = []
         self.tensors: list[str] = []
         self.workers: list[str | None] = []
+        self.modes: list[str | None] = []
 
-    def add(self, step: int, value: float, tensor: str, worker: str | None) -> None:
+    def add(self, step: int, value: float, tensor: str, worker: str | None, mode: str | None = None) -> None:
         """Take a value; of several at one step the one nearest to firing is kept, NaN only where there is no other."""
         if self.steps and self.steps[-1] == step:
             if not self._is_nearer(value, self.values[-1]):
@@ -87,6 +89,7 @@ class WatchedQuantity:
         self.values.append(value)
         self.tensors.append(tensor)
         self.workers.append(worker)
+        self.modes.append(mode)
         if len(self.steps) >= 2 * MOST_POINTS:
             self._thin()
 
@@ -107,6 +110,7 @@ class WatchedQuantity:
             "Values": [to_json_number(value) for value in self.values],
             "Tensors": self.tensors,
             "Workers": self.workers,
+            "Modes": self.modes,
         }
 
     def _is_nearer(self, value: float, other: float) -> bool:
@@ -121,7 +125,7 @@ class WatchedQuantity:
             else second
             for first, second in ((at, at + 1) for at in range(0, len(self.steps), 2))
         ]
-        for name in ("steps", "values", "tensors", "workers"):
+        for name in ("steps", "values", "tensors", "workers", "modes"):
             series = getattr(self, name)
             setattr(self, name, [series[at] for at in kept])
 

@@ -14,6 +14,7 @@ from smdebug.reading.index_reader import IndexName, parse_index
 from smdebug.reading.run_files import RunFiles
 from smdebug.reading.step_index import Layouts, SavedTensor, StepIndex
 from smdebug.reading.step_table import StepTable
+from smdebug.reading.tensor_order import order_names
 
 # Contents of so many index files are held at a time.
 _READ_TOGETHER = 1024
@@ -91,6 +92,13 @@ class RunIndex:
     def names(self, step: int) -> dict[str, None]:
         """Return the tensors of which something was saved at a global step."""
         return {name: None for index in self.at(step).values() for name in index.layout.names}
+
+    def list_in_order(self) -> list[str]:
+        """Return all tensors in the order of the model, as far as index files were read."""
+        with self.lock:
+            steps = [self._steps[step] for step in sorted(self._steps)]
+            layouts = dict.fromkeys(by_worker[worker].layout for by_worker in steps for worker in sorted(by_worker))
+        return order_names(name for layout in layouts for name in layout.names)
 
     def find_damage(self, step: int) -> str | None:
         """Why something that was saved at a step is lost; None if nothing is."""

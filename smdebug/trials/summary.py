@@ -18,8 +18,8 @@ def describe_run(trial: Trial) -> dict[str, Any]:
     Returns:
         path, ended, workers, num_workers, bytes (of all records), steps (by mode: count, first, last; GLOBAL counts all
         by their global numbers), incomplete_steps (global steps that not all workers have written), collections (name:
-        how many of the saved tensors belong to it), tensors (a list of name, steps, first, last, bytes, saved), and
-        damaged (one sentence for each index file that cannot be read).
+        how many of the saved tensors belong to it), tensors (a list of name, steps, first, last, bytes, saved, in the
+        order of the model), and damaged (one sentence for each index file that cannot be read).
     """
     trial.tensor_names()
     steps = {mode.name: _describe_steps(trial.steps(mode, show_incomplete_steps=True)) for mode in _list_modes(trial)}
@@ -99,7 +99,8 @@ def _describe_tensors(trial: Trial) -> Iterator[dict[str, Any]]:
             kinds.setdefault(name, set()).update(f"{'abs_' if of_abs else ''}{each}" for each, of_abs in reductions)
         for name in layout.shapes:
             kinds.setdefault(name, set()).add("shape")
-    for name, (count, first, last) in sorted(seen.items()):
+    for name in (name for name in trial.run_index.list_in_order() if name in seen):
+        count, first, last = seen[name]
         yield {
             "name": name,
             "steps": count,

@@ -246,7 +246,7 @@ class Trial(RefreshingRun):
         abs: bool = False,  # noqa: A002 -- the word that reduction_value has for it
         axes: "Axes | None" = None,
     ) -> "Axes":
-        """Draw a scalar or a reduction over steps, one line a tensor and worker; see `smdebug.analysis.plots.plot`."""
+        """Draw a scalar or a reduction over steps, a line a tensor, mode and worker; see `smdebug.analysis.plots`."""
         return plots.plot(self, tensors, reduction, mode=mode, abs=abs, axes=axes)
 
     def plot_histogram(

@@ -25,6 +25,7 @@ from emulator.stop_handler.deployment import deploy_stop_handler
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request, stage_inputs
 from sdk_compat.environment import prepare_environment
 from sdk_compat.notebook import TrainingJob
+from smdebug.mode_keys import ModeKeys
 from smdebug.trials import create_trial
 from tests.chromium import find_chromium
 from tests.end_to_end.finished_jobs import download_run, wait_until_ended
@@ -315,7 +316,8 @@ def test_plotted_values_are_the_trial_s(console: Console, ended: str, tmp_path: 
     expected = {str(step): trial.tensor(tensor).value(step).item() for step in trial.tensor(tensor).steps()}
     rows = page.locator("figure details tbody tr")
     expect(rows).to_have_count(len(expected), timeout=PATIENCE_MS)
-    shown = {row.locator("th").inner_text(): float(row.locator("td").inner_text()) for row in rows.all()}
+    # Training and evaluation each have a column, and a line.
+    shown = {row.locator("th").inner_text(): float("".join(row.locator("td").all_inner_texts())) for row in rows.all()}
     assert shown == expected
 
     gradient = next(name for name in trial.tensor_names(collection="gradients") if name.endswith("weight"))
@@ -346,7 +348,7 @@ def test_classes_importances_and_strange_tensors_are_shown(console: Console, str
     page.locator("label", has_text="By ").locator("select").select_option("weight")
     expect(page.locator("figcaption", has_text="Features \u00d7 rounds by weight")).to_be_visible(timeout=PATIENCE_MS)
     # By the last round: f11 is 7, f10 and f0 are 6.
-    expect(page.locator(".above").first).to_have_text("f11")
+    expect(page.locator(".names bdi").first).to_have_text("f11")
     page.locator("figure summary").click()
     expect(page.locator("figure details thead th").nth(1)).to_have_text("f11")
     assert page.locator("figure details thead th").all_inner_texts()[1:3] == ["f11", "f0"]
@@ -367,6 +369,78 @@ def test_classes_importances_and_strange_tensors_are_shown(console: Console, str
     expect(page.get_by_role("log")).to_contain_text("<script>document.title='taken'</script>", timeout=PATIENCE_MS)
     assert page.locator("main img, main b, main script").count() == 0
     assert page.title().startswith(strange)
+
+
+LAYERS = [f"net.{layer}" for layer in range(502)]
+
+
+@pytest.fixture(scope="module")
+def deep(running: RunningEmulator, ended: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A job of two workers and three epochs; of 502 layers, whose gradients are written from the last to the first."""
+    folder = tmp_path_factory.mktemp("deep")
+    run = RunMaker(folder, workers=2)
+    counts = {ModeKeys.TRAIN: 0, ModeKeys.EVAL: 0}
+    gradients = {f"gradient/{name}": np.float32(10.0 ** -(501 - layer)) for layer, name in enumerate(LAYERS)}
+    for step, mode in enumerate([ModeKeys.TRAIN, ModeKeys.TRAIN, ModeKeys.EVAL] * 3):
+        for rank, worker in enumerate(run.workers):
+            loss = np.float32(step + 100 * rank + (1000 if mode is ModeKeys.EVAL else 0))
+            tensors = {"loss": loss, **(dict(reversed(gradients.items())) if mode is ModeKeys.TRAIN else {})}
+            run.write_step(step, tensors, mode, counts[mode], worker)
+        counts[mode] += 1
+    run.end()
+    return take_in(running, ended, "console-deep", folder, [[1, "deep"]])
+
+
+def test_each_mode_and_worker_has_a_line_with_its_name(console: Console, ended: str, deep: str, axe: str) -> None:
+    page = console.go(f"jobs/{REGION}/{deep}/tensors")
+    named = [f"loss ({mode}, worker_{rank})" for mode in ("TRAIN", "EVAL") for rank in (0, 1)]
+    page.locator("figure summary").click(timeout=PATIENCE_MS)
+    heads = page.locator("figure details thead th")
+    expect(heads).to_have_text(["global step", *named], timeout=PATIENCE_MS)
+    assert [text for text in page.locator(".u-legend .u-label").all_inner_texts() if "loss" in text] == named
+    columns = page.locator("figure details tbody tr").evaluate_all(
+        "rows => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
+    )
+    assert columns[2] == ["2", "", "", "1002", "1102"]
+    page.locator("label", has_text=re.compile("^Worker ")).locator("select").select_option("worker_1")
+    expect(heads).to_have_text(["global step", "loss (TRAIN)", "loss (EVAL)"], timeout=PATIENCE_MS)
+    page.locator("label", has_text=re.compile("^Mode ")).locator("select").select_option("EVAL")
+    expect(heads).to_have_text(["global step", "loss"], timeout=PATIENCE_MS)
+    assert find_violations(page, axe) == []
+    console.go(f"compare?jobs={REGION}/{ended},{REGION}/{deep}")
+    page.locator("label", has_text=re.compile("^Show ")).locator("select").select_option("tensor loss")
+    # The picture of what was shown first goes.
+    expect(page.locator("figcaption")).to_have_text(["loss"], timeout=PATIENCE_MS)
+    page.locator("figure summary").click(timeout=PATIENCE_MS)
+    expect(heads).to_have_text(["global step", *(name.replace("loss", deep) for name in named)], timeout=PATIENCE_MS)
+
+
+def test_a_heat_map_shows_all_layers_in_their_order(console: Console, deep: str, axe: str) -> None:
+    page = console.go(f"jobs/{REGION}/{deep}/tensors")
+    page.get_by_role("button", name="heat map").click(timeout=PATIENCE_MS)
+    canvas = page.locator("canvas.grid")
+    expect(canvas).to_have_attribute("height", "502", timeout=PATIENCE_MS)
+    titles = page.locator(".names bdi").evaluate_all("labels => labels.map((label) => label.title)")
+    numbers = [int(title.removeprefix("gradient/net.")) for title in titles]
+    assert numbers[0] == 0
+    assert numbers == sorted(numbers)
+    assert len(numbers) > 40
+    assert find_violations(page, axe) == []
+    canvas.focus()
+    for key, said in (
+        ("End", "net.501, step 0: 1"),
+        ("PageUp", "net.481"),
+        ("Home", "net.0, step 0: 0"),
+        ("ArrowDown", "net.1"),
+    ):
+        page.keyboard.press(key)
+        expect(page.locator("output")).to_contain_text(f"gradient/{said}")
+        expect(page.locator(".tip")).to_contain_text(f"gradient/{said.partition(',')[0]}")
+    page.get_by_label("Filter rows").fill("NET.50")
+    expect(page.locator("figcaption")).to_contain_text("3 of 502 tensors")
+    expect(page.locator(".names bdi")).to_have_text(["…50", "…500", "…501"])
+    page.get_by_label("Filter rows").fill("nothing")
+    expect(page.locator("output")).to_have_text("There are no numbers to show.")
 
 
 def test_what_the_profiler_saw(console: Console, ended: str) -> None:
@@ -700,7 +774,7 @@ def test_a_run_that_the_original_wrote_is_shown(
     page.locator("figure summary").click()
     rows = page.locator("figure details tbody tr")
     expect(rows).to_have_count(len(tensor.steps()), timeout=PATIENCE_MS)
-    assert [float(text) for text in rows.locator("td").all_inner_texts()] == [
+    assert [float("".join(row.locator("td").all_inner_texts())) for row in rows.all()] == [
         float(np.mean(tensor.value(step), dtype=np.float64)) for step in tensor.steps()
     ]
 

@@ -2,29 +2,39 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
+from typing import NamedTuple
 
+from smdebug.analysis.line_styles import LineStyle, choose_style
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.drawing.svg import FURTHEST, Scale, element, polyline
 from smdebug.rules.rule import Finding
 from smdebug.rules.watched_quantity import WatchedQuantity
 
 _WIDTH, _PANEL, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 220, 76, 14, 30, 34
-_LINE, _LIMIT, _FIRED = "#1f5fa8", "#c0392b", "#c0392b"
+_LIMIT, _FIRED = "#c0392b", "#c0392b"
 _STYLE = "text{font:12px system-ui,sans-serif;fill:#333}.t{font-weight:600}.l{fill:#c0392b}"
 # What is written over lines has a border of the page's colour.
 _STYLE += ".v{font-weight:600;paint-order:stroke;stroke:#fff;stroke-width:4px}"
 # Values further apart than this, all above 0, are drawn on a logarithmic scale.
 _LOGARITHMIC_FROM = 1000.0
-_MOST_DRAWN = 800
+_MOST_DRAWN, _MOST_DOTS = 800, 60
+_STROKE, _LEGEND_WIDTH = 1.8, 92
 # Of the finding that stands below the title, and of the name of its tensor.
 _MARGIN, _LINE_HEIGHT, _CHARACTERS, _MOST_LINES, _LONGEST_NAME = 14, 16, 96, 4, 28
+
+
+class _Point(NamedTuple):
+    step: int
+    value: float
+    mode: str | None
 
 
 def draw_plot(
     title: str, quantities: Sequence[WatchedQuantity], fired_at: int | None, finding: Finding | None = None
 ) -> str:
-    """One panel a quantity: its line, its threshold (dashed), and a dot where it made the rule fire.
+    """One panel a quantity: a line for each mode, the threshold (dashed), and a dot where the rule fired.
 
     Args:
         title: stands above.
@@ -53,18 +63,21 @@ def draw_plot(
 
 def _draw_panel(quantity: WatchedQuantity, top: int, fired_at: int | None) -> list[str]:
     points = [
-        (step, _bound(value))
-        for step, value in zip(quantity.steps, quantity.values, strict=True)
+        _Point(step, _bound(value), mode)
+        for step, value, mode in zip(quantity.steps, quantity.values, quantity.modes, strict=True)
         if math.isfinite(value)
     ]
-    every = -(-len(points) // _MOST_DRAWN) or 1
-    drawn = [point for at, point in enumerate(points) if at % every == 0 or point[0] == fired_at]
+    # Each mode is thinned by itself: one that comes at every tenth step would be lost among the others.
+    drawn = sorted(
+        (point for of_mode in _split(points).values() for point in _thin(of_mode, fired_at)),
+        key=lambda point: point.step,
+    )
     limit = quantity.threshold if quantity.threshold is not None and math.isfinite(quantity.threshold) else None
     limits = [] if limit is None else [_bound(limit)]
     # One value alone is a bar from 0.
     is_single = len(drawn) == 1
-    values = [value for _, value in drawn] + limits + [0.0] * is_single
-    across = Scale([step for step, _ in drawn], _LEFT, _WIDTH - _RIGHT)
+    values = [point.value for point in drawn] + limits + [0.0] * is_single
+    across = Scale([point.step for point in drawn], _LEFT, _WIDTH - _RIGHT)
     bottom = top + _PANEL - _BOTTOM
     up = Scale(values, bottom, top + 22, logarithmic=not is_single and _spans_decades(values))
     right = _WIDTH - _RIGHT
@@ -87,34 +100,85 @@ def _draw_panel(quantity: WatchedQuantity, top: int, fired_at: int | None) -> li
         y = up.place(bounded)
         parts.append(element("path", d=f"M{_LEFT} {y:.1f}H{right}", stroke=_LIMIT, stroke_dasharray="6 4", fill="none"))
         # At the end where the line is further away from it, and within the panel.
-        is_left = bool(drawn) and abs(up.place(drawn[0][1]) - y) > abs(up.place(drawn[-1][1]) - y)
+        is_left = bool(drawn) and abs(up.place(drawn[0].value) - y) > abs(up.place(drawn[-1].value) - y)
         x, anchor = (_LEFT + 6, "start") if is_left else (right, "end")
         text_y = y - 4 if y - 16 > top + 22 else y + 14
         parts.append(element("text", f"threshold {limit:g}", class_="l", x=x, y=text_y, text_anchor=anchor))
-    places = [(across.place(step), up.place(value)) for step, value in drawn]
     if is_single:
-        ((middle, edge),) = places
-        begin, end = sorted((up.place(0.0), edge))
-        bar = element("rect", x=middle - 14, y=begin, width=28, height=end - begin, fill=_LINE, fill_opacity=".35")
+        (point,) = drawn
+        middle, (begin, end) = across.place(point.step), sorted((up.place(0.0), up.place(point.value)))
+        colour = _choose_style(point.mode).colour
+        bar = element("rect", x=middle - 14, y=begin, width=28, height=end - begin, fill=colour, fill_opacity=".35")
         parts.append(bar)
-    parts.append(polyline(places, _LINE, 1.8))
+    lines = _split(drawn)
+    for mode, line in lines.items():
+        parts += _draw_line(line, mode, across, up)
+    if len(lines) > 1:
+        parts += _draw_legend(list(lines), right, top + 12)
+    named = [point for point in drawn if point.step == fired_at or is_single]
     parts += [
-        element("circle", cx=x, cy=y, r=5 if step == fired_at else 2, fill=_FIRED if step == fired_at else _LINE)
-        for (step, _), (x, y) in zip(drawn, places, strict=True)
-        if step == fired_at or (len(drawn) <= 60 and not is_single)
+        element("circle", cx=across.place(point.step), cy=up.place(point.value), r=5, fill=_FIRED)
+        for point in named
+        if point.step == fired_at
     ]
-    named = [at for at, (step, _) in enumerate(drawn) if step == fired_at or is_single]
-    return parts + [_name_point(quantity, *drawn[at], *places[at], top) for at in named]
+    return parts + [
+        _name_point(quantity, point, across.place(point.step), up.place(point.value), top) for point in named
+    ]
 
 
-def _name_point(quantity: WatchedQuantity, step: int, value: float, x: float, y: float, top: int) -> str:
+def _split(points: Iterable[_Point]) -> dict[str | None, list[_Point]]:
+    lines: dict[str | None, list[_Point]] = {}
+    for point in points:
+        lines.setdefault(point.mode, []).append(point)
+    return dict(sorted(lines.items(), key=lambda line: _find_mode(line[0]).value))
+
+
+def _thin(points: Sequence[_Point], fired_at: int | None) -> list[_Point]:
+    every = -(-len(points) // _MOST_DRAWN) or 1
+    return [point for at, point in enumerate(points) if at % every == 0 or point.step == fired_at]
+
+
+def _draw_line(line: Sequence[_Point], mode: str | None, across: Scale, up: Scale) -> list[str]:
+    style = _choose_style(mode)
+    places = [(across.place(point.step), up.place(point.value)) for point in line]
+    dots = places if 1 < len(places) <= _MOST_DOTS else ()
+    return [
+        polyline(places, style.colour, _STROKE, **_write_dashes(style)),
+        *(element("circle", cx=x, cy=y, r=2, fill=style.colour) for x, y in dots),
+    ]
+
+
+def _draw_legend(modes: Sequence[str | None], right: float, y: float) -> list[str]:
+    """Draw the name of each mode with a piece of its line, side by side, up to the right edge."""
+    parts = []
+    for place, mode in enumerate(reversed(modes)):
+        x, style = right - place * _LEGEND_WIDTH, _choose_style(mode)
+        parts.append(polyline([(x - 82, y - 4), (x - 58, y - 4)], style.colour, _STROKE, **_write_dashes(style)))
+        parts.append(element("text", mode or "no mode", x=x - 54, y=y))
+    return parts
+
+
+def _choose_style(mode: str | None) -> LineStyle:
+    return choose_style(_find_mode(mode))
+
+
+def _find_mode(name: str | None) -> ModeKeys:
+    return ModeKeys.GLOBAL if name is None else ModeKeys[name]
+
+
+def _write_dashes(style: LineStyle) -> dict[str, str]:
+    lengths = " ".join(f"{length * _STROKE:g}" for length in style.dashes)
+    return {"stroke_dasharray": lengths} if lengths else {}
+
+
+def _name_point(quantity: WatchedQuantity, point: _Point, x: float, y: float, top: int) -> str:
     """Write the value of a point and its tensor beside it, within the panel."""
-    tensor = quantity.tensors[quantity.steps.index(step)]
+    tensor = quantity.tensors[quantity.steps.index(point.step)]
     name = tensor if len(tensor) <= _LONGEST_NAME else f"{tensor[:12]}…{tensor[13 - _LONGEST_NAME :]}"
     is_right = x > (_LEFT + _WIDTH) / 2
     return element(
         "text",
-        f"{value:.4g} {name}".rstrip(),
+        f"{point.value:.4g} {name}".rstrip(),
         class_="v",
         x=x + (-18 if is_right else 18),
         y=min(max(y + 4, top + 34.0), top + _PANEL - _BOTTOM - 6.0),

@@ -8,6 +8,8 @@ export interface JobSummary {
 export interface Quantity {
   Quantity: string; Threshold: number | string | null; FiresWhen: string;
   Steps: number[]; Values: (number | string)[]; Tensors?: string[];
+  /** Reports of earlier versions have none. */
+  Modes?: (string | null)[];
 }
 export interface Report {
   Finding: { Step?: number; Value?: number | string } | null;
@@ -41,15 +43,15 @@ export interface Run {
   collections: { name: string; tensors: string[]; configuration: unknown }[]; damaged: string[]; complete: boolean;
 }
 export interface Line {
-  tensor: string; known: number; read: number; unread: number; steps: number[];
+  tensor: string; mode: string; worker: string; known: number; read: number; unread: number; steps: number[];
   min: (number | null)[]; max: (number | null)[]; mean: (number | null)[];
   notFinite: { count: number; first: [number, string][] };
 }
 export interface Histogram {
-  tensor: string; scale: string; edges: number[]; steps: number[]; shares: number[][];
+  tensor: string; scale: string; edges: number[]; steps: number[]; modes: string[]; shares: number[][];
   counts: { size: number; zero: number; notFinite: number }[];
 }
-export interface HeatMap { tensors: string[]; known: number; steps: number[]; values: (number | string | null)[][] }
+export interface HeatMap { tensors: string[]; known: number; steps: number[]; modes: string[]; values: (number | string | null)[][] }
 export interface Values {
   tensor: string; step: number; shape?: number[]; dtype?: string; plane?: (number | string | boolean)[][]; index?: number[];
   texts?: string[]; tooLarge?: string; reductions: Record<string, number | string>;
@@ -101,10 +103,12 @@ function recall(path: string, query: Query): unknown {
   const answers = embedded?.answers ?? {};
   const find = (asked: Query): unknown => answers[sortQuery(address(path, asked).slice(PREFIX.length))];
   if (path.endsWith("/series")) {
-    const { tensor, reduction } = query;
-    const found = (Array.isArray(tensor) ? tensor : [tensor]).map((each) => (query["mode"] ? undefined : find({ tensor: each, reduction })) as { series: Line[] } | undefined);
-    return found.every((each) => each !== undefined) ? { series: found.flatMap((each) => each.series) } : undefined;
+    const { tensor, reduction, mode, worker } = query;
+    const found = (Array.isArray(tensor) ? tensor : [tensor]).map((each) => find({ tensor: each, reduction }) as { series: Line[] } | undefined);
+    const isAsked = (line: Line): boolean => (!mode || line.mode === mode) && (!worker || line.worker === worker);
+    return found.every((each) => each !== undefined) ? { series: found.flatMap((each) => each.series.filter(isAsked)) } : undefined;
   }
+  if (path.endsWith("/heat-map")) return find({ ...query, columns: undefined });
   if (path.endsWith("/logs") && query["words"]) {
     const found = find({ ...query, words: "" }) as { streams: LogStream[] } | undefined;
     const words = String(query["words"]).toLowerCase();

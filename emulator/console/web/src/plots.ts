@@ -1,16 +1,20 @@
-// Lines over steps or time (uPlot) and heat maps (a canvas), in the colours of the page's theme.
+// Lines over steps or time (uPlot), in the colours of the page's theme.
 
 import uPlot from "uplot";
 
 import { h } from "./dom";
 import { formatNumber } from "./format";
+import { styleLines } from "./lines";
 
-// Okabe and Ito's colours, told apart by those who see fewer; dashes tell them apart without any.
-const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7a5195", "#e69f00"];
-const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [5, 2], [1, 2], [12, 4], [6, 2, 2, 2]];
+// Of more lines the names would take more room than the picture.
+const MOST_NAMED = 40;
 
 export interface PlottedLine {
   label: string;
+  /** What the line is of: lines of one subject differ in their modes. The label, if it is left out. */
+  subject?: string;
+  /** TRAIN, EVAL, PREDICT, or GLOBAL for none; left out where lines have no modes. */
+  mode?: string;
   at: number[];
   values: (number | null)[];
   low?: (number | null)[];
@@ -34,6 +38,10 @@ export interface PlotOptions {
 
 function colour(property: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(property).trim();
+}
+
+function readTheme(): "light" | "dark" {
+  return getComputedStyle(document.documentElement).colorScheme === "dark" ? "dark" : "light";
 }
 
 /** Put the lines on one axis: the steps of all, and gaps where a line has none. */
@@ -105,15 +113,20 @@ export class LinePlot {
     const spread = this.lines.map((line) => (line.low && line.high ? 3 : 1));
     const series: uPlot.Series[] = [{ label: this.options.x }];
     const bands: uPlot.Band[] = [];
+    const styles = styleLines(this.lines, readTheme());
     this.lines.forEach((line, index) => {
-      const stroke = COLOURS[index % COLOURS.length] ?? "#888";
+      const { colour: stroke, dash } = styles[index] ?? { colour: "#888", dash: [] };
       const few = line.at.length <= 60;
-      series.push({ label: line.label, stroke, width: 2, dash: DASHES[index % DASHES.length] ?? [], points: { show: few, size: 5 },
-        value: (_, value) => formatNumber(value) });
-      if (spread[index] === 3) {
-        const first = series.length;
-        for (const which of ["lowest", "highest"]) series.push({ label: `${line.label}, ${which}`, stroke: "transparent", points: { show: false }, value: (_, value) => formatNumber(value) });
-        bands.push({ series: [first + 1, first], fill: `${stroke}33` });
+      const banded = spread[index] === 3;
+      const first = series.length;
+      series.push({ label: line.label, stroke, width: 2, dash, points: { show: few, size: 5 },
+        value: (plot, value, _, at) => {
+          const [low, high] = banded && at !== null ? [first + 1, first + 2].map((each) => formatNumber(plot.data[each]?.[at])) : [];
+          return formatNumber(value) + (banded && at !== null && typeof value === "number" ? ` (${low} to ${high})` : "");
+        } });
+      if (banded) {
+        for (const which of ["lowest", "highest"]) series.push({ label: `${line.label}, ${which}`, class: "edge", stroke: "transparent", points: { show: false } });
+        bands.push({ series: [first + 2, first + 1], fill: withAlpha(stroke) });
       }
     });
     this.plot?.destroy();
@@ -134,14 +147,15 @@ export class LinePlot {
         ...this.size(),
         series,
         bands,
-        legend: { show: this.lines.length <= 8, live: true },
+        legend: { show: this.lines.length <= MOST_NAMED, live: true, markers: { width: 2, dash: (plot, number) => nameDash(plot.series[number]?.dash) } },
+        focus: { alpha: 0.3 },
         scales: {
           x: { time: this.options.time === true },
           y: logarithmic ? { distr: 3 } : { range: (_, low, high) => this.range(low, high) },
         },
         axes: [{ ...axis, label: this.options.x, labelSize: 20, labelFont: "12px system-ui, sans-serif" },
           { ...axis, size: 72, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : formatNumber(tick))) }],
-        cursor: { drag: { x: true, y: false }, ...(this.options.sync === undefined ? {} : { sync: { key: this.options.sync } }) },
+        cursor: { drag: { x: true, y: false }, focus: { prox: this.lines.length > 1 ? 24 : -1 }, ...(this.options.sync === undefined ? {} : { sync: { key: this.options.sync } }) },
         hooks: { draw: [(plot) => this.drawMarks(plot, limit, logarithmic)] },
       },
       [at, ...columns] as uPlot.AlignedData,
@@ -199,102 +213,17 @@ export class LinePlot {
   }
 }
 
+function nameDash(dash: number[] = []): string {
+  return !dash.length ? "solid" : (dash[0] ?? 0) > 4 ? "dashed" : "dotted";
+}
+
+function withAlpha(stroke: string): string {
+  return stroke.startsWith("#") ? `${stroke}33` : stroke.replace(")", " / 20%)");
+}
+
 function line(ctx: CanvasRenderingContext2D, fromX: number, fromY: number, toX: number, toY: number): void {
   ctx.beginPath();
   ctx.moveTo(fromX, fromY);
   ctx.lineTo(toX, toY);
   ctx.stroke();
-}
-
-// Viridis, in nine stops: even to the eye, also without colours.
-const VIRIDIS: [number, number, number][] = [
-  [68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99], [170, 220, 50], [253, 231, 37],
-];
-
-/** The colour of a share from 0 to 1. */
-export function pickColour(share: number): [number, number, number] {
-  const at = Math.min(Math.max(share, 0), 1) * (VIRIDIS.length - 1);
-  const low = VIRIDIS[Math.floor(at)] ?? [0, 0, 0];
-  const high = VIRIDIS[Math.ceil(at)] ?? low;
-  const part = at - Math.floor(at);
-  return [0, 1, 2].map((index) => Math.round((low[index] ?? 0) * (1 - part) + (high[index] ?? 0) * part)) as [number, number, number];
-}
-
-export interface Grid {
-  title: string;
-  /** A row from top to bottom; null and what is no number is left empty. */
-  values: (number | string | null)[][];
-  rows: string[];
-  columns: string[];
-  rowLabel: string;
-  columnLabel: string;
-  /** Show exponents of ten of what is above 0. */
-  logarithmic?: boolean;
-  marks?: { column: number; text: string }[];
-}
-
-/** A heat map with the cell that is pointed at, or reached by arrow keys, told in words. */
-export function drawGrid(grid: Grid): HTMLElement {
-  const scale = (value: number | string | null): number | null => {
-    if (typeof value !== "number" || !Number.isFinite(value)) return null;
-    if (!grid.logarithmic) return value;
-    return value > 0 ? Math.log10(value) : null;
-  };
-  const numbers = grid.values.map((row) => row.map(scale));
-  const known = numbers.flat().filter((value): value is number => value !== null);
-  const low = known.reduce((a, b) => Math.min(a, b), Infinity);
-  const high = known.reduce((a, b) => Math.max(a, b), -Infinity);
-  const width = Math.max(1, grid.columns.length);
-  const height = Math.max(1, grid.rows.length);
-  const canvas = h("canvas", { width, height, class: "grid", role: "img", tabindex: "0" });
-  const ctx = canvas.getContext("2d");
-  if (ctx && known.length) {
-    const image = ctx.createImageData(width, height);
-    numbers.forEach((row, y) => row.forEach((value, x) => {
-      if (value === null) return;
-      const [red, green, blue] = pickColour(high > low ? (value - low) / (high - low) : 0.5);
-      image.data.set([red, green, blue, 255], (y * width + x) * 4);
-    }));
-    ctx.putImageData(image, 0, 0);
-  }
-  const said = h("output", {}, known.length ? "Point at a cell, or use the arrow keys." : "There are no numbers to show.");
-  let [row, column] = [0, 0];
-  const say = (): void => {
-    const value = grid.values[row]?.[column];
-    said.textContent = `${grid.rows[row] ?? ""}, ${grid.columnLabel} ${grid.columns[column] ?? ""}: ${value === null || value === undefined ? "nothing" : formatNumber(value)}`;
-  };
-  const shownLow = grid.logarithmic ? `10^${low.toFixed(1)}` : formatNumber(low);
-  const shownHigh = grid.logarithmic ? `10^${high.toFixed(1)}` : formatNumber(high);
-  canvas.setAttribute("aria-label", `${grid.title}: ${height} × ${width} cells${known.length ? ` from ${shownLow} to ${shownHigh}` : ""}`);
-  canvas.addEventListener("pointermove", (event) => {
-    const box = canvas.getBoundingClientRect();
-    row = Math.min(height - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * height)));
-    column = Math.min(width - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * width)));
-    say();
-  });
-  canvas.addEventListener("keydown", (event) => {
-    const moves: Record<string, [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-    const move = moves[event.key];
-    if (!move) return;
-    event.preventDefault();
-    row = Math.min(height - 1, Math.max(0, row + move[0]));
-    column = Math.min(width - 1, Math.max(0, column + move[1]));
-    say();
-  });
-  canvas.style.height = `${Math.min(640, Math.max(160, height * 16))}px`;
-  const marks = (grid.marks ?? []).map((each) => {
-    const element = h("span", { class: "firing", title: each.text }, h("span", {}, each.text));
-    element.style.left = `${((each.column + 0.5) / width) * 100}%`;
-    return element;
-  });
-  const bar = h("span", { class: "bar", "aria-hidden": "true" });
-  const ends = [grid.columns[0] ?? "", grid.columns.at(-1) ?? ""];
-  return h("figure", { class: "plot" },
-    h("figcaption", {}, grid.title),
-    h("div", { class: "cells" }, h("span", { class: "above" }, h("bdi", {}, grid.rows[0] ?? "")), h("div", { class: "area" }, canvas, marks),
-      h("span", { class: "above" }, h("bdi", {}, height > 1 ? grid.rows.at(-1) ?? "" : ""))),
-    h("p", { class: "ends quiet" }, h("span", {}, ends[0] ?? ""), h("span", {}, grid.columnLabel), h("span", {}, width > 1 ? ends[1] ?? "" : "")),
-    known.length ? h("p", { class: "quiet legend" }, shownLow, bar, shownHigh) : null,
-    said,
-  );
 }

@@ -42,6 +42,7 @@ class Mine(Rule):
             "Values": [1.0, 2.0, 3.0],
             "Tensors": ["loss"] * 3,
             "Workers": [None] * 3,
+            "Modes": ["GLOBAL"] * 3,
         }
     ]
     assert report["StepsEvaluated"] == {"First": 1, "Last": 3, "Evaluated": 3, "PassedOver": 0, "WithValues": 3}

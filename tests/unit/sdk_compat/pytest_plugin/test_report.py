@@ -65,6 +65,22 @@ def test_markdown_has_the_plots_beside_it(tmp_path: Path) -> None:
     assert (tmp_path / "new" / plot).read_text() == "<svg/>"
 
 
+def test_each_mode_is_drawn_by_itself(tmp_path: Path) -> None:
+    steps, values, modes = [0, 1, 2, 3], [2.0, 9.0, 1.0, 8.0], ["TRAIN", "EVAL"] * 2
+    series = {
+        "Quantity": "q",
+        "Steps": steps,
+        "Values": values,
+        "Modes": modes,
+        "Threshold": None,
+        "FiresWhen": "above",
+    }
+    rule = {"name": "r", "status": "NoIssuesFound", "details": "", "plot": "<svg/>", "series": [series]}
+    write_report(tmp_path / "report.md", [{**BARE, "rules": [rule]}])
+    text = (tmp_path / "report.md").read_text()
+    assert text.endswith("- `█▁` q (TRAIN): 2 at step 0, 1 at step 2\n- `█▁` q (EVAL): 9 at step 1, 8 at step 3\n")
+
+
 @pytest.mark.parametrize(
     ("values", "drawn"),
     [([], ""), ([3, 3], "▁▁"), ([0, float("inf"), None, 7], "▁  █"), (list(range(600)), 60)],

@@ -75,8 +75,6 @@ def test_frame_leaves_out_what_is_damaged(trial: Trial) -> None:
 
 def test_plot_draws_what_was_saved(trial: Trial) -> None:
     axes = trial.plot("loss")
-    assert [line.get_label() for line in axes.lines] == ["loss (worker_0)", "loss (worker_1)"]
-    assert np.asarray(axes.lines[1].get_xydata()).tolist() == [[0, 10], [1, 11], [2, 12], [3, 13]]
     assert axes.get_xlabel() == "global step"
     eval_axes = trial.plot("^w$", "max", mode=ModeKeys.EVAL)
     assert np.asarray(eval_axes.lines[0].get_xydata()).tolist() == [[0, 299 * 4]]
@@ -136,3 +134,31 @@ def test_missing_package_is_named_with_its_extra(
         hidden.setattr(builtins, "__import__", without)
         with pytest.raises(SMDebugError, match=rf"{package}.*\[analysis\]"):
             trial.to_frame() if ask == "to_frame" else trial.plot("loss")
+
+
+def test_plot_has_a_line_for_each_mode_and_worker_that_looks_the_same_in_every_plot(trial: Trial) -> None:
+    lines = {str(line.get_label()): line for line in trial.plot("^loss$").lines}
+    assert list(lines) == [f"loss ({mode}, worker_{rank})" for rank in range(2) for mode in ("TRAIN", "EVAL")]
+    assert np.asarray(lines["loss (TRAIN, worker_1)"].get_xydata()).tolist() == [[0, 10], [1, 11], [2, 12]]
+    assert np.asarray(lines["loss (EVAL, worker_1)"].get_xydata()).tolist() == [[3, 13]]
+    assert {name: line.get_linestyle() for name, line in lines.items() if "worker_0" in name} == {
+        "loss (TRAIN, worker_0)": "-",
+        "loss (EVAL, worker_0)": "--",
+    }
+    assert len({line.get_color() for line in lines.values()}) == 2
+    alone = trial.plot("loss", mode=ModeKeys.EVAL).lines[0]
+    assert (alone.get_linestyle(), alone.get_label()) == ("--", "loss (worker_0)")
+
+
+def test_plots_and_frames_have_the_order_of_the_model(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    layers = ["net.0", "net.2", "net.10", "head"]
+    written = [*layers, *(f"gradient/{layer}" for layer in reversed(layers))]
+    for step in range(2):
+        run.write_step(step, {name: np.float32(step) for name in written})
+    run.end()
+    trial = create_trial(str(tmp_path))
+    labels = [line.get_label() for line in trial.plot("^gradient").lines]
+    assert labels == [f"gradient/{layer}" for layer in layers]
+    assert trial.to_frame("^net|^head").tensor.tolist() == layers * 2
+    assert trial.tensor_names(regex="^net|^head") == sorted(layers)

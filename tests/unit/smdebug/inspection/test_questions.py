@@ -50,26 +50,71 @@ def ask(trial: Trial, question: str, **arguments: Any) -> dict[str, Any]:
 
 
 def test_a_series_is_what_the_trial_says(trial: Trial) -> None:
-    (line,) = ask(trial, "series", tensors=["loss"])["series"]
+    lines = ask(trial, "series", tensors=["loss"])["series"]
     expected = {step: trial.tensor("loss").value(step).item() for step in trial.tensor("loss").steps()}
-    assert line["steps"] == list(expected)
-    shown = [value for step, value in expected.items() if step != 7]
-    assert [value for value in line["mean"] if value is not None] == shown
-    assert line["mean"][7] is None
-    assert line["notFinite"] == {"count": 1, "first": [[7, "NaN"]]}
+    shown = {step: value for line in lines for step, value in zip(line["steps"], line["mean"], strict=True)}
+    assert shown == {**expected, 7: None}
+    assert [line["notFinite"] for line in lines] == [{"count": 0, "first": []}, {"count": 1, "first": [[7, "NaN"]]}]
+
+
+def test_each_mode_and_worker_is_a_series_that_says_whose_it_is(trial: Trial, tmp_path: Path) -> None:
+    lines = ask(trial, "series", tensors=["loss"])["series"]
+    assert [(line["mode"], line["worker"], line["known"]) for line in lines] == [
+        ("TRAIN", "worker_0", 15),
+        ("EVAL", "worker_0", 5),
+    ]
+    assert lines[1]["steps"] == [3, 7, 11, 15, 19]
+    run = RunMaker(tmp_path, workers=2)
+    for step in range(4):
+        for rank, worker in enumerate(run.workers):
+            run.write_step(step, {"loss": np.float32(10 * rank + step)}, ModeKeys.TRAIN, step, worker)
+    run.end()
+    for worker, expected in (("", [[0, 1, 2, 3], [10, 11, 12, 13]]), ("worker_1", [[10, 11, 12, 13]])):
+        found = QUESTIONS["series"](WatchedRun(str(tmp_path)), {"tensors": ["loss"], "worker": worker})["series"]
+        assert [line["mean"] for line in found] == expected
+    assert found[0]["worker"] == "worker_1"
+
+
+def test_tensors_are_in_the_order_of_the_model_and_a_heat_map_shows_all(tmp_path: Path) -> None:
+    layers = [f"layer.{number}" for number in range(600)]
+    run = RunMaker(tmp_path)
+    for step in range(3):
+        mode = ModeKeys.EVAL if step == 2 else ModeKeys.TRAIN
+        values = {name: np.float32(1 / 3) for name in [*layers, *(f"gradient/{name}" for name in reversed(layers))]}
+        run.write_step(step, values, mode, step)
+    run.end()
+    watched = WatchedRun(str(tmp_path))
+    found = QUESTIONS["heat-map"](watched, {"collection": "gradients"})
+    assert found["tensors"] == [f"gradient/{name}" for name in layers]
+    assert found["modes"] == ["TRAIN", "TRAIN", "EVAL"]
+    assert found["values"][599] == [0.333333] * 3
+    assert QUESTIONS["heat-map"](watched, {"regex": "", "columns": 120})["known"] == 1200
+    described = QUESTIONS["describe"](watched, {})
+    assert [each["name"] for each in described["tensors"]][:600] == layers
+    gradients = {each["name"]: each["tensors"] for each in described["collections"]}["gradients"]
+    assert gradients == found["tensors"]
+
+
+def test_a_heat_map_of_many_rows_has_fewer_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smdebug.inspection.questions._MOST_CELLS", 400)
+    steps = [{f"tensor/{number}": np.float32(step) for number in range(40)} for step in range(30)]
+    run = WatchedRun(write_run(tmp_path, steps).path)
+    for regex, columns in (("", 10), ("/1$", 30)):
+        assert len(QUESTIONS["heat-map"](run, {"regex": regex})["steps"]) == columns
 
 
 def test_a_long_series_becomes_bands_of_all_that_was_read(trial: Trial) -> None:
-    (line,) = ask(trial, "series", tensors=["gradient/layer.weight"], reduction="abs_mean", points=4)["series"]
-    assert len(line["steps"]) == 4
-    every = [float(trial.tensor("gradient/layer.weight").reduction_value(s, "mean", abs=True)) for s in range(20)]
-    assert line["max"] == pytest.approx([max(every[at : at + 5]) for at in range(0, 20, 5)])
-    assert line["min"] == pytest.approx([min(every[at : at + 5]) for at in range(0, 20, 5)])
+    line = ask(trial, "series", tensors=["gradient/layer.weight"], reduction="abs_mean", points=3)["series"][0]
+    assert len(line["steps"]) == 3
+    steps = [step for step in range(20) if step % 4 != 3]
+    every = [float(trial.tensor("gradient/layer.weight").reduction_value(s, "mean", abs=True)) for s in steps]
+    assert line["max"] == pytest.approx([max(every[at : at + 5]) for at in range(0, 15, 5)])
+    assert line["min"] == pytest.approx([min(every[at : at + 5]) for at in range(0, 15, 5)])
 
 
 def test_of_many_steps_few_are_read_and_that_is_said(trial: Trial) -> None:
-    (line,) = ask(trial, "series", tensors=["loss"], most=3)["series"]
-    assert (line["steps"], line["read"], line["known"]) == ([0, 10, 19], 3, 20)
+    lines = ask(trial, "series", tensors=["loss"], most=3)["series"]
+    assert [(line["steps"], line["read"], line["known"]) for line in lines] == [([0, 10], 2, 13), ([19], 1, 7)]
 
 
 def test_a_mode_is_shown_by_itself(trial: Trial) -> None:
@@ -90,7 +135,7 @@ def test_a_heat_map_has_a_row_a_tensor_and_gaps_where_nothing_was_saved(trial: T
     found = ask(trial, "heat-map", collection="gradients")
     assert found["tensors"] == ["gradient/layer.weight"]
     assert len(found["values"][0]) == len(found["steps"]) == 20
-    assert ask(trial, "heat-map", regex="^empty|^loss")["values"][0] == ["NaN"] * 20
+    assert ask(trial, "heat-map", regex="^empty|^loss")["values"][1] == ["NaN"] * 20
 
 
 def test_a_heat_map_reads_the_tensors_of_a_step_with_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,8 +228,8 @@ def test_a_value_that_is_too_large_is_named(trial: Trial, monkeypatch: pytest.Mo
     with pytest.raises(SMDebugValueError, match=r"Its value takes 0\.0 GB"):
         ask(trial, "histogram", tensor="gradient/layer.weight")
     monkeypatch.setattr("smdebug.inspection.watched_run.MOST_BYTES", 100)
-    (line,) = ask(trial, "series", tensors=["gradient/layer.weight"])["series"]
-    assert (line["read"], line["unread"], line["notFinite"]["count"]) == (20, 20, 0)
+    line = ask(trial, "series", tensors=["gradient/layer.weight"])["series"][0]
+    assert (line["read"], line["unread"], line["notFinite"]["count"]) == (15, 15, 0)
 
 
 @pytest.mark.parametrize(
@@ -211,9 +256,10 @@ def test_a_first_look_lists_a_long_run_and_enters_few_of_its_steps(
     assert (described["ended"], described["complete"]) == (trial.loaded_all_steps, False)
     assert {"loss", "labels", "scores"} <= {each["name"] for each in described["tensors"]}
     # As a query has it.
-    (line,) = ask_process(runs, trial, "series", tensors=["loss"], most="5")["series"]
-    assert (line["known"], line["read"], line["steps"][0], line["steps"][-1]) == (20, 5, 0, 19)
-    assert line["mean"] == [trial.tensor("loss").value(step).item() for step in line["steps"]]
+    lines = ask_process(runs, trial, "series", tensors=["loss"], most="5")["series"]
+    shown = {step: value for line in lines for step, value in zip(line["steps"], line["mean"], strict=True)}
+    assert (sum(line["known"] for line in lines), len(shown), min(shown), max(shown)) == (20, 5, 0, 19)
+    assert shown == {step: trial.tensor("loss").value(step).item() for step in shown}
     # Nothing that was asked so far needed every step.
     assert len(runs[trial.path].trial.steps()) == 5
 
@@ -237,7 +283,8 @@ def test_what_a_first_look_does_not_know_is_answered_from_all_steps(
         for each in earlier:
             ask_process(runs, trial, each)
         found = ask_process(runs, trial, question, **arguments)
-        assert len(found.get("steps") or found["series"][0]["steps"]) == expected
+        steps = found.get("steps") or [step for line in found["series"] for step in line["steps"]]
+        assert len(steps) == expected
 
 
 def test_a_first_look_at_a_run_that_goes_on_grows_old(

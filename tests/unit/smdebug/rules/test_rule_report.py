@@ -216,3 +216,15 @@ def test_the_dot_is_in_the_panel_that_fired() -> None:
     assert draw_plot("x", [innocent, guilty], 1).count('r="5"') == 1
     assert draw_plot("x", [innocent], 1).count('r="5"') == 1
     assert draw_plot("x", [innocent, guilty], None).count('r="5"') == 0
+
+
+def test_each_mode_has_a_line_with_its_name() -> None:
+    quantity = WatchedQuantity("q", 3.0, "above")
+    for step in range(9):
+        quantity.add(step, 1.0 + step % 3, "t", None, "EVAL" if step % 3 == 2 else "TRAIN")
+    picture = draw_plot("x", [quantity], 5)
+    lines = [each for each in ElementTree.fromstring(picture).iter() if each.tag.endswith("polyline")]
+    assert [len(line.get("points", "").split()) for line in lines] == [6, 3, 2, 2]
+    assert [line.get("stroke-dasharray") is None for line in lines] == [True, False, False, True]
+    assert {">TRAIN<", ">EVAL<"} <= set(re.findall(r">[^<>]+<", picture))
+    assert quantity.to_json()["Modes"] == ["TRAIN", "TRAIN", "EVAL"] * 3

@@ -118,3 +118,23 @@ def test_help_teaches() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     for part in ("s3://bucket/prefix", "--tensor", "--json", "Exit code"):
         assert part in done.stdout
+
+
+def test_tensors_are_listed_in_the_order_of_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    layers = ["net.0", "net.2", "net.10", "head"]
+    run = RunMaker(str(tmp_path))
+    run.write_step(0, dict.fromkeys([*layers, *(f"gradient/{name}" for name in reversed(layers))], 1.0))
+    run.end()
+    assert main([str(tmp_path), "--json"]) == 0
+    names = [each["name"] for each in json.loads(capsys.readouterr().out)["tensors"]]
+    assert names == [*layers, *(f"gradient/{name}" for name in layers)]
+
+
+def test_layers_of_which_only_reductions_were_saved_keep_their_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = RunMaker(str(tmp_path))
+    run.write_step(0, {"smdebug/reductions/mean/net.1": 1.0, "net.0": 2.0, "smdebug/reductions/mean/a": 1.0})
+    run.end()
+    assert main([str(tmp_path), "--json"]) == 0
+    assert [each["name"] for each in json.loads(capsys.readouterr().out)["tensors"]] == ["net.1", "net.0", "a"]

@@ -3,6 +3,7 @@
 import { ask, jobPath, type Job, type Line, type Metric, type Run } from "../api";
 import { choice, debounce, fill, h, name } from "../dom";
 import { findDifferences, linkToJob } from "../format";
+import { labelLines } from "../lines";
 import { mark } from "../marks";
 import { LinePlot, type PlottedLine } from "../plots";
 import { load, type View } from "./view";
@@ -11,7 +12,7 @@ interface Compared { job: Job; run: Run | null; metrics: Metric[] }
 
 export function showCompare(root: Element, names: string[]): View {
   let what = "";
-  let reduction = "";
+  let [reduction, mode] = ["", ""];
   let together = true;
   let compared: Compared[] = [];
   const plots: LinePlot[] = [];
@@ -44,38 +45,41 @@ export function showCompare(root: Element, names: string[]): View {
   }
   function showControls(): void {
     const losses = new Set(compared.flatMap((each) => each.run?.collections.find((one) => one.name === "losses")?.tensors ?? []));
-    const tensors = [...new Set(compared.flatMap((each) => each.run?.tensors.map((one) => one.name) ?? []))].sort((a, b) => Number(losses.has(b)) - Number(losses.has(a)) || a.localeCompare(b));
+    const tensors = [...new Set(compared.flatMap((each) => each.run?.tensors.map((one) => one.name) ?? []))].sort((a, b) => Number(losses.has(b)) - Number(losses.has(a)));
     const metrics = [...new Set(compared.flatMap((each) => each.metrics.map((one) => one.name)))].sort();
     const options: [string, string][] = [...tensors.map((each): [string, string] => [`tensor ${each}`, each]), ...metrics.map((each): [string, string] => [`metric ${each}`, `${each} (metric)`])];
     if (!options.some(([value]) => value === what)) what = options[0]?.[0] ?? "";
-    fill(controls, choice("Show", options, what, (value) => { what = value; void draw(); }),
+    const modes = [...new Set(compared.flatMap((each) => each.run?.modes ?? []))];
+    if (!modes.includes(mode)) mode = "";
+    fill(controls, choice("Show", options, what, (value) => { what = value; showControls(); controls.querySelector("select")?.focus(); void draw(); }),
       choice("Reduction", ["", "mean", "abs_mean", "min", "max", "std", "l2"].map((each): [string, string] => [each, each || "value (mean)"]), reduction, (value) => { reduction = value; void draw(); }),
+      modes.length > 1 && what.startsWith("tensor") ? choice("Mode", [["", "all"], ...modes.map((each): [string, string] => [each, each])], mode, (value) => { mode = value; void draw(); }) : null,
       choice("As", [["1", "one picture"], ["", "side by side"]], together ? "1" : "", (value) => { together = value === "1"; void draw(); }));
   }
-  async function read(each: Compared): Promise<PlottedLine | null> {
+  async function read(each: Compared): Promise<PlottedLine[]> {
     const [kind, title] = [what.slice(0, 6), what.slice(7)];
     if (kind === "metric") {
       const metric = each.metrics.find((one) => one.name === title);
-      return metric ? { label: each.job.name, at: metric.timesMs.map((time) => (time - each.job.creationMs) / 1000), values: metric.values } : null;
+      return metric ? [{ label: each.job.name, subject: each.job.name, at: metric.timesMs.map((time) => (time - each.job.creationMs) / 1000), values: metric.values }] : [];
     }
-    if (!each.run?.tensors.some((one) => one.name === title)) return null;
-    const found = await ask<{ series: Line[] }>(`${jobPath(each.job.region, each.job.name)}/tensors/series`, { tensor: title, reduction, points: 800, most: 1000 });
-    const [line] = found.series;
-    return line ? { label: each.job.name, at: line.steps, values: line.mean } : null;
+    if (!each.run?.tensors.some((one) => one.name === title)) return [];
+    const found = await ask<{ series: Line[] }>(`${jobPath(each.job.region, each.job.name)}/tensors/series`, { tensor: title, reduction, mode, points: 800, most: 1000 });
+    const labels = labelLines(found.series, () => each.job.name);
+    return found.series.map((line, index) => ({ label: labels[index] ?? "", subject: line.worker === found.series[0]?.worker ? each.job.name : `${each.job.name}, ${line.worker}`, mode: line.mode, at: line.steps, values: line.mean }));
   }
   async function draw(): Promise<void> {
     await load(pictures, async () => {
       const lines = await Promise.all(compared.map(read));
       for (const plot of plots.splice(0)) plot.close();
       const x = what.startsWith("metric") ? "seconds since the job's start" : "global step";
-      const known = lines.filter((line): line is PlottedLine => line !== null);
+      const known = lines.filter((each) => each.length);
       const add = (title: string, shown: PlottedLine[]): HTMLElement => {
         const plot = new LinePlot({ title, x, height: together ? 320 : 220 });
         plot.show(shown);
         plots.push(plot);
         return plot.element;
       };
-      fill(pictures, !known.length ? h("p", { class: "quiet" }, "None of the jobs has it.") : together ? add(what.slice(7), known) : known.map((line) => add(`${line.label}: ${what.slice(7)}`, [line])));
+      fill(pictures, !known.length ? h("p", { class: "quiet" }, "None of the jobs has it.") : together ? add(what.slice(7), known.flat()) : known.map((each) => add(`${each[0]?.subject ?? ""}: ${what.slice(7)}`, each)));
       pictures.classList.toggle("wide", together);
     });
   }

@@ -4,8 +4,9 @@ import { writeCalls } from "../calls";
 import { ask, jobPath, reportedJob, type Job, type LogStream, type Quantity, type Report, type Retry, type Rule, type SentEvent } from "../api";
 import { debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatClock, formatDuration, formatNumber, linkToJob, linkToS3, parseS3 } from "../format";
+import { labelLines } from "../lines";
 import { mark } from "../marks";
-import { LinePlot } from "../plots";
+import { LinePlot, type PlottedLine } from "../plots";
 import { showLogs } from "./logs";
 import { showMetrics } from "./metrics";
 import { showProfiler } from "./profiler";
@@ -150,7 +151,7 @@ function showReport(report: Report, title: string, plots: LinePlot[]): HTMLEleme
     const plot = new LinePlot({ title: `${title}: ${quantity.Quantity}`, x: "global step", threshold: limit, height: 200,
       logarithmic: positive.length === values.length && Math.max(...positive) > 1000 * Math.min(...positive),
       firings: fired === null ? [] : [{ step: fired, rule: "fired" }] });
-    plot.show([{ label: quantity.Quantity, at: quantity.Steps, values }]);
+    plot.show(splitByMode(quantity, values));
     plots.push(plot);
     return plot.element;
   });
@@ -159,6 +160,16 @@ function showReport(report: Report, title: string, plots: LinePlot[]): HTMLEleme
     report.Series.length ? h("table", {}, h("thead", {}, h("tr", {}, ["Judged", "First", "Last", "Fires when"].map((text) => h("th", { scope: "col" }, text)))),
       h("tbody", {}, report.Series.map((quantity) => showQuantity(quantity)))) : null,
     figures);
+}
+
+/** A line for each mode of the steps that were judged. */
+function splitByMode(quantity: Quantity, values: (number | null)[]): PlottedLine[] {
+  const modes = [...new Set(quantity.Steps.map((_, index) => quantity.Modes?.[index] ?? "GLOBAL"))];
+  const labels = labelLines(modes.map((mode) => ({ mode, worker: "" })), () => quantity.Quantity);
+  return modes.map((mode, number) => {
+    const chosen = quantity.Steps.flatMap((_, index) => ((quantity.Modes?.[index] ?? "GLOBAL") === mode ? [index] : []));
+    return { label: labels[number] ?? "", subject: quantity.Quantity, mode, at: chosen.map((index) => quantity.Steps[index] ?? 0), values: chosen.map((index) => values[index] ?? null) };
+  });
 }
 
 function showQuantity(quantity: Quantity): HTMLElement {

@@ -2,14 +2,10 @@
 
 import { ask, type Metric } from "../api";
 import { fill, h } from "../dom";
+import { findMode, groupMetric } from "../metric_names";
 import { LinePlot, type PlottedLine } from "../plots";
 import type { Part } from "./job";
 import { load } from "./view";
-
-/** The name of a metric without its mode, under which those of training and evaluation are drawn together. */
-export function groupMetric(metric: string): string {
-  return metric.replace(/_(TRAIN|EVAL|PREDICT|GLOBAL)$/, "").replace(/^(train|validation|eval|test)[:_]/, "");
-}
 
 export function showMetrics(root: Element, path: string): Part {
   const plots = new Map<string, LinePlot>();
@@ -22,7 +18,8 @@ export function showMetrics(root: Element, path: string): Part {
     for (const metric of found.series) {
       const group = metric.host ? metric.name : groupMetric(metric.name);
       const lines = groups.get(group) ?? [];
-      lines.push({ label: metric.host || metric.name, at: metric.timesMs.map((time) => time / 1000), values: metric.values });
+      const mode = metric.host ? undefined : findMode(metric.name);
+      lines.push({ label: metric.host || metric.name, ...(mode ? { mode, subject: group } : {}), at: metric.timesMs.map((time) => time / 1000), values: metric.values });
       groups.set(group, lines);
     }
     fill(said, found.series.length ? "" : "No metrics yet: MetricDefinitions and losses that the hook saves make them.");

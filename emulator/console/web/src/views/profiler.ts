@@ -6,7 +6,8 @@ import type { Flame } from "../calls_layout";
 import { drawFlames, locate } from "../flames";
 import { formatClock, formatDuration, formatNumber, linkToS3, parseS3 } from "../format";
 import { mark } from "../marks";
-import { drawGrid, LinePlot, type PlottedLine } from "../plots";
+import { drawGrid } from "../heat_map";
+import { LinePlot, type PlottedLine } from "../plots";
 import type { Part } from "./job";
 import { load } from "./view";
 
@@ -150,7 +151,7 @@ function showTime(found: Profile): HTMLElement[] {
 function drawPhases(phases: Phases, [first, last]: [number, number]): HTMLElement {
   const rows = [["step", "Step"], ...PARTS.slice(0, 3)].filter(([part = ""]) => part in phases.shares);
   const columns = Array.from({ length: phases.columns }, (_, at) => formatClock(1000 * (first + ((at + 0.5) * (last - first)) / phases.columns)));
-  return drawGrid({ title: `Steps of ${phases.process} (% of the time): ${rows.map(([, text]) => text?.toLowerCase() ?? "").join(", ")}`, rows: rows.map(([, text]) => text ?? ""), columns, rowLabel: "phase", columnLabel: "at",
+  return drawGrid({ title: `Steps of ${phases.process} (% of the time): ${rows.map(([, text]) => text?.toLowerCase() ?? "").join(", ")}`, rows: rows.map(([, text]) => text ?? ""), columns, columnLabel: "at",
     values: rows.map(([part = ""]) => (phases.shares[part] ?? []).map((share) => 100 * share)) });
 }
 
