@@ -165,7 +165,8 @@ def _measure(account: AccountRooms, region: str, name: str) -> dict[str, Any]:
     logs = account.logs(region)
     lines = sum(len(logs.find(TRAINING_GROUP, each)) for each in logs.list_streams(TRAINING_GROUP, f"{name}/"))
     found = account.store.find_training_job(region, name)
-    return {"lines": lines, "status": None if found is None else found.secondary_status}
+    warnings = 0 if found is None else len(account.store.list_warnings(found.arn))
+    return {"lines": lines, "status": None if found is None else found.secondary_status, "warnings": warnings}
 
 
 def _format(event: str, data: Any, sequence: int | None = None) -> str:
