@@ -43,7 +43,7 @@ PAGES = (
     Page(
         "GET",
         f"{PREFIX}jobs",
-        "Training jobs of all regions, newest first, with their rules' statuses, and their warnings (code, text, remedy).",
+        "Training jobs of all regions, newest first, with their rules' statuses and their warnings.",
         {
             **_ACCOUNT,
             "words": "only jobs whose name, region, status or rules hold all of these",

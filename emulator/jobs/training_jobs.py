@@ -24,7 +24,7 @@ from emulator.jobs.records.training_job import TrainingJob, new_training_job
 from emulator.jobs.records.warm_pool import describe_warm_pool
 from emulator.jobs.runs.training import TrainingRun
 from emulator.jobs.staging.channels import check_objects
-from emulator.jobs.staging.known_warnings import find_request_warnings
+from emulator.jobs.staging.job_warnings import find_request_warnings
 from emulator.jobs.staging.s3_paths import require_bucket
 
 if TYPE_CHECKING:

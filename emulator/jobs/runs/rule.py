@@ -16,9 +16,9 @@ from emulator.jobs.records.profiler_config import is_profiler_rule
 from emulator.jobs.records.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
 from emulator.jobs.runs.containers.refused_writes import find_hint
 from emulator.jobs.runs.processing import ContainersRun
-from emulator.jobs.runs.reported_warnings import ReportedWarnings
 from emulator.jobs.staging.hosts import INSTANCE_GROUP, Host
 from emulator.jobs.staging.job_files import JobFolder, describe_refused
+from emulator.jobs.staging.job_warnings import ReportedWarnings
 from emulator.jobs.staging.opt_ml import (
     TARGET,
     WARNINGS,

@@ -42,14 +42,18 @@ from emulator.jobs.runs.containers.refused_writes import find_hint
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES, HostAgent, MeasuredHost
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
 from emulator.jobs.runs.measuring.volume import Volume, VolumeWatch, find_limit
-from emulator.jobs.runs.reported_warnings import ReportedWarnings
 from emulator.jobs.runs.rule import RuleRun
 from emulator.jobs.runs.staged_run import StagedRun
 from emulator.jobs.staging.channels import download_channels
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes
 from emulator.jobs.staging.job_files import RefusedError, describe_refused
-from emulator.jobs.staging.known_warnings import find_failure_warnings, find_result_warnings, warn_of_image
+from emulator.jobs.staging.job_warnings import (
+    ReportedWarnings,
+    find_failure_warnings,
+    find_result_warnings,
+    warn_of_image,
+)
 from emulator.jobs.staging.opt_ml import (
     METRICS,
     OptMl,

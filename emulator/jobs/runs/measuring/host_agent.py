@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import ContainerRuntime, Usage
     from emulator.jobs.runs.measuring.volume import VolumeWatch
-    from emulator.jobs.runs.reported_warnings import ReportedWarnings
     from emulator.jobs.staging.job_files import JobFolder
+    from emulator.jobs.staging.job_warnings import ReportedWarnings
     from emulator.moto_services.cloudwatch.metrics import Metrics
 
 logger = logging.getLogger(__name__)

@@ -1,15 +1,19 @@
-"""Warnings that follow from a training job's request, or from how it ended. Pure."""
+"""Warnings of a training job: those of its request and of its end, and those that its containers report."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emulator.jobs.records.warnings import JobWarning, build_warning
+from emulator.jobs.records.warnings import MOST_REPORTED_BYTES, JobWarning, build_warning, parse_reported
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.instance_types import has_gpus
+from emulator.jobs.staging.opt_ml import WARNINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from emulator.jobs.records.database.ledger import Ledger
+    from emulator.jobs.staging.job_files import JobFolder
 
 # How AWS's toolkit for training images names this failure in /opt/ml/output/failure.
 _REQUIREMENTS_ERROR = "InstallRequirementsError"
@@ -80,6 +84,30 @@ def asks_for_tensors(request: Mapping[str, Any]) -> bool:
     return bool(hook.get("CollectionConfigurations") or hook.get("HookParameters")) or bool(
         hook and request.get("DebugRuleConfigurations")
     )
+
+
+class ReportedWarnings:
+    """The warnings of one container. Any thread may read them; what was read before is not stored again."""
+
+    def __init__(self, files: JobFolder, arn: str, ledger: Ledger) -> None:
+        """Prepare to read.
+
+        Args:
+            files: of the container.
+            arn: of the training job that the warnings belong to.
+            ledger: stores them.
+        """
+        self._files = files
+        self._arn = arn
+        self._ledger = ledger
+        self._read = b""
+
+    def read(self) -> None:
+        """Store what the container has reported by now. A file that is refused or missing reports nothing."""
+        content = self._files.read_small_file(WARNINGS, MOST_REPORTED_BYTES)
+        if content and content != self._read:
+            self._ledger.warn(self._arn, parse_reported(content))
+            self._read = content
 
 
 def _find_differing_parameters(request: Mapping[str, Any]) -> list[str]:
