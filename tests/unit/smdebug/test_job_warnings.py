@@ -31,7 +31,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def log() -> Iterator[list[logging.LogRecord]]:
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
+    handler.emit = records.append  # type: ignore[method-assign, assignment]
     get_logger().addHandler(handler)
     yield records
     get_logger().removeHandler(handler)
@@ -89,8 +89,8 @@ def test_what_hooks_ignore_and_lose_is_reported(path: Path) -> None:
         (
             "HookParameterIgnored",
             (
-                'HookParameters: save_shape is read only together with reductions, and is ignored. Add "reductions": "" '
-                "beside it."
+                'HookParameters: save_shape is read only together with reductions, and is ignored. Add "reductions": ""'
+                " beside it."
             ),
         ),
         (

@@ -84,7 +84,7 @@ def test_all_warnings_of_a_job_are_one_list(versioned_room: Room) -> None:
     ]
     log = "\n".join(room.log("/aws/sagemaker/TrainingJobs", "job"))
     for said in (
-        "smdebug-emulator: The request asks for framework:2.3.0; the local image is version 2.13.0 and runs in its place.",
+        "smdebug-emulator: The request asks for framework:2.3.0; the local image is version 2.13.0 and runs in its",
         "smdebug-emulator: ml.g5.xlarge has GPUs",
         "smdebug-emulator: The metric 'loss' has no value",
         "smdebug-emulator: The job asks for tensors, and none were saved.",

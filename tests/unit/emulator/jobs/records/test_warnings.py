@@ -15,6 +15,7 @@ from emulator.jobs.records.warnings import (
     parse_reported,
 )
 from smdebug import job_warnings
+from smdebug.environment import WARNINGS_PATH_ENV_STR
 
 
 def report(code: str, text: str) -> bytes:
@@ -23,9 +24,7 @@ def report(code: str, text: str) -> bytes:
 
 def test_containers_report_the_codes_that_smdebug_has() -> None:
     codes = {value for name, value in vars(job_warnings).items() if name.isupper() and isinstance(value, str)}
-    assert codes - {job_warnings.WARNINGS_PATH_ENV_STR} == {
-        code for code, kind in WARNING_KINDS.items() if kind.reported
-    }
+    assert codes - {WARNINGS_PATH_ENV_STR} == {code for code, kind in WARNING_KINDS.items() if kind.reported}
 
 
 @pytest.mark.parametrize("code", WARNING_KINDS)

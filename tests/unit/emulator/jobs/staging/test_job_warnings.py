@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from emulator.jobs.records.database.ledger import Ledger
 
-RULES = {"DebugRuleConfigurations": [{"RuleConfigurationName": "a"}]}
+RULES: dict[str, Any] = {"DebugRuleConfigurations": [{"RuleConfigurationName": "a"}]}
 HOOK = {"S3OutputPath": "s3://bucket"}
 
 
@@ -56,8 +56,8 @@ def test_what_is_known_when_a_job_is_created() -> None:
         (
             "HookParameterIgnored",
             (
-                "CollectionConfigurations gives a collection different parameters: save_interval of losses is 1, then 5. "
-                "As on AWS, the last one counts."
+                "CollectionConfigurations gives a collection different parameters: save_interval of losses is 1, then "
+                "5. As on AWS, the last one counts."
             ),
         ),
     ]
