@@ -8,6 +8,7 @@ NoIssuesFound, 1 with Error, 143 and no verdict after SIGTERM. A rule of the pro
 to its end.
 """
 
+import logging
 import os
 import signal
 import sys
@@ -192,7 +193,8 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
         status = NO_ISSUES_FOUND if lacking.__cause__ is None else ERROR
         details = f"Rule {name} could evaluate no step. {type(lacking).__name__}: {lacking}"
         if status == NO_ISSUES_FOUND:
-            warn_user(RULE_WITHOUT_COLLECTION, "%s", details)
+            # The log has been warned at the first of these steps.
+            warn_user(RULE_WITHOUT_COLLECTION, "%s", details, level=logging.INFO)
         return Verdict(status, details)
     return Verdict(NO_ISSUES_FOUND, describe_no_issue(rule, report))
 
@@ -203,7 +205,7 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
     details += f"{report.last_step}."
     if not isinstance(rule, BuiltInRule):
         return details
-    code = ""
+    code = silence = ""
     if not rule.inspected:
         code = RULE_WITHOUT_COLLECTION
         details = (
@@ -211,11 +213,16 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
             f"{rule.inspects}. Add the collection to the job's DebugHookConfig."
         )
     elif report.with_values < report.evaluated or report.evaluated == 1:
-        code = RULE_HAD_LITTLE_TO_JUDGE
-        details = f"{details} {describe_silence(rule, report)}"
+        silence = describe_silence(rule, report)
+        details = f"{details} {silence}"
+        # The first step of a rule that compares steps has no value, which is nothing to warn of.
+        if report.with_values <= 1 or 2 * report.with_values < report.evaluated + report.passed_over:
+            code = RULE_HAD_LITTLE_TO_JUDGE
     details = " ".join(filter(None, (details, rule.remark())))
     if code:
         warn_user(code, "%s", details)
+    elif silence:
+        rule.logger.warning("%s", details)
     return details
 
 

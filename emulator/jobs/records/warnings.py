@@ -76,7 +76,7 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         reported=True,
     ),
     "RuleHadLittleToJudge": WarningKind(
-        "A rule found no issue, and had values in few steps or in one only.",
+        "A rule found no issue, and had values in fewer than half of the saved steps, or in one only.",
         _REPORTED,
         "Save the rule's collections more often (save_interval), or train for more steps.",
         reported=True,
