@@ -61,6 +61,7 @@ def test_all_warnings_of_a_job_are_one_list(versioned_room: Room) -> None:
         REPORT + 'report("HookParameterIgnored", "save_intervall"); report("HookParameterIgnored", "save_intervall")'
     )
     request = room.request(
+        "warned-of-all",
         script=script,
         DebugHookConfig=room.hook() | {"CollectionConfigurations": [{"CollectionName": "losses"}]},
         DebugRuleConfigurations=[room.rule("X", "pass", RuleEvaluatorImage="judge:latest")],
@@ -72,9 +73,9 @@ def test_all_warnings_of_a_job_are_one_list(versioned_room: Room) -> None:
     }
     room.jobs.training.create(REGION, request)
     known = ["ImageSubstituted", "NoGpu"]
-    assert list_codes(room)[:2] == known
-    assert room.wait()["TrainingJobStatus"] == "Completed"
-    found = list_codes(room)
+    assert list_codes(room, "warned-of-all")[:2] == known
+    assert room.wait("warned-of-all")["TrainingJobStatus"] == "Completed"
+    found = list_codes(room, "warned-of-all")
     assert found[:2] == known
     assert sorted(found[2:]) == [
         "HookParameterIgnored",
@@ -82,7 +83,7 @@ def test_all_warnings_of_a_job_are_one_list(versioned_room: Room) -> None:
         "MetricNeverMatched",
         "RuleWithoutCollection",
     ]
-    log = "\n".join(room.log("/aws/sagemaker/TrainingJobs", "job"))
+    log = "\n".join(room.log("/aws/sagemaker/TrainingJobs", "warned-of-all"))
     for said in (
         "smdebug-emulator: The request asks for framework:2.3.0; the local image is version 2.13.0 and runs in its",
         "smdebug-emulator: ml.g5.xlarge has GPUs",
