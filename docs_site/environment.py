@@ -58,6 +58,7 @@ IN_CONTAINERS = {
     "SAGEMAKER_BASE_DIR": "where `/opt/ml` is; only of local processes that have it at another place",
     "SAGEMAKER_METRICS_DIRECTORY": "where metrics are written",
     "SMDEBUG_CONFIG_FILE_PATH": "the job's DebugHookConfig",
+    "SMDEBUG_WARNINGS_PATH": "where `smdebug` reports warnings for the job's users",
     "SMPROFILER_CONFIG_PATH": "the job's ProfilerConfig",
     "TENSORBOARD_CONFIG_FILE_PATH": "the job's TensorBoardOutputConfig",
     "TRAINING_JOB_ARN": "the job's",

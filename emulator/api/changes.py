@@ -131,7 +131,9 @@ def follow(
         # Another state than the page knows, or the first look: all is to be asked for.
         after = last
         yield _format("hello", {"sequence": last}, last)
-    version, progress, silent = -1, None, 0
+    region, name = job or ("", "")
+    progress: dict[str, Any] | None = None
+    version, silent = -1, 0
     while not is_closing():
         version = store.wait_for_change(version, _LOOK_SECONDS)
         sent = store.list_sent(after, _AT_ONCE)
@@ -142,7 +144,10 @@ def follow(
         elif store.get_last_sent() < after:
             after = store.get_last_sent()
             yield _format("hello", {"sequence": after}, after)
-        now = _measure(account, *job) if job is not None else None
+        now = _measure(account, region, name) if name else None
+        if now and progress and now["warnings"] != progress["warnings"]:
+            # No message is sent of a warning, and the job's page shows it all the same.
+            yield _format("change", {"jobs": [name], "sequence": after})
         if now != progress:
             progress = now
             yield _format("progress", now)
@@ -165,7 +170,8 @@ def _measure(account: AccountRooms, region: str, name: str) -> dict[str, Any]:
     logs = account.logs(region)
     lines = sum(len(logs.find(TRAINING_GROUP, each)) for each in logs.list_streams(TRAINING_GROUP, f"{name}/"))
     found = account.store.find_training_job(region, name)
-    return {"lines": lines, "status": None if found is None else found.secondary_status}
+    warnings = 0 if found is None else len(account.store.list_warnings(found.arn))
+    return {"lines": lines, "warnings": warnings, "status": None if found is None else found.secondary_status}
 
 
 def _format(event: str, data: Any, sequence: int | None = None) -> str:

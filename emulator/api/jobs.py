@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from emulator.api.account_rooms import AccountRooms, RoomsOfRequests
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.records.warnings import JobWarning
     from emulator.moto_services.cloudwatch.logs import Log, LogLine
 
 _STATUSES = ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
@@ -79,8 +80,9 @@ def _list_jobs(account: AccountRooms) -> dict[str, Any]:
         while taken < most:
             query = ListQuery(contained, status or None, descending=True, max_results=100, after=after)
             jobs, token = account.store.list_training_jobs(region, query)
+            warnings = account.store.list_warnings_of([job.arn for job in jobs])
             for job in jobs:
-                summary = _summarize(account, job)
+                summary = _summarize(account, job, warnings.get(job.arn, ()))
                 fits_rule = not rule or any(each["status"] == rule for each in summary["rules"])
                 text = f"{job.name} {region} {job.status} {job.secondary_status}".casefold()
                 rules = " ".join(f"{each['name']} {each['status']}" for each in summary["rules"]).casefold()
@@ -98,7 +100,9 @@ def _list_jobs(account: AccountRooms) -> dict[str, Any]:
     return {"jobs": found[:most], "regions": account.store.list_regions(), "account": account.account}
 
 
-def _summarize(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
+def _summarize(account: AccountRooms, job: TrainingJob, warnings: Sequence[JobWarning]) -> dict[str, Any]:
+    from emulator.jobs.records.warnings import describe_warnings
+
     return {
         "name": job.name,
         "region": job.region,
@@ -108,6 +112,7 @@ def _summarize(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
         "endMs": job.last_modified_ms if job.ended else None,
         "failureReason": job.failure_reason,
         "savesTensors": "DebugHookConfig" in job.request,
+        "warnings": describe_warnings(warnings),
         "rules": [
             {"name": each.rule_configuration_name, "status": each.status}
             for each in account.store.list_rule_evaluations_of(job)
@@ -129,7 +134,7 @@ def describe(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
         if source := channel["DataSource"].get("S3DataSource"):
             links[f"input {channel['ChannelName']}"] = source["S3Uri"]
     return {
-        **_summarize(account, job),
+        **_summarize(account, job, account.store.list_warnings(job.arn)),
         "account": account.account,
         "request": _to_json(job.request),
         "description": account.jobs.training.describe(job),

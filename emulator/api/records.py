@@ -13,11 +13,12 @@ from emulator.api.jobs import list_events
 from emulator.exceptions import ValidationException
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from emulator.api.account_rooms import AccountRooms, RoomsOfRequests
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.records.warnings import JobWarning
 
 
 def build_records_pages(rooms: RoomsOfRequests) -> Blueprint:
@@ -34,9 +35,10 @@ def build_records_pages(rooms: RoomsOfRequests) -> Blueprint:
         record: Any = request.get_json(force=True, silent=True)
         try:
             job, evaluations = parse_record(record)
+            warnings = parse_warnings(record)
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise ValidationException(f"This is no record of a job: {type(error).__name__}: {error}.") from None
-        take_record(rooms.find(), job, evaluations, record)
+        take_record(rooms.find(), job, evaluations, record, warnings)
         return jsonify(name=job.name, region=job.region), 201
 
     return pages
@@ -70,6 +72,7 @@ def give_record(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
         "job": asdict(job),
         "evaluations": [asdict(each) for each in evaluations],
         "tags": account.store.list_tags(job.arn),
+        "warnings": [asdict(each) for each in account.store.list_warnings(job.arn)],
         "uris": sorted(uris),
         "logs": streams,
         "metrics": [asdict(datum) for datum in data],
@@ -96,6 +99,20 @@ def parse_record(record: Mapping[str, Any]) -> tuple[TrainingJob, list[RuleEvalu
     return job, evaluations
 
 
+def parse_warnings(record: Mapping[str, Any]) -> list[JobWarning]:
+    """Make the warnings of what ``give_record`` gave; a record of before there were any has none.
+
+    Raises:
+        TypeError, ValueError: they are none.
+    """
+    from emulator.jobs.records.warnings import JobWarning
+
+    found = [JobWarning(**_choose_fields(JobWarning, each)) for each in record.get("warnings", ())]
+    if not all(isinstance(text, str) for each in found for text in asdict(each).values()):
+        raise TypeError("a warning that is no text")
+    return found
+
+
 def _choose_fields(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     known = {each.name for each in fields(kind)}
     if unknown := set(given) - known:
@@ -104,7 +121,11 @@ def _choose_fields(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def take_record(
-    account: AccountRooms, job: TrainingJob, evaluations: list[RuleEvaluation], record: Mapping[str, Any]
+    account: AccountRooms,
+    job: TrainingJob,
+    evaluations: list[RuleEvaluation],
+    record: Mapping[str, Any],
+    warnings: Sequence[JobWarning] = (),
 ) -> None:
     """Store a job that ran elsewhere, as if it had run here: its account becomes this one.
 
@@ -117,6 +138,7 @@ def take_record(
     evaluations = [replace(each, account_id=account.account) for each in evaluations]
     with account.store.transaction() as transaction:
         transaction.create_training_job(job, evaluations, record.get("tags", ()))
+        transaction.add_warnings(job.arn, warnings)
         for event in record.get("events", ()):
             transaction.add_sent(event["service"], event["region"], event["content"], event["timeMs"])
     for event in record.get("events", ()):

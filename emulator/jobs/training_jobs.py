@@ -24,10 +24,13 @@ from emulator.jobs.records.training_job import TrainingJob, new_training_job
 from emulator.jobs.records.warm_pool import describe_warm_pool
 from emulator.jobs.runs.training import TrainingRun
 from emulator.jobs.staging.channels import check_objects
+from emulator.jobs.staging.job_warnings import find_request_warnings
 from emulator.jobs.staging.s3_paths import require_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from emulator.jobs.records.warnings import JobWarning
 
 
 class TrainingJobs(JobsOfAKind):
@@ -39,7 +42,7 @@ class TrainingJobs(JobsOfAKind):
         Args:
             region: of the request.
             request: CreateTrainingJob's members, validated against the model.
-            client_note: what the job's log is to say of the client that asked.
+            client_note: what is to be warned of the client that asked.
 
         Raises:
             ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
@@ -48,9 +51,11 @@ class TrainingJobs(JobsOfAKind):
         check_objects(request, region, self._with.object_store_for(region))
         job = new_training_job(self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._ledger.now_ms())
         evaluations = self._build_evaluations(job)
+        substitution = self._with.runtime.describe_substitution(request["AlgorithmSpecification"]["TrainingImage"])
+        warnings = list(find_request_warnings(request, substitution, client_note))
         self._threads.start(
-            TrainingRun(job, self._with, client_note=client_note),
-            lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or ()),
+            TrainingRun(job, self._with),
+            lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or (), warnings),
         )
         return job
 
@@ -84,6 +89,10 @@ class TrainingJobs(JobsOfAKind):
         if job is None:
             raise ValidationException(self._describe_missing(TrainingJob, name))
         return job
+
+    def list_warnings(self, job: TrainingJob) -> Sequence[JobWarning]:
+        """List what a job's users are warned of so far."""
+        return self._store.list_warnings(job.arn)
 
     def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TrainingJob], str | None]:
         """One page of jobs and the token of the next; ``request`` holds ListTrainingJobs' members, times aware.

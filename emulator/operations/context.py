@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ class Context:
         region: the region the request was signed for.
         check: decodes and validates the request of an operation by the model, as one that came over the wire.
         has_moto_resource: whether moto has the resource with an ARN, in this account and region.
-        client_note: what a job's log is to say of the client that asked, if anything.
+        client_note: what is to be warned of the client that asked, if anything.
+        headers: of the answer, beside those that every answer has; an operation may add to them.
     """
 
     jobs: Jobs
@@ -33,3 +34,4 @@ class Context:
     check: Callable[[str, Request], Request]
     has_moto_resource: Callable[[str], bool]
     client_note: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
 from emulator.jobs.records.profiler_config import describe_fault
 from emulator.jobs.records.training_job import DEFAULT_RUNTIME_SECONDS
+from emulator.jobs.records.warnings import build_header
 from emulator.jobs.staging.channels import check_channels
 from emulator.jobs.staging.hosts import MAX_HOSTS
 from emulator.jobs.staging.opt_ml import find_taken_path
@@ -79,7 +80,9 @@ def create_training_job(request: Request, context: Context) -> Response:
         ValidationException, ResourceInUse, ResourceLimitExceeded.
     """
     check_training_job(request)
-    return {"TrainingJobArn": context.jobs.training.create(context.region, request, context.client_note).arn}
+    job = context.jobs.training.create(context.region, request, context.client_note)
+    context.headers.update(build_header(context.jobs.training.list_warnings(job)))
+    return {"TrainingJobArn": job.arn}
 
 
 def check_training_job(request: Request) -> None:

@@ -226,7 +226,7 @@ class ContainersRun(StagedRun):
 
         resolved = self._with.runtime.resolve_image(image, say)
         for host in self._hosts:
-            for note in filter(None, (resolved.note, *notes)):
+            for note in filter(None, (resolved.substitution, resolved.note, *notes)):
                 self._write_note(host, note)
 
     def _follow_containers(self) -> None:

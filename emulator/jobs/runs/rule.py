@@ -18,7 +18,14 @@ from emulator.jobs.runs.containers.refused_writes import find_hint
 from emulator.jobs.runs.processing import ContainersRun
 from emulator.jobs.staging.hosts import INSTANCE_GROUP, Host
 from emulator.jobs.staging.job_files import JobFolder, describe_refused
-from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment, issue_credentials
+from emulator.jobs.staging.job_warnings import ReportedWarnings
+from emulator.jobs.staging.opt_ml import (
+    TARGET,
+    WARNINGS,
+    WARNINGS_PATH,
+    build_aws_environment,
+    issue_credentials,
+)
 from emulator.jobs.staging.rule_configuration import (
     build_rule_configuration,
     check_local_path,
@@ -119,6 +126,7 @@ class RuleRun(ContainersRun):
             environment={
                 **build_aws_environment(self._region, self._issue_credentials(), self._with.endpoint_url),
                 "SMDEBUG_RULE_CONFIG_PATH": self._with.runtime.path_in_container(self._mount, _CONFIGURATION),
+                WARNINGS_PATH: self._with.runtime.path_in_container(self._mount, WARNINGS),
             },
             mounts=(self._mount,) if is_below(self._mount, self._output) else (self._mount, self._output),
         )
@@ -143,7 +151,9 @@ class RuleRun(ContainersRun):
         if sync:
             sync.start()
         try:
-            self._record(self._wait_for_verdict())
+            verdict = self._wait_for_verdict()
+            ReportedWarnings(self._own_files, self._job.arn, self._with.ledger).read()
+            self._record(verdict)
         finally:
             if sync:
                 sync.stop()

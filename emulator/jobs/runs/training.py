@@ -48,6 +48,12 @@ from emulator.jobs.staging.channels import download_channels
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes
 from emulator.jobs.staging.job_files import RefusedError, describe_refused
+from emulator.jobs.staging.job_warnings import (
+    ReportedWarnings,
+    find_failure_warnings,
+    find_result_warnings,
+    warn_of_image,
+)
 from emulator.jobs.staging.opt_ml import (
     METRICS,
     OptMl,
@@ -66,14 +72,16 @@ from emulator.jobs.uploads.artifacts import read_failure, upload_model, upload_o
 from emulator.jobs.uploads.checkpoints import restore_checkpoints
 from emulator.jobs.uploads.folder import UploadError
 from emulator.jobs.uploads.live import LiveUploads
+from emulator.jobs.uploads.tensors import has_saved_tensors
 from emulator.moto_services.cloudwatch.metrics import Datum
 from emulator.trust import build_trust
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from container_runtime.runtime import Container
     from emulator.jobs.records.training_job import FinalMetric, SecondaryStatus, StopCause
+    from emulator.jobs.records.warnings import JobWarning
     from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.containers.host_containers import HostExit
     from emulator.jobs.staging.hosts import Host
@@ -103,7 +111,6 @@ class TrainingRun(StagedRun):
         job: TrainingJob,
         collaborators: Collaborators,
         containers: Mapping[str, Container] | None = None,
-        client_note: str | None = None,
     ) -> None:
         """Prepare a run.
 
@@ -111,12 +118,10 @@ class TrainingRun(StagedRun):
             job: as stored.
             collaborators: what it works with.
             containers: those that the job had before a restart, by host.
-            client_note: what the log is to say of the client that sent the job.
         """
         self.arn, self.name = job.arn, job.name
         self._job = job
         self._with = collaborators
-        self._client_note = client_note
         self._folder = find_work_folder(collaborators.settings, job.name, job.id)
         self._object_store: ObjectStore = collaborators.object_store_for(job.region)
         self._hosts = list_hosts(job.request)
@@ -343,8 +348,11 @@ class TrainingRun(StagedRun):
         image = request["AlgorithmSpecification"]["TrainingImage"]
         resolved = self._with.runtime.resolve_image(image, self._write_note)
         require_source_bundle(object_store, request)
-        for note in filter(None, (self._client_note, resolved.note, _note_on_collections(self._job))):
-            self._write_note(note)
+        if resolved.substitution is not None:
+            self._with.ledger.warn(self.arn, [warn_of_image(resolved.substitution)])
+        for note in (*(each.line for each in self._with.ledger.store.list_warnings(self.arn)), resolved.note):
+            if note is not None:
+                self._write_note(note)
         for host, opt_ml in self._opt_mls.items():
             # Where the container sees its folders where they are, it would see these to write to.
             has_mounts = self._with.runtime.path_in_container(opt_ml.mount, "") == opt_ml.mount.target
@@ -439,7 +447,8 @@ class TrainingRun(StagedRun):
         limit = find_limit(self._job.request["ResourceConfig"].get("VolumeSizeInGB"))
         volume = Volume((opt_ml.root, locate_scratch(opt_ml.root)), "ResourceConfig.VolumeSizeInGB", limit)
         watch = self._volumes[host] = VolumeWatch(name, volume, settings.disk)
-        measured = MeasuredHost(name, opt_ml.files, host.instance_type, watch)
+        reported = ReportedWarnings(opt_ml.files, self.arn, self._with.ledger)
+        measured = MeasuredHost(name, opt_ml.files, host.instance_type, watch, reported)
         metrics = self._with.metrics_for(self._job.region)
         memory_bytes = find_memory_bytes(host.instance_type) or MACHINE_MEMORY_BYTES
         monitor = SystemMonitor(self.name, host.name, memory_bytes, find_measures(self._folder))
@@ -558,6 +567,7 @@ class TrainingRun(StagedRun):
     def _end(self, exits: Sequence[HostExit]) -> None:
         """Store how the job ended."""
         failures = [self._read_failure(each) for each in exits if each.failed]
+        self._warn_of_result(failures)
         self._log_refusals()
 
         def conclude(job: TrainingJob, now_ms: int) -> TrainingJob:
@@ -570,6 +580,19 @@ class TrainingRun(StagedRun):
             return replace(ended, model_artifacts=self._model_uri, final_metrics=self._metrics.final_metrics)
 
         self._change(conclude)
+
+    def _warn_of_result(self, failures: Sequence[ContainerFailure]) -> None:
+        """Warn of what the containers' end leaves to be said; the log has each warning that is new."""
+        found: Iterable[JobWarning] = ()
+        if failures:
+            found = find_failure_warnings(describe_algorithm_error(failures, len(self._hosts)))
+        elif self._job.status != "Stopping":
+            metrics = {each.name for each in self._metrics.final_metrics}
+            known = self._with.ledger.store.list_warnings(self.arn)
+            has_tensors = partial(has_saved_tensors, self._object_store, self._job)
+            found = find_result_warnings(self._job.request, known, metrics, has_tensors)
+        for each in self._with.ledger.warn(self.arn, list(found)):
+            self._write_note(each.line)
 
     def _read_failure(self, ended: HostExit) -> ContainerFailure:
         last_lines = self._containers.read_to_end(ended.host)
@@ -697,19 +720,3 @@ class TrainingRun(StagedRun):
 
     def _write_line(self, host: Host, line: LogLine) -> None:
         self._with.log_writer.append(self._job.region, TRAINING_GROUP, self._name_stream(host), line)
-
-
-def _note_on_collections(job: TrainingJob) -> str | None:
-    """Say which parameters of a collection are given differently: each rule and the hook may configure the same one."""
-    given: dict[tuple[str, str], list[str]] = {}
-    for entry in (job.request.get("DebugHookConfig") or {}).get("CollectionConfigurations") or ():
-        for key, value in (entry.get("CollectionParameters") or {}).items():
-            if key != "include_regex":  # these add up
-                given.setdefault((entry["CollectionName"], key), []).append(value)
-    differing = [
-        f"{key} of {name} is {', then '.join(values)}" for (name, key), values in given.items() if len(set(values)) > 1
-    ]
-    if not differing:
-        return None
-    text = "; ".join(differing)
-    return f"CollectionConfigurations gives a collection different parameters: {text}. As on AWS, the last one counts."

@@ -12,7 +12,9 @@ from docs_site.environment import READ_ELSEWHERE, build_environment_page
 from docs_site.examples import build_examples_page
 from docs_site.hooks import sort_pages
 from docs_site.messages import REMEDIES, SECTIONS, Message, build_messages_page, find_messages
+from docs_site.warnings import build_warnings_page
 from emulator.cli.commands import main
+from emulator.jobs.records.warnings import WARNING_KINDS, WARNINGS_HEADER
 from emulator.settings import VARIABLES
 
 CHECKOUT = Path(__file__).parents[3]
@@ -40,6 +42,14 @@ def test_every_variable_that_is_read_or_set_is_described() -> None:
     assert {"DOCKER_HOST", "XDG_CACHE_HOME", "SHELL"} <= read <= READ_ELSEWHERE.keys()
     for name in ("AWS_ENDPOINT_URL", "SAGEMAKER_VALIDATE_ROLE", "AWS_SHARED_CREDENTIALS_FILE", "TRAINING_JOB_ARN"):
         assert f"| `{name}` |" in page
+
+
+def test_every_warning_is_in_the_page_of_warnings() -> None:
+    page = build_warnings_page()
+    for code, kind in WARNING_KINDS.items():
+        assert f"| `{code}` | {kind.meaning} | {kind.remedy} |" in page
+    # The example reads the header as boto3 gives it.
+    assert f'headers.get("{WARNINGS_HEADER}", "[]")' in page
 
 
 def test_every_message_has_its_remedy() -> None:

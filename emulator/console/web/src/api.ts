@@ -1,9 +1,12 @@
 // The emulator's own JSON API, as /_emulator/docs describes it.
 
 export interface RuleSummary { name: string; status: string }
+/** What users of a job are warned of, and what they can do. */
+export interface Warning { code: string; text: string; remedy: string }
+
 export interface JobSummary {
   name: string; region: string; status: string; secondaryStatus: string; creationMs: number; endMs: number | null;
-  failureReason: string | null; savesTensors: boolean; rules: RuleSummary[];
+  failureReason: string | null; savesTensors: boolean; warnings: Warning[]; rules: RuleSummary[];
 }
 export interface Quantity {
   Quantity: string; Threshold: number | string | null; FiresWhen: string;

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.records.warnings import JobWarning
 
 T = TypeVar("T")
 
@@ -54,9 +55,13 @@ class Ledger:
         self._lock = RLock()
 
     def create_training_job(
-        self, job: TrainingJob, evaluations: Sequence[RuleEvaluation], tags: Sequence[Mapping[str, str]]
+        self,
+        job: TrainingJob,
+        evaluations: Sequence[RuleEvaluation],
+        tags: Sequence[Mapping[str, str]],
+        warnings: Sequence[JobWarning] = (),
     ) -> None:
-        """Store a new job and announce it.
+        """Store a new job, with what is to be warned of already, and announce it.
 
         Raises:
             ResourceInUse: its name is taken.
@@ -64,6 +69,7 @@ class Ledger:
         with self._lock:
             with self.store.transaction() as transaction:
                 transaction.create_training_job(job, evaluations, tags)
+                transaction.add_warnings(job.arn, warnings)
                 events = [self._add_training_job_event(transaction, job, evaluations, tags)]
                 events += [self._add_processing_job_event(transaction, each, job) for each in evaluations]
             self._publish(job.region, events)
@@ -88,6 +94,13 @@ class Ledger:
                     events = [self._add_training_job_event(transaction, after)]
             self._publish(region, events)
             return after
+
+    def warn(self, arn: str, warnings: Sequence[JobWarning]) -> list[JobWarning]:
+        """Store warnings of the job of an ARN; return those that it did not have yet."""
+        if not warnings:
+            return []
+        with self.store.transaction() as transaction:
+            return transaction.add_warnings(arn, warnings)
 
     def update_training_job(
         self,

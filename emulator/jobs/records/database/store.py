@@ -43,13 +43,14 @@ from emulator.jobs.records.training_job import ENDED_STATUSES, TrainingJob
 from emulator.jobs.records.warm_pool import has_status
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from sqlalchemy import ColumnElement, Connection, Table
 
     from emulator.jobs.records.database.listing import ListQuery
     from emulator.jobs.records.tuning_job import TuningJob
+    from emulator.jobs.records.warnings import JobWarning
 
 # Up to this size, which takes some 0.1 s, a store is looked through when it is opened.
 _CHECKED_BYTES = 64 * 1024**2
@@ -335,6 +336,15 @@ class JobStore:
         with self._reading() as transaction:
             return transaction.list_tags(arn)
 
+    def list_warnings(self, arn: str) -> list[JobWarning]:
+        """List what the users of a job are warned of, in the order in which it showed."""
+        return self.list_warnings_of([arn]).get(arn, [])
+
+    def list_warnings_of(self, arns: Sequence[str]) -> dict[str, list[JobWarning]]:
+        """List the warnings of several jobs by their ARNs; of a job without any there is no entry."""
+        with self._reading() as transaction:
+            return transaction.list_warnings(arns)
+
     def list_outbox(self) -> list[tuple[str, str, dict[str, Any]]]:
         """Undelivered events, oldest first: id, region, event."""
         statement = select(tables.outbox).order_by(tables.outbox.c.sequence)
@@ -420,7 +430,7 @@ class JobStore:
                 count = connection.execute(delete(table).where(func.substr(name, 1, len(prefix)) == prefix)).rowcount
                 forgotten += count if table in (tables.training_jobs, tables.processing_jobs) else 0
             for arn in arns:
-                for table in (tables.tags, tables.losses):
+                for table in (tables.tags, tables.losses, tables.job_warnings):
                     connection.execute(delete(table).where(table.c.arn == arn))
             if not prefix:
                 connection.execute(delete(tables.outbox))

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, insert, select, text, update
+from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
 from emulator.exceptions import ResourceInUse
@@ -17,9 +18,10 @@ from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import TrainingJob
 from emulator.jobs.records.tuning_job import TUNING_JOB_ARN
 from emulator.jobs.records.warm_pool import may_reuse
+from emulator.jobs.records.warnings import MOST_WARNINGS, JobWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlalchemy import Connection, Insert, Select, Table, Update
 
@@ -58,6 +60,14 @@ _RULES_OF_A_JOB = (
 )
 _KEPT_ALIVE = select(tables.training_jobs).where(
     tables.training_jobs.c.region == bindparam("of_region"), text("keep_alive_seconds > 0")
+)
+_WARNINGS = (
+    select(tables.job_warnings)
+    .where(tables.job_warnings.c.arn.in_(bindparam("of_arns", expanding=True)))
+    .order_by(tables.job_warnings.c.sequence)
+)
+_COUNT_WARNINGS = (
+    select(func.count()).select_from(tables.job_warnings).where(tables.job_warnings.c.arn == bindparam("of_arn"))
 )
 _TAGS = select(tables.tags).where(tables.tags.c.arn == bindparam("of_arn")).order_by(tables.tags.c.position)
 
@@ -143,7 +153,7 @@ class StoreTransaction:
     def delete_training_job(self, job: TrainingJob) -> None:
         """Delete all rows of a job."""
         arns = [job.arn, *(each.arn for each in self.list_rule_evaluations_of(job))]
-        for kept in (tables.tags, tables.losses):
+        for kept in (tables.tags, tables.losses, tables.job_warnings):
             self._connection.execute(delete(kept).where(kept.c.arn.in_(arns)))
         evaluations = tables.rule_evaluations
         for table, name in (
@@ -185,7 +195,7 @@ class StoreTransaction:
     def delete_job(self, job: R) -> None:
         """Delete all rows of a job."""
         table = find_table(type(job))
-        for kept in (tables.tags, tables.losses):
+        for kept in (tables.tags, tables.losses, tables.job_warnings):
             self._connection.execute(delete(kept).where(kept.c.arn == job.arn))
         self._connection.execute(delete(table).where(table.c.region == job.region, table.c.name == job.name))
 
@@ -200,6 +210,26 @@ class StoreTransaction:
             .order_by(table.c.creation_ms, table.c.name)
         )
         return [load_record(TrainingJob, row) for row in self._connection.execute(statement)]
+
+    def add_warnings(self, arn: str, warnings: Iterable[JobWarning]) -> list[JobWarning]:
+        """Add a job's warnings; return those that it did not have yet, as far as it may have more."""
+        table = tables.job_warnings
+        known = self._connection.execute(_COUNT_WARNINGS, {"of_arn": arn}).scalar_one()
+        added: list[JobWarning] = []
+        for each in warnings:
+            if known + len(added) >= MOST_WARNINGS:
+                break
+            row = {"arn": arn, "code": each.code, "text": each.text, "remedy": each.remedy}
+            if self._connection.execute(upsert(table).values(row).on_conflict_do_nothing()).rowcount:
+                added.append(each)
+        return added
+
+    def list_warnings(self, arns: Sequence[str]) -> dict[str, list[JobWarning]]:
+        """List the warnings of jobs by their ARNs, oldest first; of a job without any there is no entry."""
+        found: dict[str, list[JobWarning]] = {}
+        for row in self._connection.execute(_WARNINGS, {"of_arns": list(arns)}):
+            found.setdefault(row.arn, []).append(JobWarning(row.code, row.text, row.remedy))
+        return found
 
     def add_event(self, event_id: str, region: str, event: Mapping[str, Any]) -> None:
         """Keep an event until it is delivered."""

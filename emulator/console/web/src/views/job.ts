@@ -75,7 +75,9 @@ function showHead(head: Element, job: Job): void {
     h("p", { class: "facts" }, mark(job.status), job.secondaryStatus === job.status ? null : h("span", {}, job.secondaryStatus),
       h("span", { class: "quiet" }, `${running ? "running for" : "took"} ${formatDuration(ended - job.creationMs)}`),
       running && job.status !== "Stopping" ? stop : null, said),
-    job.failureReason ? h("p", { class: "problem" }, job.failureReason) : null);
+    job.failureReason ? h("p", { class: "problem" }, job.failureReason) : null,
+    job.warnings.length ? h("section", { class: "card warnings", "aria-label": "Warnings" }, h("h2", {}, "Warnings"),
+      h("ul", { class: "plain" }, job.warnings.map((each) => h("li", { "data-warning": each.code }, h("strong", {}, each.code), " ", h("span", {}, each.text), " ", h("span", { class: "quiet" }, each.remedy))))) : null);
 }
 
 function showOverview(root: Element, path: string): Part {

@@ -3,7 +3,7 @@
 import { ask, type JobSummary } from "../api";
 import { choice, debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatDuration, linkToJob } from "../format";
-import { mark } from "../marks";
+import { mark, markWarnings } from "../marks";
 import { showNodes } from "./nodes";
 import { load, type View } from "./view";
 
@@ -44,7 +44,7 @@ export function showJobs(root: Element): View {
     return h("tr", { "data-job": job.name },
       h("td", {}, box),
       h("td", { "data-label": "Job" }, h("a", { href: linkToJob(job.region, job.name), "data-key": key(job) }, name(job.name)), h("span", { class: "quiet region" }, ` ${job.region}`)),
-      h("td", { "data-label": "Status" }, mark(job.status), job.secondaryStatus === job.status ? null : h("span", { class: "quiet" }, ` ${job.secondaryStatus}`),
+      h("td", { "data-label": "Status" }, mark(job.status), job.secondaryStatus === job.status ? null : h("span", { class: "quiet" }, ` ${job.secondaryStatus}`), markWarnings(job.warnings),
         job.failureReason ? h("p", { class: "quiet reason" }, job.failureReason.slice(0, 160)) : null),
       h("td", { "data-label": "Rules" }, job.rules.length ? h("ul", { class: "marks" }, job.rules.map((each) => h("li", {}, mark(each.status, each.name)))) : h("span", { class: "quiet" }, "–")),
       h("td", { "data-label": "Age" }, h("span", { "data-age": job.creationMs })),

@@ -208,7 +208,7 @@ time.sleep(600)
 """
     room.jobs.training.create(REGION, room.request(script=script), "of the client")
     wait_until_ready(room)
-    assert room.log(TRAINING_LOG, "job/")[0] == "smdebug-emulator: of the client"
+    assert room.log(TRAINING_LOG, "job/")[0].startswith("smdebug-emulator: of the client ")
     assert room.jobs.training.stop(REGION, "job").status == "Stopping"
     room.jobs.training.stop(REGION, "job")
     done = room.wait()
