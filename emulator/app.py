@@ -12,15 +12,16 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from emulator.addresses import check_advertised, find_addresses
+from emulator import VERSION
 from emulator.exceptions import InternalFailure, ResourceInUse, StartupError
 from emulator.faults import FAULTS, parse_fault
+from emulator.gateway.addresses import check_advertised, find_addresses
 from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
 from emulator.gateway.listener import Listener
-from emulator.keys import load_keys
-from emulator.settings import VERSION, check_shared, format_url
-from emulator.state_archive import apply_staged, read_last_import, stage_archive, write_archive
-from emulator.state_folder import StateFolder
+from emulator.security.keys import load_keys
+from emulator.settings import check_shared, format_url
+from emulator.state.archive import apply_staged, read_last_import, stage_archive, write_archive
+from emulator.state.folder import StateFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,18 +29,18 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import ContainerRuntime
     from container_runtime.selection import ChosenRuntime
-    from emulator.addresses import Addresses
-    from emulator.certificates import Certificates
     from emulator.events.outcomes import Outcome
+    from emulator.gateway.addresses import Addresses
     from emulator.gateway.gateway import Rooms
     from emulator.jobs import Jobs as RoomOfJobs
     from emulator.jobs.accounts import Accounts
     from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.records.training_job import TrainingJob
-    from emulator.keys import Keys
-    from emulator.replica.bucket import Bucket
-    from emulator.replica.replica import Replica
+    from emulator.security.certificates import Certificates
+    from emulator.security.keys import Keys
     from emulator.settings import Settings
+    from emulator.state.replica.bucket import Bucket
+    from emulator.state.replica.replica import Replica
 
 logger = logging.getLogger(__name__)
 
@@ -386,7 +387,7 @@ class Emulator:
         """Build what a process that reads an account's S3 finds; it fails at once where the emulator is gone."""
         from emulator.api.run_readers import build_reader_environment
         from emulator.jobs.staging.opt_ml import build_aws_environment
-        from emulator.trust import build_trust_variables
+        from emulator.security.trust import build_trust_variables
 
         settings = replace(self.settings, account_id=account)
         aws = build_aws_environment(settings.region, settings.container_credentials, settings.endpoint_url)
@@ -453,7 +454,7 @@ def _open_replica(bucket: Bucket, settings: Settings, closers: ExitStack) -> Rep
         StartupError: see ``open_replica``.
     """
     # Imported here: most emulators have none.
-    from emulator.replica.replica import open_replica
+    from emulator.state.replica.replica import open_replica
 
     replica = open_replica(bucket, settings.state_dir, end_at_once)
     closers.callback(replica.close)
@@ -506,7 +507,7 @@ def open_certificates(settings: Settings, addresses: Addresses) -> Certificates 
     if addresses.advertised is None and not settings.tls and settings.tls_certificate is None:
         return None
     # Imported here: most emulators need none of it.
-    from emulator.certificates import Certificates
+    from emulator.security.certificates import Certificates
 
     return Certificates(settings.state_dir, addresses.advertised, settings.tls_certificate, settings.tls_key)
 

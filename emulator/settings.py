@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from emulator.disk import DiskBudget, parse_size
 from emulator.exceptions import StartupError
+from emulator.state.disk import DiskBudget, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from emulator.keys import Keys
+    from emulator.security.keys import Keys
 
 # As images' names begin: a host with a dot or a port, or localhost, and a path in small letters.
 _REGISTRY = re.compile(
@@ -25,9 +25,6 @@ DEFAULT_ACCOUNT_ID = "123456789012"
 DEFAULT_S3_BUCKET = "smdebug-emulator"
 # As long as a job of SageMaker's may run.
 _LONGEST_SECONDS = 28 * 86_400
-VERSION = "0.1.0"
-"""The distribution's, as in pyproject.toml: to read it from the installed metadata takes longer than most commands."""
-
 _USER = re.compile(r"root|(\d{1,9})(?::(\d{1,9}))?")
 _ACCESS_KEY = re.compile(r"[\w-]{4,128}")
 _HOST_NAME = re.compile(r"[\w.-]{1,253}|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(%[\w.-]+)?")

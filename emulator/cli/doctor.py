@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from emulator import VERSION
 from emulator.cli.running import json_option, read_settings, s3_bucket_option, s3_endpoint_option, state_dir_option
 from emulator.exceptions import StartupError
 from emulator.gateway.sdk_versions import TRIED_RELEASES, describe_version, read_minor
-from emulator.settings import DEFAULT_S3_BUCKET, RUNTIME_CHOICES, VERSION
-from emulator.state_folder import find_running_emulator
+from emulator.settings import DEFAULT_S3_BUCKET, RUNTIME_CHOICES
+from emulator.state.folder import find_running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,8 +142,8 @@ def _look_at_reach(settings: Settings) -> Iterator[Finding]:
     """Try what the environment says of other machines, as a start would."""
     if not any((settings.host, settings.advertise, settings.tls, settings.tls_certificate, settings.tls_key)):
         return
-    from emulator.addresses import find_addresses
     from emulator.app import open_certificates
+    from emulator.gateway.addresses import find_addresses
     from emulator.gateway.listener import Listener
 
     try:
@@ -176,7 +177,7 @@ def _look_at_copy(settings: Settings) -> Iterator[Finding]:
     """Try the other S3 that the environment names, as a start would."""
     if settings.s3_endpoint is None:
         return
-    from emulator.replica.bucket import Bucket, BucketError
+    from emulator.state.replica.bucket import Bucket, BucketError
 
     try:
         bucket = Bucket(settings.s3_endpoint, settings.s3_bucket or DEFAULT_S3_BUCKET)

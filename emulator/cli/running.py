@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from emulator.disk import parse_size
+from emulator import VERSION
 from emulator.exceptions import StartupError
 from emulator.settings import (
     VARIABLES,
-    VERSION,
     Settings,
     may_choose_user,
     parse_age,
     parse_user,
     settings_from_environment,
 )
-from emulator.state_folder import RunningEmulator, find_running_emulator
+from emulator.state.disk import parse_size
+from emulator.state.folder import RunningEmulator, find_running_emulator
 
 if TYPE_CHECKING:
     from emulator.stop_handler.deployment import ClientFactory

@@ -37,15 +37,15 @@ from emulator.cli.running import (
 from emulator.console.page import CONSOLE
 from emulator.exceptions import StartupError
 from emulator.faults import parse_fault
-from emulator.keys import NAME as KEYS_NAME
+from emulator.security.keys import NAME as KEYS_NAME
 from emulator.settings import DEFAULT_S3_BUCKET, RUNTIME_CHOICES, Settings
-from emulator.state_folder import wait_until_free
+from emulator.state.folder import wait_until_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from emulator.app import Emulator
-    from emulator.replica.bucket import Bucket
+    from emulator.state.replica.bucket import Bucket
 
 _STOP_SECONDS = 180.0
 # mallopt(3) of glibc: M_ARENA_MAX.
@@ -381,7 +381,7 @@ def _open_bucket(settings: Settings) -> Bucket | None:
             fail(f"--s3-bucket {settings.s3_bucket} needs --s3-endpoint, too: the URL of the S3 that has the bucket.")
         return None
     # Imported here: most emulators have none.
-    from emulator.replica.bucket import Bucket
+    from emulator.state.replica.bucket import Bucket
 
     try:
         return Bucket(settings.s3_endpoint, settings.s3_bucket or DEFAULT_S3_BUCKET)

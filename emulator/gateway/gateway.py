@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from emulator.gateway.guard import Guard, TokenCheck
     from emulator.gateway.protocol import WireAnswer
     from emulator.gateway.sagemaker import SageMaker
-    from emulator.keys import Keys
+    from emulator.security.keys import Keys
 
     Headers = list[tuple[str, str]]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
 
-# For docs/coverage.md, see emulator/coverage.py. Of a definition, what CreateTrainingJob acts on, and its own.
+# For docs/coverage.md, see docs_site/coverage.py. Of a definition, what CreateTrainingJob acts on, and its own.
 _KINDS = ("IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges")
 _DEFINITIONS = ("TrainingJobDefinition", "TrainingJobDefinitions")
 ACTS_ON = frozenset(

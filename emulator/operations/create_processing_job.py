@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MAX_RUNTIME_SECONDS = 5 * 24 * 3600
 
 
-# For docs/coverage.md, see emulator/coverage.py.
+# For docs/coverage.md, see docs_site/coverage.py.
 ACTS_ON = frozenset(
     {
         "ProcessingJobName",

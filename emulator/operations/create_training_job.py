@@ -21,7 +21,7 @@ MAX_RULES = 20
 MAX_RUNTIME_SECONDS = 28 * 24 * 3600
 
 
-# For docs/coverage.md, see emulator/coverage.py.
+# For docs/coverage.md, see docs_site/coverage.py.
 ACTS_ON = frozenset(
     {
         "TrainingJobName",

@@ -10,7 +10,7 @@ from emulator.jobs.records.descriptions import describe_pipeline_execution
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
-# For docs/coverage.md, see emulator/coverage.py.
+# For docs/coverage.md, see docs_site/coverage.py.
 ACTS_ON = frozenset({"PipelineName", "CreatedAfter", "CreatedBefore", "SortBy", "SortOrder", "NextToken", "MaxResults"})
 REFUSES = {"PipelineVersionAlias": "a pipeline has one version here"}
 

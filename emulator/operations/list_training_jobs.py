@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
 
-# For docs/coverage.md, see emulator/coverage.py.
+# For docs/coverage.md, see docs_site/coverage.py.
 REFUSES = {"TrainingPlanArnEquals": "there are no training plans"}
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
 
-# For docs/coverage.md, see emulator/coverage.py.
+# For docs/coverage.md, see docs_site/coverage.py.
 ACTS_ON = frozenset(
     {"Resource", "SearchExpression", "SortBy", "SortOrder", "NextToken", "MaxResults", "VisibilityConditions"}
 )

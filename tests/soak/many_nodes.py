@@ -21,7 +21,6 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from emulator.disk import DiskBudget
 from emulator.exceptions import ValidationException
 from emulator.jobs import Jobs
 from emulator.jobs.records.database.store import JobStore
@@ -30,6 +29,7 @@ from emulator.moto_services.cloudwatch.logs import LogGroups
 from emulator.moto_services.cloudwatch.metrics import Metrics
 from emulator.moto_services.s3.objects import ObjectStore
 from emulator.settings import Settings
+from emulator.state.disk import DiskBudget
 from tests.soak.simulated_nodes import PLAN, REFUSED, Clock, SimulatedNodes
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 

@@ -41,7 +41,7 @@ from emulator.jobs.staging.processing import (
 )
 from emulator.jobs.staging.s3_paths import require_bucket
 from emulator.jobs.uploads.folder import FolderSync, FolderUpload
-from emulator.trust import build_trust
+from emulator.security.trust import build_trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

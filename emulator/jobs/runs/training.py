@@ -67,7 +67,7 @@ from emulator.jobs.uploads.checkpoints import restore_checkpoints
 from emulator.jobs.uploads.folder import UploadError
 from emulator.jobs.uploads.live import LiveUploads
 from emulator.moto_services.cloudwatch.metrics import Datum
-from emulator.trust import build_trust
+from emulator.security.trust import build_trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.addresses import LOOPBACK
 from emulator.api.application import build_pages
+from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.authentication import LOOPBACK_HOSTS
 from emulator.gateway.gateway import Gateway as GatewayApplication
 from emulator.gateway.gateway import Rooms

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
-from emulator.disk import DiskBudget
 from emulator.jobs import Jobs
 from emulator.jobs.records.database.store import JobStore
 from emulator.jobs.runs.admission import Admission
@@ -20,6 +19,7 @@ from emulator.moto_services.cloudwatch.logs import LogGroups
 from emulator.moto_services.cloudwatch.metrics import Metrics
 from emulator.moto_services.s3.objects import ObjectStore
 from emulator.settings import Settings
+from emulator.state.disk import DiskBudget
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 from tests.waiting import has_ended, wait_until
 
