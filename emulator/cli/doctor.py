@@ -142,7 +142,7 @@ def _look_at_reach(settings: Settings) -> Iterator[Finding]:
     """Try what the environment says of other machines, as a start would."""
     if not any((settings.host, settings.advertise, settings.tls, settings.tls_certificate, settings.tls_key)):
         return
-    from emulator.app import open_certificates
+    from emulator.components.ports import open_certificates
     from emulator.gateway.addresses import find_addresses
     from emulator.gateway.listener import Listener
 

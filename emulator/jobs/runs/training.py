@@ -74,10 +74,10 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import Container
     from emulator.jobs.records.training_job import FinalMetric, SecondaryStatus, StopCause
-    from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.containers.host_containers import HostExit
     from emulator.jobs.staging.hosts import Host
     from emulator.moto_services.s3.objects import ObjectStore
+    from emulator.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class TrainingRun(StagedRun):
     def __init__(
         self,
         job: TrainingJob,
-        collaborators: Collaborators,
+        collaborators: Services,
         containers: Mapping[str, Container] | None = None,
         client_note: str | None = None,
     ) -> None:

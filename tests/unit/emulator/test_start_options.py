@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from emulator.app import open_certificates
 from emulator.cli.service import start
+from emulator.components.ports import open_certificates
 from emulator.exceptions import StartupError
 from emulator.gateway.addresses import Addresses
 from emulator.settings import Settings, settings_from_environment

@@ -1,11 +1,7 @@
-"""What the pages of the API look into: the rooms of the account that a request names.
-
-Pages answer before the rooms are there: what is heavy to import is imported by whoever asks for it first.
-"""
+"""The account of an API request, its services, and the values of a query."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flask import request
@@ -17,59 +13,18 @@ if TYPE_CHECKING:
 
     from emulator.jobs import Jobs
     from emulator.jobs.accounts import Accounts
-    from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.records.training_job import TrainingJob
-    from emulator.moto_services.cloudwatch.logs import LogGroups
-    from emulator.moto_services.cloudwatch.metrics import Metrics
-    from emulator.moto_services.s3.objects import ObjectStore
+    from emulator.services import Services
 
 
-@dataclass(frozen=True, slots=True)
-class AccountRooms:
-    """The rooms of one account."""
-
-    account: str
-    jobs: Jobs
-    store: JobStore
-
-    def logs(self, region: str) -> LogGroups:
-        """Return CloudWatch Logs of a region."""
-        from emulator.moto_services.cloudwatch.logs import LogGroups
-
-        return LogGroups(self.account, region)
-
-    def metrics(self, region: str) -> Metrics:
-        """Return CloudWatch's metrics of a region."""
-        from emulator.moto_services.cloudwatch.metrics import Metrics
-
-        return Metrics(self.account, region)
-
-    def objects(self, region: str) -> ObjectStore:
-        """Return S3."""
-        from emulator.moto_services.s3.objects import ObjectStore
-
-        return ObjectStore(self.account, region)
-
-    def find_training_job(self, region: str, name: str) -> TrainingJob:
-        """Find a job.
-
-        Raises:
-            ResourceNotFound: there is none.
-        """
-        job = self.store.find_training_job(region, name)
-        if job is None:
-            raise ResourceNotFound(f"There is no training job {name} in {region}.", status=404)
-        return job
-
-
-class RoomsOfRequests:
-    """Finds the rooms that a request is about."""
+class RequestAccounts:
+    """Finds the account that a request is about, and its services."""
 
     def __init__(self, wait_for_accounts: Callable[[], Accounts], account: str, region: str) -> None:
-        """Take what there will be once the emulator has started.
+        """Take the means to wait for the accounts, which are there once the emulator has started.
 
         Args:
-            wait_for_accounts: returns when the jobs of the last run are taken up.
+            wait_for_accounts: returns when the jobs of the last process are recovered.
             account: of requests that name none.
             region: of requests that name none.
         """
@@ -77,8 +32,8 @@ class RoomsOfRequests:
         self.account = account
         self.region = region
 
-    def find(self) -> AccountRooms:
-        """Find the rooms of the request's ``account``.
+    def find_jobs(self) -> Jobs:
+        """Find the jobs of the request's ``account``.
 
         Raises:
             ResourceNotFound: nobody has asked as that account.
@@ -87,7 +42,27 @@ class RoomsOfRequests:
         account = request.args.get("account") or self.account
         if account not in accounts.list_ids():
             raise ResourceNotFound(f"There is no account {account[:40]} here.", status=404)
-        return AccountRooms(account, accounts.find_jobs(account), accounts.open_store(account))
+        return accounts.find_jobs(account)
+
+    def find(self) -> Services:
+        """Find the services of the request's ``account``.
+
+        Raises:
+            ResourceNotFound: nobody has asked as that account.
+        """
+        return self.find_jobs().services
+
+
+def find_training_job(services: Services, region: str, name: str) -> TrainingJob:
+    """Find a training job of an account.
+
+    Raises:
+        ResourceNotFound: there is none.
+    """
+    job = services.store.find_training_job(region, name)
+    if job is None:
+        raise ResourceNotFound(f"There is no training job {name} in {region}.", status=404)
+    return job
 
 
 def read_number(name: str, default: int, most: int) -> int:
