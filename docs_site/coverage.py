@@ -1,13 +1,12 @@
 """API field coverage of requests: ``python -m docs_site.coverage`` prints ``docs/coverage.md``.
 
-An operation's file says what the model cannot: ``ACTS_ON``, the members that something is done with (all of them where
-it says nothing), and ``REFUSES``, those that are refused, with the reason. The rest is looked up: a member that the
-operation's Describe has in its answer is echoed, any other has no effect. A path in these tables stands for all below.
+An operation declares what the model cannot say (``emulator.operations.members``): the members that it acts on (all of
+them where it declares nothing), and those that it refuses, with the reason. The rest is looked up: a member that the
+operation's Describe has in its answer is echoed, any other has no effect. A path stands for all below it.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 from dataclasses import dataclass
 from itertools import groupby
@@ -18,10 +17,11 @@ from botocore import __version__, xform_name
 from emulator.moto_services.stored_only import NOTE_HEADER, describe_fate
 from emulator.moto_services.wsgi import has_sagemaker_operation
 from emulator.operations import find_operations
+from emulator.operations.members import find_members
 from emulator.service_model import load_service_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from botocore.model import ListShape, Shape, StructureShape
 
@@ -62,9 +62,8 @@ def list_members(operation: str) -> list[Member]:
     """List every member of the requests of an operation of ours, in the model's order."""
     model = load_service_model()
     shape = model.operation_model(operation).input_shape
-    module = importlib.import_module(f"emulator.operations.{xform_name(operation)}")
-    refuses: Mapping[str, str] = getattr(module, "REFUSES", {})
-    acts_on: frozenset[str] | None = getattr(module, "ACTS_ON", None)
+    declared = find_members(find_operations()[operation])
+    refuses, acts_on = declared.refuses, declared.acts_on
     shown = (
         set(_walk(model.operation_model(describer).output_shape)) if (describer := find_describer(operation)) else {}
     )

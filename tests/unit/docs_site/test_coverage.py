@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 
 import pytest
-from botocore import xform_name
 
 from docs_site.coverage import ACTED_ON, ECHOED, build_page, list_members
 from emulator.operations import find_operations
+from emulator.operations.members import find_members
 
 ROOT = Path(__file__).parents[3]
 OPERATIONS = sorted(find_operations())
@@ -28,24 +27,24 @@ def test_no_member_is_left_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operations_speak_of_members_that_the_model_has(name: str) -> None:
-    module = importlib.import_module(f"emulator.operations.{xform_name(name)}")
+    declared = find_members(find_operations()[name])
     paths = {member.path for member in list_members(name)}
     # A tuning job's definition lacks some members of a training job's request.
     of_training = {
         f"TrainingJobDefinition{s}.{member.path}" for s in ("", "s") for member in list_members("CreateTrainingJob")
     }
-    told = {*getattr(module, "ACTS_ON", ()), *getattr(module, "REFUSES", ())}
-    assert told <= paths | of_training
+    assert {*(declared.acts_on or ()), *declared.refuses} <= paths | of_training
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_what_is_acted_on_is_named_in_the_source(name: str) -> None:
     """A member that no line of the emulator names cannot be acted on."""
-    module = importlib.import_module(f"emulator.operations.{xform_name(name)}")
-    tables = re.compile(r"^(ACTS_ON|REFUSES) = (.*[({]\n(?s:.*?)\n[})]+|.*)$", re.MULTILINE)
+    tables = re.compile(r"^(?:(?:ACTS_ON|REFUSES) = |@declare_members\()(?:.*[({]\n(?s:.*?)\n[})]+|.*)$", re.MULTILINE)
     sources = [tables.sub("", path.read_text()) for path in (ROOT / "emulator").rglob("*.py")]
     named = {each for source in sources for each in re.findall(r"\"([A-Z]\w+)\"", source)}
-    unnamed = [path for path in getattr(module, "ACTS_ON", ()) if path.rpartition(".")[2] not in named]
+    unnamed = [
+        path for path in find_members(find_operations()[name]).acts_on or () if path.rpartition(".")[2] not in named
+    ]
     assert unnamed == []
 
 

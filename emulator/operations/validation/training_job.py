@@ -1,4 +1,4 @@
-"""CreateTrainingJob."""
+"""Validation of requests for training jobs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from emulator.jobs.staging.opt_ml import find_taken_path
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from emulator.operations.context import Context, Request, Response
+    from emulator.operations.context import Request
 
 MAX_RULES = 20
 MAX_RUNTIME_SECONDS = 28 * 24 * 3600
 
 
-# For docs/coverage.md, see docs_site/coverage.py.
 ACTS_ON = frozenset(
     {
         "TrainingJobName",
@@ -70,16 +69,6 @@ REFUSES = {
     "InputDataConfig.DataSource.DatasetSource": "a channel has an S3DataSource",
     "SessionChainingConfig": "where it is enabled: sessions of roles have no tags here",
 }
-
-
-def create_training_job(request: Request, context: Context) -> Response:
-    """Store the job and start it.
-
-    Raises:
-        ValidationException, ResourceInUse, ResourceLimitExceeded.
-    """
-    check_training_job(request)
-    return {"TrainingJobArn": context.jobs.training.create(context.region, request, context.client_note).arn}
 
 
 def check_training_job(request: Request) -> None:

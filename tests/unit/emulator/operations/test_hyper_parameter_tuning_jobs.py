@@ -8,7 +8,7 @@ import pytest
 
 from emulator.exceptions import ValidationException
 from emulator.operations.context import Context
-from emulator.operations.create_hyper_parameter_tuning_job import create_hyper_parameter_tuning_job
+from emulator.operations.hyper_parameter_tuning_jobs import create_hyper_parameter_tuning_job
 
 if TYPE_CHECKING:
     from emulator.jobs import Jobs
@@ -18,6 +18,11 @@ class NoJobs:
     """Jobs that are asked for nothing that is refused."""
 
     arn = "arn:tuning"
+    account_id = "123456789012"
+
+    @property
+    def services(self) -> NoJobs:
+        return self
 
     @property
     def tuning(self) -> NoJobs:
@@ -34,7 +39,7 @@ def create(**members: Any) -> str:
         checked.append(name)
         return request
 
-    context = Context(cast("Jobs", NoJobs()), "123456789012", "us-east-1", check, lambda _arn: False)
+    context = Context(cast("Jobs", NoJobs()), "us-east-1", check, lambda _arn: False)
     answer = create_hyper_parameter_tuning_job(build_request() | members, context)
     assert set(checked) == {"CreateTrainingJob"}
     return str(answer["HyperParameterTuningJobArn"])
@@ -138,7 +143,7 @@ def test_definitions_have_names_of_their_own() -> None:
     request = build_request()
     definition = request.pop("TrainingJobDefinition")
     request["TrainingJobDefinitions"] = [definition | {"DefinitionName": "a"}, definition | {"DefinitionName": "a"}]
-    context = Context(cast("Jobs", NoJobs()), "123456789012", "us-east-1", lambda _name, sent: sent, lambda _arn: False)
+    context = Context(cast("Jobs", NoJobs()), "us-east-1", lambda _name, sent: sent, lambda _arn: False)
     with pytest.raises(ValidationException, match="DefinitionName of its own"):
         create_hyper_parameter_tuning_job(request, context)
     request["TrainingJobDefinitions"][1]["DefinitionName"] = "b"

@@ -1,4 +1,4 @@
-"""CreateProcessingJob."""
+"""Validation of requests for processing jobs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from emulator.jobs.staging.hosts import MAX_HOSTS
 from emulator.jobs.staging.processing import find_wrong_local_path
 
 if TYPE_CHECKING:
-    from emulator.operations.context import Context, Request, Response
+    from emulator.operations.context import Request
 
 MAX_RUNTIME_SECONDS = 5 * 24 * 3600
 
 
-# For docs/coverage.md, see docs_site/coverage.py.
 ACTS_ON = frozenset(
     {
         "ProcessingJobName",
@@ -36,16 +35,6 @@ ACTS_ON = frozenset(
     }
 )
 REFUSES = {"ProcessingInputs.DatasetDefinition": "there is neither Athena nor Redshift to ask"}
-
-
-def create_processing_job(request: Request, context: Context) -> Response:
-    """Store the job and start it.
-
-    Raises:
-        ValidationException, ResourceInUse, ResourceLimitExceeded.
-    """
-    check_processing_job(request)
-    return {"ProcessingJobArn": context.jobs.processing.create(context.region, request).arn}
 
 
 def check_processing_job(request: Request) -> None:

@@ -1,4 +1,4 @@
-"""CreateHyperParameterTuningJob."""
+"""Validation of requests for hyperparameter tuning jobs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from emulator.exceptions import ValidationException
 from emulator.jobs.records.tuning_job import TuningJob
 from emulator.jobs.runs.hyperparameters import count_combinations
-from emulator.operations import create_training_job
+from emulator.operations.validation import training_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from emulator.operations.context import Context, Request, Response
+    from emulator.operations.context import Context, Request
 
 
-# For docs/coverage.md, see docs_site/coverage.py. Of a definition, what CreateTrainingJob acts on, and its own.
+# Of a definition, what CreateTrainingJob acts on, and its own.
 _KINDS = ("IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges")
 _DEFINITIONS = ("TrainingJobDefinition", "TrainingJobDefinitions")
 ACTS_ON = frozenset(
@@ -44,7 +44,7 @@ ACTS_ON = frozenset(
                 "HyperParameterTuningResourceConfig.InstanceCount",
                 "HyperParameterTuningResourceConfig.VolumeSizeInGB",
                 "HyperParameterTuningResourceConfig.InstanceConfigs",
-                *create_training_job.ACTS_ON,
+                *training_job.ACTS_ON,
             )
         ),
     }
@@ -58,17 +58,17 @@ REFUSES = {
         for definition in _DEFINITIONS
         for member, reason in (
             ("HyperParameterRanges.AutoParameters", "give each parameter a range"),
-            *create_training_job.REFUSES.items(),
+            *training_job.REFUSES.items(),
         )
     },
 }
 
 
-def create_hyper_parameter_tuning_job(request: Request, context: Context) -> Response:
-    """Store the tuning job and start it; its training jobs come one after the other.
+def check_tuning_job(request: Request, context: Context) -> None:
+    """Check what the model does not, with a training job of each definition.
 
     Raises:
-        ValidationException, ResourceInUse, ResourceLimitExceeded.
+        ValidationException, ResourceLimitExceeded.
     """
     job = _build_sample(request, context)
     _check_definitions(request)
@@ -77,9 +77,8 @@ def create_hyper_parameter_tuning_job(request: Request, context: Context) -> Res
         _check_ranges(job, definition)
         _check_objective(job, definition)
         training = job.build_training_request(definition, "sample", _sample_parameters(job, definition), ())
-        create_training_job.check_training_job(context.check("CreateTrainingJob", training))
+        training_job.check_training_job(context.check("CreateTrainingJob", training))
     _check_limits(job)
-    return {"HyperParameterTuningJobArn": context.jobs.tuning.create(context.region, request).arn}
 
 
 def _build_sample(request: Request, context: Context) -> TuningJob:

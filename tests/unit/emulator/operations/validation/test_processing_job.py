@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from emulator.exceptions import AwsError, ResourceLimitExceeded
-from emulator.operations.create_processing_job import check_processing_job
+from emulator.operations.validation.processing_job import check_processing_job
 
 
 def build_request(**members: Any) -> dict[str, Any]:
