@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator import VERSION
-from emulator.cli.running import json_option, read_settings, s3_bucket_option, s3_endpoint_option, state_dir_option
+from emulator.cli.running import json_option, read_settings, state_dir_option
+from emulator.cli.setting_options import list_given, setting_option
 from emulator.exceptions import StartupError
 from emulator.gateway.sdk_versions import TRIED_RELEASES, describe_version, read_minor
 from emulator.settings import DEFAULT_S3_BUCKET, RUNTIME_CHOICES
@@ -39,8 +40,8 @@ _ENOUGH_BYTES = 2 * 10**9
 @click.option(
     "--runtime", type=click.Choice(RUNTIME_CHOICES), help="What jobs are to run in; swarm looks at its nodes."
 )
-@s3_endpoint_option
-@s3_bucket_option
+@setting_option("s3_endpoint")
+@setting_option("s3_bucket")
 @json_option
 def doctor(
     state_dir: Path | None,
@@ -51,8 +52,7 @@ def doctor(
     as_json: bool,
 ) -> None:
     """Look at engine, images, port, disk and versions, and say what to do; exit code 1 if something is missing."""
-    options: dict[str, Any] = {"runtime": runtime, "s3_endpoint": s3_endpoint, "s3_bucket": s3_bucket}
-    given = {name: option for name, option in options.items() if option is not None}
+    given = list_given({"runtime": runtime, "s3_endpoint": s3_endpoint, "s3_bucket": s3_bucket})
     findings = list(_look(replace(read_settings(state_dir), **given)))
     if as_json:
         keys = ("subject", "state", "found", "remedy")
