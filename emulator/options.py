@@ -120,7 +120,13 @@ def parse_host(text: str) -> str:
 
 
 def parse_file(text: str) -> Path:
-    """Return the path of a file; it is named to other processes, so it is absolute."""
+    """Return the path of a file or folder; it is named to other processes, so it is absolute.
+
+    Raises:
+        ValueError: the text is empty, which is not the current folder.
+    """
+    if not text:
+        raise ValueError("it is empty")
     return Path(text).expanduser().absolute()
 
 

@@ -102,7 +102,7 @@ class Settings:
     )
     shared_folder: Path | None = option(
         None,
-        parse=lambda text: Path(text).absolute(),
+        parse=parse_file,
         fits=Path.is_dir,
         wanted="give a folder that is there",
         metavar="DIRECTORY",

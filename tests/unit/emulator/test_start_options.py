@@ -34,6 +34,15 @@ if TYPE_CHECKING:
         (["--s3-endpoint", "minio:9000"], "give a URL such as http://minio.example:9000"),
         (["--s3-endpoint", "http://minio:9000/bucket"], "give a URL such as"),
         (["--s3-bucket", "No_Bucket"], "give NAME or NAME/PREFIX"),
+        (["--port", "70000"], "give a whole number from 0 to 65535"),
+        (["--port", ""], "give a whole number from 0 to 65535"),
+        (["--max-jobs", "0"], "give a whole number from 1 to 10000"),
+        (["--account", "12345"], "give an account's 12 digits"),
+        (["--container-user", "1000:"], "give root, UID or UID:GID"),
+        (["--shared-folder", ""], "give a folder that is there"),
+        (["--shared-folder", "/nowhere/at/all"], "give a folder that is there"),
+        (["--tls-key", ""], "give a file"),
+        (["--retention", "7"], "give an age such as 12h or 7d"),
     ],
 )
 def test_an_option_that_means_nothing_is_named(options: list[str], said: str) -> None:
