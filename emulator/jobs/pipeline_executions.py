@@ -84,4 +84,4 @@ class PipelineExecutions(JobsOfAKind):
             self._threads.start(self._build_run(execution))
 
     def _build_run(self, execution: PipelineExecution) -> PipelineRun:
-        return PipelineRun(execution, self._with)
+        return PipelineRun(execution, self._services)

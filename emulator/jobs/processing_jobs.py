@@ -22,9 +22,8 @@ from emulator.jobs.runs.processing import ProcessingRun
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from emulator.jobs.records.database.store import JobStore
-    from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.training_jobs import TrainingJobs
+    from emulator.services import Services
 
 
 J = TypeVar("J", ProcessingJob, RuleEvaluation)
@@ -33,9 +32,9 @@ J = TypeVar("J", ProcessingJob, RuleEvaluation)
 class ProcessingJobs(JobsOfAKind):
     """The processing jobs of one account."""
 
-    def __init__(self, store: JobStore, collaborators: Collaborators, training: TrainingJobs) -> None:
-        """Take what all kinds share, and the training jobs that rules are of."""
-        super().__init__(store, collaborators)
+    def __init__(self, services: Services, training: TrainingJobs) -> None:
+        """Take the account's services, and the training jobs that rules are of."""
+        super().__init__(services)
         self._training = training
 
     def create(self, region: str, request: Mapping[str, Any]) -> ProcessingJob:
@@ -50,7 +49,7 @@ class ProcessingJobs(JobsOfAKind):
         """
         check_name("processingJobName", request["ProcessingJobName"])
         return self._create(
-            ProcessingJob, request["ProcessingJobName"], region, request, lambda job: ProcessingRun(job, self._with)
+            ProcessingJob, request["ProcessingJobName"], region, request, lambda job: ProcessingRun(job, self._services)
         )
 
     def get(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:

@@ -48,13 +48,13 @@ class TrainingJobs(JobsOfAKind):
             ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
         """
         check_name("trainingJobName", request["TrainingJobName"])
-        check_objects(request, region, self._with.object_store_for(region))
+        check_objects(request, region, self._services.object_store_for(region))
         job = new_training_job(self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._ledger.now_ms())
         evaluations = self._build_evaluations(job)
-        substitution = self._with.runtime.describe_substitution(request["AlgorithmSpecification"]["TrainingImage"])
+        substitution = self._services.runtime.describe_substitution(request["AlgorithmSpecification"]["TrainingImage"])
         warnings = list(find_request_warnings(request, substitution, client_note))
         self._threads.start(
-            TrainingRun(job, self._with),
+            TrainingRun(job, self._services),
             lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or (), warnings),
         )
         return job
@@ -193,7 +193,7 @@ class TrainingJobs(JobsOfAKind):
         path = (request.get("ProfilerConfig") or {}).get("S3OutputPath")
         if is_profiled(request) and path:
             try:
-                require_bucket(self._with.object_store_for(region), path, "ProfilerConfig.S3OutputPath")
+                require_bucket(self._services.object_store_for(region), path, "ProfilerConfig.S3OutputPath")
             except RequestFailure as error:
                 raise ValidationException(str(error)) from error
 

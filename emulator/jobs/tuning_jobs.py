@@ -21,18 +21,17 @@ from emulator.jobs.runs.tuning import TuningRun
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.records.tuning_job import Outcome
-    from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.training_jobs import TrainingJobs
+    from emulator.services import Services
 
 
 class TuningJobs(JobsOfAKind):
     """The hyperparameter tuning jobs of one account."""
 
-    def __init__(self, store: JobStore, collaborators: Collaborators, training: TrainingJobs) -> None:
-        """Take what all kinds share, and the training jobs that they create."""
-        super().__init__(store, collaborators)
+    def __init__(self, services: Services, training: TrainingJobs) -> None:
+        """Take the account's services, and the training jobs that they create."""
+        super().__init__(services)
         self._training = training
 
     def create(self, region: str, request: Mapping[str, Any]) -> TuningJob:
@@ -128,4 +127,4 @@ class TuningJobs(JobsOfAKind):
             self._threads.start(self._build_run(job))
 
     def _build_run(self, job: TuningJob) -> TuningRun:
-        return TuningRun(job, self._with, self._training.create, self._training.stop)
+        return TuningRun(job, self._services, self._training.create, self._training.stop)

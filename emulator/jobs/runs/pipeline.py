@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from concurrent.futures import Future
 
-    from emulator.jobs.runs.collaborators import Collaborators
+    from emulator.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ _KINDS = {
 class PipelineRun:
     """The run of one execution. Its own thread calls ``live``; other threads may ask it to stop."""
 
-    def __init__(self, execution: PipelineExecution, collaborators: Collaborators) -> None:
+    def __init__(self, execution: PipelineExecution, collaborators: Services) -> None:
         """Prepare a run, of a new execution or of one that ran before a restart."""
         self.arn, self.name = execution.arn, execution.name
         self._execution = execution

@@ -42,7 +42,7 @@ from emulator.jobs.staging.processing import (
 )
 from emulator.jobs.staging.s3_paths import require_bucket
 from emulator.jobs.uploads.folder import FolderSync, FolderUpload
-from emulator.trust import build_trust
+from emulator.security.trust import build_trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from container_runtime.runtime import Container
     from emulator.jobs.records.requested_job import JobStatus
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
-    from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.containers.host_containers import HostExit
     from emulator.jobs.staging.hosts import Host
+    from emulator.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class ContainersRun(StagedRun):
         job: ProcessingJob | RuleEvaluation,
         job_id: str,
         hosts: Sequence[Host],
-        collaborators: Collaborators,
+        collaborators: Services,
         containers: Mapping[str, Container] | None,
     ) -> None:
         """Prepare a run.
@@ -290,7 +290,7 @@ class ProcessingRun(ContainersRun):
     """The run of a processing job that CreateProcessingJob made."""
 
     def __init__(
-        self, job: ProcessingJob, collaborators: Collaborators, containers: Mapping[str, Container] | None = None
+        self, job: ProcessingJob, collaborators: Services, containers: Mapping[str, Container] | None = None
     ) -> None:
         """Prepare a run; see ``ContainersRun``."""
         super().__init__(job, job.id, list_processing_hosts(job), collaborators, containers)

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import Container, ContainerRuntime
     from emulator.jobs.records.database.store import JobStore
-    from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.staging.opt_ml import OptMl
+    from emulator.services import Services
     from emulator.settings import Settings
 
     EndedJob: TypeAlias = TrainingJob | ProcessingJob | RuleEvaluation
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def recover(collaborators: Collaborators) -> None:
+def recover(collaborators: Services) -> None:
     """Take up what the last process left; call it once, before the first request.
 
     Raises:
@@ -192,7 +192,7 @@ def _still_waits(evaluation: RuleEvaluation, going_on: set[tuple[str, str]]) -> 
 
 
 def _take_up_evaluation(
-    evaluation: RuleEvaluation, containers: Mapping[str, Container], collaborators: Collaborators
+    evaluation: RuleEvaluation, containers: Mapping[str, Container], collaborators: Services
 ) -> None:
     """Take up an evaluation, or begin it again; one that never began and whose training has ended is over."""
     ledger = collaborators.ledger
@@ -207,7 +207,7 @@ def _take_up_evaluation(
     collaborators.threads.start(run)
 
 
-def _finish_ended(owner: EndedJob, folder: Path, collaborators: Collaborators) -> None:
+def _finish_ended(owner: EndedJob, folder: Path, collaborators: Services) -> None:
     """Upload what an ended job may not have uploaded, and remove its folder."""
     if isinstance(owner, RuleEvaluation):
         training_job = collaborators.ledger.store.find_training_job(owner.region, owner.training_job_name)
@@ -219,7 +219,7 @@ def _finish_ended(owner: EndedJob, folder: Path, collaborators: Collaborators) -
         remove_work_folder(folder)
 
 
-def _lose_job(job: TrainingJob, collaborators: Collaborators) -> None:
+def _lose_job(job: TrainingJob, collaborators: Services) -> None:
     """End a job that does not begin again, what it saved in S3: as Stopped where it was to stop."""
     _salvage_tensors(job, collaborators)
 
@@ -231,7 +231,7 @@ def _lose_job(job: TrainingJob, collaborators: Collaborators) -> None:
     collaborators.ledger.change_training_job(job.region, job.name, lose)
 
 
-def _restart_job(job: TrainingJob, collaborators: Collaborators) -> TrainingJob:
+def _restart_job(job: TrainingJob, collaborators: Services) -> TrainingJob:
     """Send what a job that begins again has saved so far to S3, and put it back to Starting; a waiting one waits on."""
     if job.secondary_status == "Pending":
         return job
@@ -250,7 +250,7 @@ def _restart_job(job: TrainingJob, collaborators: Collaborators) -> TrainingJob:
     return change(job.region, job.name, lambda each, now_ms: each.transition("Starting", now_ms))
 
 
-def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
+def _salvage_tensors(job: TrainingJob, collaborators: Services) -> None:
     """Upload what a lost job's containers have saved, say that no more comes, and remove the job's folder."""
     folder = find_work_folder(collaborators.settings, job.name, job.id)
     try:
@@ -265,9 +265,7 @@ def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
     remove_work_folder(folder)
 
 
-def _build_uploads(
-    job: TrainingJob, opt_mls: Sequence[OptMl], collaborators: Collaborators, folder: Path
-) -> LiveUploads:
+def _build_uploads(job: TrainingJob, opt_mls: Sequence[OptMl], collaborators: Services, folder: Path) -> LiveUploads:
     finish_measures(find_measures(folder))
     object_store = collaborators.object_store_for(job.region)
     poll_seconds = collaborators.settings.tensor_poll_seconds

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import Container, Exit
     from emulator.jobs.records.training_job import TrainingJob
-    from emulator.jobs.runs.collaborators import Collaborators
+    from emulator.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class RuleRun(ContainersRun):
         self,
         evaluation: RuleEvaluation,
         job: TrainingJob,
-        collaborators: Collaborators,
+        collaborators: Services,
         containers: Mapping[str, Container] | None = None,
     ) -> None:
         """Prepare a run; ``job`` is the training job that is judged, for the rest see ``ContainersRun``."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.runtime import Container
-    from emulator.jobs.runs.collaborators import Collaborators
+    from emulator.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class StagedRun(ABC):
     output: str
     arn: str
     name: str
-    _with: Collaborators
+    _with: Services
     _folder: Path
     _keep_folder: bool
 

@@ -74,7 +74,7 @@ from emulator.jobs.uploads.folder import UploadError
 from emulator.jobs.uploads.live import LiveUploads
 from emulator.jobs.uploads.tensors import has_saved_tensors
 from emulator.moto_services.cloudwatch.metrics import Datum
-from emulator.trust import build_trust
+from emulator.security.trust import build_trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -82,10 +82,10 @@ if TYPE_CHECKING:
     from container_runtime.runtime import Container
     from emulator.jobs.records.training_job import FinalMetric, SecondaryStatus, StopCause
     from emulator.jobs.records.warnings import JobWarning
-    from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.containers.host_containers import HostExit
     from emulator.jobs.staging.hosts import Host
     from emulator.moto_services.s3.objects import ObjectStore
+    from emulator.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class TrainingRun(StagedRun):
     def __init__(
         self,
         job: TrainingJob,
-        collaborators: Collaborators,
+        collaborators: Services,
         containers: Mapping[str, Container] | None = None,
     ) -> None:
         """Prepare a run.

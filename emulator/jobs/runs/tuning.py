@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from emulator.jobs.records.tuning_job import Outcome
-    from emulator.jobs.runs.collaborators import Collaborators
+    from emulator.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class TuningRun:
     def __init__(
         self,
         job: TuningJob,
-        collaborators: Collaborators,
+        collaborators: Services,
         create_training_job: Callable[[str, Mapping[str, Any]], object],
         stop_training_job: Callable[[str, str], object],
     ) -> None:

@@ -15,7 +15,7 @@ from docs_site.messages import REMEDIES, SECTIONS, Message, build_messages_page,
 from docs_site.warnings import build_warnings_page
 from emulator.cli.commands import main
 from emulator.jobs.records.warnings import WARNING_KINDS, WARNINGS_HEADER
-from emulator.settings import VARIABLES
+from emulator.settings import list_options
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -34,8 +34,8 @@ def test_every_command_and_each_of_its_options_is_there() -> None:
 
 def test_every_variable_that_is_read_or_set_is_described() -> None:
     page = build_environment_page()
-    for name in VARIABLES:
-        assert f"`SMDEBUG_EMULATOR_{name.upper()}`" in page
+    for name, option in list_options().items():
+        assert (f"`SMDEBUG_EMULATOR_{name.upper()}`" in page) == option.in_environment
     sources = [path.read_text(encoding="utf-8") for path in (CHECKOUT / "emulator/cli").glob("*.py")]
     sources += [path.read_text(encoding="utf-8") for path in (CHECKOUT / "container_runtime").rglob("*.py")]
     read = {name for text in sources for name in re.findall(r'os\.environ(?:\.get\(|\[)"([A-Z_]+)"', text)}

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.api.account_rooms import AccountRooms
 from emulator.api.records import give_record, parse_record, parse_warnings, take_record
 from emulator.jobs.records.database.store import JobStore
 from emulator.jobs.records.warnings import build_warning
-from tests.room.emulator.jobs.job_room import ACCOUNT, REGION, Room, open_room
+from tests.room.emulator.jobs.job_room import REGION, Room, open_room
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 from tests.waiting import wait_until
 
@@ -160,7 +159,7 @@ def test_warnings_outlive_the_emulator_and_a_state_of_before_them_is_read(tmp_pa
 
 def test_an_exported_job_has_its_warnings_and_an_older_export_has_none(room: Room) -> None:
     room.run(room.request(ResourceConfig={"InstanceType": "ml.p3.2xlarge", "InstanceCount": 1, "VolumeSizeInGB": 1}))
-    account = AccountRooms(ACCOUNT, room.jobs, room.store)
+    account = room.jobs.services
     record = json.loads(json.dumps(give_record(account, room.jobs.training.get(REGION, "job")), default=str))
     room.jobs.training.delete(REGION, "job")
     job, evaluations = parse_record(record)
