@@ -12,7 +12,7 @@ import pytest
 from emulator.api.records import give_record, parse_record, parse_warnings, take_record
 from emulator.jobs.records.database.store import JobStore
 from emulator.jobs.records.warnings import build_warning
-from tests.room.emulator.jobs.job_room import REGION, Room, open_room
+from tests.room.emulator.jobs.job_room import ACCOUNT, REGION, Room, open_room
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 from tests.waiting import wait_until
 
