@@ -20,7 +20,7 @@ from emulator.jobs.runs.collaborators import Collaborators
 from emulator.jobs.runs.containers.logs import LogWriter
 from emulator.jobs.runs.recovery import recover
 from emulator.jobs.runs.remains import find_containers, find_logs
-from emulator.jobs.runs.rule import STOP_GRACE_SECONDS
+from emulator.jobs.runs.rule_job_run import STOP_GRACE_SECONDS
 from emulator.jobs.runs.threads import RunThreads
 from emulator.jobs.tags import Tags
 from emulator.jobs.training_jobs import TrainingJobs

@@ -11,7 +11,7 @@ from emulator.exceptions import (
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind
 from emulator.jobs.records.database.listing import cut_page
 from emulator.jobs.records.pipeline_execution import PipelineExecution, bind_parameters, read_definition
-from emulator.jobs.runs.pipeline import PipelineRun
+from emulator.jobs.runs.pipeline_run import PipelineRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,7 +17,7 @@ from emulator.jobs.records.descriptions import (
 )
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
-from emulator.jobs.runs.processing import ProcessingRun
+from emulator.jobs.runs.processing_job_run import ProcessingJobRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ class ProcessingJobs(JobsOfAKind):
         """
         check_name("processingJobName", request["ProcessingJobName"])
         return self._create(
-            ProcessingJob, request["ProcessingJobName"], region, request, lambda job: ProcessingRun(job, self._with)
+            ProcessingJob, request["ProcessingJobName"], region, request, lambda job: ProcessingJobRun(job, self._with)
         )
 
     def get(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:

@@ -22,7 +22,7 @@ from emulator.jobs.records.profiler_config import is_profiled
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.records.training_job import TrainingJob, new_training_job
 from emulator.jobs.records.warm_pool import describe_warm_pool
-from emulator.jobs.runs.training import TrainingRun
+from emulator.jobs.runs.training_job_run import TrainingJobRun
 from emulator.jobs.staging.channels import check_objects
 from emulator.jobs.staging.s3_paths import require_bucket
 
@@ -49,7 +49,7 @@ class TrainingJobs(JobsOfAKind):
         job = new_training_job(self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._ledger.now_ms())
         evaluations = self._build_evaluations(job)
         self._threads.start(
-            TrainingRun(job, self._with, client_note=client_note),
+            TrainingJobRun(job, self._with, client_note=client_note),
             lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or ()),
         )
         return job
@@ -149,7 +149,7 @@ class TrainingJobs(JobsOfAKind):
         with self._threads.lock:
             run = self._threads.find(job.arn)
             has_instances = job.secondary_status in ("Starting", "Downloading", "Training")
-            if not has_instances or not isinstance(run, TrainingRun):
+            if not has_instances or not isinstance(run, TrainingJobRun):
                 raise ValidationException(
                     f"The training job {name} is in status {job.secondary_status}: it has no instances to be taken."
                 )
@@ -176,7 +176,7 @@ class TrainingJobs(JobsOfAKind):
 
         job = self._ledger.update_training_job(region, name, update, self._build_evaluations)
         with self._threads.lock:
-            if isinstance(run := self._threads.find(job.arn), TrainingRun):
+            if isinstance(run := self._threads.find(job.arn), TrainingJobRun):
                 run.follow_update()
         return job
 

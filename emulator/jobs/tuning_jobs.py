@@ -16,7 +16,7 @@ from emulator.jobs.records.descriptions import (
     describe_tuning_job,
 )
 from emulator.jobs.records.tuning_job import TuningJob
-from emulator.jobs.runs.tuning import TuningRun
+from emulator.jobs.runs.tuning_job_run import TuningJobRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -123,5 +123,5 @@ class TuningJobs(JobsOfAKind):
         for job in self._store.list_running_jobs(TuningJob):
             self._threads.start(self._build_run(job))
 
-    def _build_run(self, job: TuningJob) -> TuningRun:
-        return TuningRun(job, self._with, self._training.create, self._training.stop)
+    def _build_run(self, job: TuningJob) -> TuningJobRun:
+        return TuningJobRun(job, self._with, self._training.create, self._training.stop)

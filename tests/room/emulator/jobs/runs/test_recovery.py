@@ -254,6 +254,31 @@ def test_job_that_failed_while_nobody_answered_begins_again(tmp_path: Path) -> N
         assert [each["Status"] for each in done["SecondaryStatusTransitions"]].count("Restarting") == 1
 
 
+def test_job_killed_between_interruption_and_cleanup_begins_again(tmp_path: Path) -> None:
+    """Its containers are all there, and have ended by the interruption."""
+    before = (
+        "from emulator.jobs.runs.training_job_run import TrainingJobRun; "
+        "TrainingJobRun._replace_attempt = lambda run, containers: os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    condition = (
+        "room.describe()['SecondaryStatus'] == 'Training' and room.jobs.training.interrupt(REGION, 'job', 0) or False"
+    )
+    bucket = run_and_kill(
+        tmp_path, WAIT_FOR_GO, before=before, condition=condition, members={"EnableManagedSpotTraining": True}
+    )
+    with recover(tmp_path, bucket) as room:
+        assert room.describe()["SecondaryStatus"] == "Interrupted"
+        assert len(room.runtime.find({})) == 1
+        room.jobs.recover()
+        room.wait_for_stage("Training")
+        let_go(room)
+        done = room.wait()
+        assert done["TrainingJobStatus"] == "Completed", done
+        stages = [each["Status"] for each in done["SecondaryStatusTransitions"]]
+        assert stages.count("Interrupted") == 1
+        assert stages.count("Training") == 2
+
+
 def test_job_that_was_stopping_without_a_container_is_stopped(tmp_path: Path) -> None:
     condition = (
         "room.describe()['SecondaryStatus'] in ('Training', 'Stopping') and room.jobs.training.stop(REGION, 'job')"
@@ -289,8 +314,8 @@ def test_rule_whose_container_is_gone_judges_again(tmp_path: Path, losses: int, 
 
 def test_rule_killed_before_its_container_started_starts_from_nothing(tmp_path: Path) -> None:
     before = (
-        "from emulator.jobs.runs.rule import RuleRun; "
-        "RuleRun._start_containers = lambda run: os.kill(os.getpid(), signal.SIGKILL)"
+        "from emulator.jobs.runs.rule_job_run import RuleJobRun; "
+        "RuleJobRun._start_containers = lambda run: os.kill(os.getpid(), signal.SIGKILL)"
     )
     bucket = run_and_kill(tmp_path, WAIT_FOR_GO, before=before, condition="False", rules=[("R", "pass")])
     with recover(tmp_path, bucket) as room:
@@ -320,8 +345,8 @@ def test_container_of_an_ended_job_is_removed(tmp_path: Path) -> None:
 def test_rule_that_had_ended_leaves_its_output_and_no_folder(tmp_path: Path, *, lost: bool) -> None:
     """It was killed between the verdict and the upload of what the rule wrote; or its container went as well."""
     before = (
-        "from emulator.jobs.runs.rule import RuleRun; "
-        "RuleRun._upload_output = lambda run: os.kill(os.getpid(), signal.SIGKILL)"
+        "from emulator.jobs.runs.rule_job_run import RuleJobRun; "
+        "RuleJobRun._upload_output = lambda run: os.kill(os.getpid(), signal.SIGKILL)"
     )
     condition = "False"
     bucket = run_and_kill(tmp_path, WAIT_FOR_GO, before=before, condition=condition, rules=[("R", "pass")])
@@ -347,8 +372,8 @@ def test_rule_that_had_ended_leaves_its_output_and_no_folder(tmp_path: Path, *, 
 def test_folder_of_a_job_that_had_ended_goes(tmp_path: Path, status: str) -> None:
     """It was killed between the job's end and the folder's."""
     before = (
-        "from emulator.jobs.runs import training; "
-        "training.remove_work_folder = lambda folder: os.kill(os.getpid(), signal.SIGKILL)"
+        "from emulator.jobs.runs import job_run; "
+        "job_run.remove_work_folder = lambda folder: os.kill(os.getpid(), signal.SIGKILL)"
     )
     script = "(ml / 'output/tensors/late').touch()\n" + ("sys.exit(3)" if status == "Failed" else "")
     bucket = run_and_kill(tmp_path, script, before=before, condition="False")

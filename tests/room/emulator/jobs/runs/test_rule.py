@@ -14,7 +14,7 @@ from emulator.exceptions import ValidationException
 from emulator.jobs.records.database.transaction import StoreTransaction
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.runs import threads
-from emulator.jobs.runs.rule import describe_exit_without_verdict, parse_verdict
+from emulator.jobs.runs.rule_job_run import describe_exit_without_verdict, parse_verdict
 from emulator.jobs.staging.rule_configuration import is_below, locate_output
 from tests.room.emulator.jobs.job_room import REGION
 from tests.waiting import wait_until
