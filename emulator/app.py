@@ -225,7 +225,7 @@ class Emulator:
             store = accounts.open_store(settings.account_id)
             if self._replica is not None:
                 self._replica.start()
-            closers.enter_context(capture_published(lambda message: record_message(store.add_sent, message)))
+            closers.enter_context(capture_published(lambda message: record_message(store.messages.add_sent, message)))
             closers.enter_context(bound_http_endpoints(allow_internet=settings.allow_internet))
             # The containers of jobs and functions still ask while they end; after them nobody is to write any more.
             closers.callback(_stop_listening, rooms, listeners)
@@ -430,7 +430,7 @@ class Emulator:
                 "jobRegions": sorted({region for store in stores for region in store.list_regions()}),
                 "runningTrainingJobs": sum(len(store.list_running_training_jobs()) for store in stores),
                 "runningRuleEvaluations": sum(len(store.list_running_rule_evaluations()) for store in stores),
-                "undeliveredEvents": sum(len(store.list_outbox()) for store in stores),
+                "undeliveredEvents": sum(len(store.messages.list_outbox()) for store in stores),
             }
             if self.chosen.describe_swarm is not None:
                 description["swarm"] = self._describe_swarm(self.chosen.describe_swarm)
@@ -514,7 +514,9 @@ def open_certificates(settings: Settings, addresses: Addresses) -> Certificates 
 def record_outcome(accounts: Accounts, outcome: Outcome) -> None:
     """Keep what became of an event at a target with the jobs of the event's account."""
     if outcome.account in accounts.list_ids():
-        accounts.open_store(outcome.account).add_outcome(outcome.event_id, asdict(outcome), time.time_ns() // 1_000_000)
+        accounts.open_store(outcome.account).messages.add_outcome(
+            outcome.event_id, asdict(outcome), time.time_ns() // 1_000_000
+        )
 
 
 def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRuntime:

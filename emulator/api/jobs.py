@@ -78,7 +78,7 @@ def _list_jobs(account: AccountRooms) -> dict[str, Any]:
         # A page of the store at a time: the words are looked for in more than it can look into.
         while taken < most:
             query = ListQuery(contained, status or None, descending=True, max_results=100, after=after)
-            jobs, token = account.store.list_training_jobs(region, query)
+            jobs, token = account.store.pages.list_training_jobs(region, query)
             for job in jobs:
                 summary = _summarize(account, job)
                 fits_rule = not rule or any(each["status"] == rule for each in summary["rules"])
@@ -186,8 +186,8 @@ def list_events(account: AccountRooms, names: Sequence[str] | None, after: int =
     """
     from emulator.events.outcomes import read_function_name
 
-    sent = account.store.list_sent(after, limit, names)
-    outcomes = account.store.list_outcomes([str(each.content.get("id")) for each in sent])
+    sent = account.store.messages.list_sent(after, limit, names)
+    outcomes = account.store.messages.list_outcomes([str(each.content.get("id")) for each in sent])
     found = []
     for each in sent:
         deliveries = outcomes.get(str(each.content.get("id")), [])

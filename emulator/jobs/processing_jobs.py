@@ -68,7 +68,7 @@ class ProcessingJobs(JobsOfAKind):
         self, region: str, request: Mapping[str, Any]
     ) -> tuple[Sequence[ProcessingJob | RuleEvaluation], str | None]:
         """One page of processing jobs and the token of the next; see ``TrainingJobs.list_page``."""
-        return self._store.list_processing_jobs(region, parse_list_query(request))
+        return self._store.pages.list_processing_jobs(region, parse_list_query(request))
 
     def describe(self, job: ProcessingJob | RuleEvaluation) -> dict[str, Any]:
         """DescribeProcessingJob's answer, times in epoch seconds."""
@@ -92,10 +92,10 @@ class ProcessingJobs(JobsOfAKind):
         if isinstance(self.get(region, name), ProcessingJob):
             job = self._ledger.change_job(ProcessingJob, region, name, begin_stop)
         else:
-            job = self._ledger.change_rule_evaluation(region, name, begin_stop)
+            job = self._ledger.change_job(RuleEvaluation, region, name, begin_stop)
         with self._threads.lock:
             if not self._ask_stop(job.arn) and isinstance(job, RuleEvaluation):
-                return self._ledger.change_rule_evaluation(region, name, RuleEvaluation.end_unstarted)
+                return self._ledger.change_job(RuleEvaluation, region, name, RuleEvaluation.end_unstarted)
         return job
 
     def delete(self, region: str, name: str) -> None:

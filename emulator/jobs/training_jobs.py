@@ -91,7 +91,7 @@ class TrainingJobs(JobsOfAKind):
         Raises:
             ValidationException: a filter this service does not have, or a token that it did not give.
         """
-        return self._store.list_training_jobs(region, parse_list_query(request), self._ledger.now_ms())
+        return self._store.pages.list_training_jobs(region, parse_list_query(request), self._ledger.now_ms())
 
     def search(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[dict[str, Any]], str | None, int]:
         """Descriptions of one page of the jobs that Search's request describes, with tags; the next token; the total.
@@ -99,13 +99,13 @@ class TrainingJobs(JobsOfAKind):
         Raises:
             ValidationException: a property, operator or value that there is not, or a token that was not given.
         """
-        jobs, next_token, total = self._store.search_training_jobs(region, request)
+        jobs, next_token, total = self._store.pages.search_training_jobs(region, request)
         described = [{**self.describe(job), "Tags": self._store.list_tags(job.arn)} for job in jobs]
         return described, next_token, total
 
     def suggest_property_names(self, region: str, hint: str) -> Sequence[str]:
         """Names of hyperparameters, tags and metrics of training jobs that begin with ``hint``."""
-        return self._store.suggest_property_names(region, hint)
+        return self._store.pages.suggest_property_names(region, hint)
 
     def describe(self, job: TrainingJob) -> dict[str, Any]:
         """DescribeTrainingJob's answer, times in epoch seconds."""
@@ -128,7 +128,7 @@ class TrainingJobs(JobsOfAKind):
             return job.begin_stop(now_ms)
 
         self.get(region, name)
-        job = self._ledger.change_training_job(region, name, begin_stop)
+        job = self._ledger.change_job(TrainingJob, region, name, begin_stop)
         self._ask_stop(job.arn)
         return job
 

@@ -64,7 +64,7 @@ class TuningJobs(JobsOfAKind):
 
     def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TuningJob], str | None]:
         """One page of tuning jobs and the token of the next; see ``TrainingJobs.list_page``."""
-        return self._store.list_jobs(TuningJob, region, parse_list_query(request))
+        return self._store.pages.list_jobs(TuningJob, region, parse_list_query(request))
 
     def describe(self, job: TuningJob) -> dict[str, Any]:
         """DescribeHyperParameterTuningJob's answer, times in epoch seconds."""

@@ -97,10 +97,12 @@ class JobRun(ABC, Generic[J, A]):
     """What drives one job. Its own thread calls ``live``; other threads may ask it to stop.
 
     Attributes:
+        record: what the store keeps of the job.
         kind: what messages call the job.
         output: what of it is read from its folder, as the subject of a sentence.
     """
 
+    record: type[J]
     kind: str
     output: str
 
@@ -132,13 +134,15 @@ class JobRun(ABC, Generic[J, A]):
         return self.context.name
 
     @property
-    @abstractmethod
     def job(self) -> J:
-        """The job as it is stored now."""
+        """The job as it is stored now: requests change it, too."""
+        job = self.context.services.ledger.store.find_job(self.record, self.context.region, self.name)
+        assert job is not None
+        return job
 
-    @abstractmethod
     def _change(self, change: Callable[[J, int], J]) -> J:
         """Store what ``change`` makes of the job at a time, with its event; return the job."""
+        return self.context.services.ledger.change_job(self.record, self.context.region, self.name, change)
 
     @abstractmethod
     def _make_attempt(self, containers: Mapping[str, Container] | None) -> A:

@@ -31,7 +31,7 @@ from emulator.jobs.staging.s3_paths import require_bucket
 from emulator.jobs.uploads.folder import FolderSync, FolderUpload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from container_runtime.runtime import Container
     from emulator.jobs.records.requested_job import JobStatus
@@ -191,6 +191,8 @@ class ProcessingAttempt(Attempt):
 class ProcessingJobRun(AnyProcessingJobRun[ProcessingJob, ProcessingAttempt]):
     """What drives a processing job that CreateProcessingJob made."""
 
+    record = ProcessingJob
+
     def __init__(
         self, job: ProcessingJob, services: Collaborators, containers: Mapping[str, Container] | None = None
     ) -> None:
@@ -209,16 +211,6 @@ class ProcessingJobRun(AnyProcessingJobRun[ProcessingJob, ProcessingAttempt]):
         )
         attempt = ProcessingAttempt(context, containers, job.creation_ms)
         super().__init__(context, attempt, stopping=job.status == "Stopping")
-
-    @property
-    def job(self) -> ProcessingJob:
-        """The job as it is stored now."""
-        job = self.context.services.ledger.store.find_job(ProcessingJob, self.context.region, self.name)
-        assert job is not None
-        return job
-
-    def _change(self, change: Callable[[ProcessingJob, int], ProcessingJob]) -> ProcessingJob:
-        return self.context.services.ledger.change_job(ProcessingJob, self.context.region, self.name, change)
 
     def _make_attempt(self, containers: Mapping[str, Container] | None) -> ProcessingAttempt:
         return ProcessingAttempt(self.context, containers, self.job.creation_ms)

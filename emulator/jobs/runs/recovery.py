@@ -58,7 +58,7 @@ def recover(services: Collaborators) -> None:
         if owner.arn not in going_on:
             _finish_ended(owner, folder, services)
     for job in left.restarted_jobs:
-        ledger.change_training_job(job.region, job.name, TrainingJob.begin_again)
+        ledger.change_job(TrainingJob, job.region, job.name, TrainingJob.begin_again)
     for evaluation, containers in left.evaluations:
         _recover_evaluation(evaluation, containers, services)
     for processing_job, containers in left.processing_jobs:
@@ -177,7 +177,7 @@ def _recover_evaluation(
     training_job = ledger.store.find_training_job(evaluation.region, evaluation.training_job_name)
     assert training_job is not None
     if evaluation.start_ms is None and not containers and training_job.ended:
-        ledger.change_rule_evaluation(evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
+        ledger.change_job(RuleEvaluation, evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
         return
     run = RuleJobRun(evaluation, training_job, services, containers)
     if training_job.ended:

@@ -34,7 +34,7 @@ from emulator.jobs.staging.s3_paths import build_rule_output_uri, require_bucket
 from emulator.jobs.uploads.folder import FolderSync, FolderUpload, UploadError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from container_runtime.runtime import Container, Exit
@@ -112,6 +112,7 @@ class RuleAttempt(Attempt):
 class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
     """What drives one rule evaluation; others may also limit its time."""
 
+    record = RuleEvaluation
     kind = "Rule evaluation"
 
     def __init__(
@@ -145,16 +146,6 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
         self._reached: Verdict | None = None
         attempt = RuleAttempt(context, self._mount, self._output, containers, evaluation.creation_ms)
         super().__init__(context, attempt, stopping=evaluation.status == "Stopping")
-
-    @property
-    def job(self) -> RuleEvaluation:
-        """The evaluation as it is stored now."""
-        evaluation = self.context.services.ledger.store.find_rule_evaluation(self.context.region, self.name)
-        assert evaluation is not None
-        return evaluation
-
-    def _change(self, change: Callable[[RuleEvaluation, int], RuleEvaluation]) -> RuleEvaluation:
-        return self.context.services.ledger.change_rule_evaluation(self.context.region, self.name, change)
 
     def _make_attempt(self, containers: Mapping[str, Container] | None) -> RuleAttempt:
         return RuleAttempt(self.context, self._mount, self._output, containers, self.job.creation_ms)

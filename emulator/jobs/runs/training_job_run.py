@@ -57,6 +57,7 @@ _KILL_SECONDS = 10.0
 class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
     """What drives one training job."""
 
+    record = TrainingJob
     kind = "Training job"
     output = "The model and output data are"
 
@@ -91,16 +92,6 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         super().__init__(context, attempt, stopping=job.status == "Stopping")
         self._client_note = client_note
         self._rules_started = False
-
-    @property
-    def job(self) -> TrainingJob:
-        """The job as it is stored now: UpdateTrainingJob may change it, too."""
-        job = self.context.services.ledger.store.find_training_job(self.context.region, self.name)
-        assert job is not None
-        return job
-
-    def _change(self, change: Callable[[TrainingJob, int], TrainingJob]) -> TrainingJob:
-        return self.context.services.ledger.change_training_job(self.context.region, self.name, change)
 
     def _make_attempt(self, containers: Mapping[str, Container] | None) -> TrainingAttempt:
         interruption = self._attempt.interruption

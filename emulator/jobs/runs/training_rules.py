@@ -27,7 +27,7 @@ def start_rules(job: TrainingJob, services: Collaborators) -> None:
             run.turn_off()
         elif evaluation.status == "InProgress" and evaluation.start_ms is None and run is None:
             if off:
-                ledger.change_rule_evaluation(evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
+                ledger.change_job(RuleEvaluation, evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
             else:
                 threads.start(RuleJobRun(evaluation, job, services))
 
@@ -48,4 +48,4 @@ def end_rules(job: TrainingJob, uploads: LiveUploads | None, services: Collabora
             saved = uploads and (uploads.profiler_ended if rule.of_profiler else uploads.tensors_ended)
             rule.limit(job, complete=bool(saved) and job.status != "Stopped")
         else:
-            ledger.change_rule_evaluation(evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
+            ledger.change_job(RuleEvaluation, evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)

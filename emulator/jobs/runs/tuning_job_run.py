@@ -1,4 +1,4 @@
-"""The life of a hyperparameter tuning job: training jobs, so many at a time, until there is nothing more to try."""
+"""Life of a hyperparameter tuning job: training jobs, until there is nothing more to try."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ import pytest
 
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import EngineUnavailableError, Exit
+from emulator.jobs.records.training_job import TrainingJob
 from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL
 from tests.room.emulator.jobs.job_room import REGION, open_room
 from tests.room.emulator.jobs.runs import test_tuning
@@ -112,7 +113,7 @@ def test_running_job_ends_as_its_container_exits(tmp_path: Path, end: str, statu
         room.jobs.close()
         published = [event["detail"].get("SecondaryStatus") for event in room.publisher.events]
         assert published[0] == "Starting", "what was not delivered before goes out first"
-        assert room.store.list_outbox() == []
+        assert room.store.messages.list_outbox() == []
 
 
 def test_job_whose_container_ended_meanwhile_ends_too(tmp_path: Path) -> None:
@@ -209,13 +210,13 @@ def test_job_that_lost_its_container_too_often_fails_and_says_so(tmp_path: Path)
         for container in room.runtime.find({STORE_LABEL: room.store.id}):
             room.runtime.remove(container.id)
         with room.store.transaction() as transaction:
-            job = transaction.find_training_job(REGION, "job")
+            job = transaction.find_job(TrainingJob, REGION, "job")
             assert job is not None
             for _ in range(10):
                 job = job.begin_again(job.last_modified_ms + 1)
                 for stage in ("Starting", "Downloading", "Training"):
                     job = job.transition(stage, job.last_modified_ms + 1)
-            transaction.save_training_job(job)
+            transaction.save_job(job)
         room.jobs.recover()
         done = room.describe()
         assert done["TrainingJobStatus"] == "Failed"
@@ -332,9 +333,9 @@ def test_container_of_an_ended_job_is_removed(tmp_path: Path) -> None:
     with recover(tmp_path, bucket) as room:
         store_id = room.store.id
         with room.store.transaction() as transaction:
-            job = transaction.find_training_job(REGION, "job")
+            job = transaction.find_job(TrainingJob, REGION, "job")
             assert job is not None
-            transaction.save_training_job(job.transition("Failed", job.last_modified_ms + 1))
+            transaction.save_job(job.transition("Failed", job.last_modified_ms + 1))
         (container,) = room.runtime.find({STORE_LABEL: store_id})
         assert container.labels[JOB_LABEL] == job.arn
         room.jobs.recover()

@@ -111,8 +111,7 @@ def test_an_end_that_cannot_be_stored_is_stored_when_there_is_room_again(
 
         return refuse_the_end
 
-    for name in ("save_rule_evaluation", "save_training_job"):
-        monkeypatch.setattr(StoreTransaction, name, refuse(getattr(StoreTransaction, name), 4))
+    monkeypatch.setattr(StoreTransaction, "save_job", refuse(StoreTransaction.save_job, 4))
     request = room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("Fires", "fire")])
     done = room.run(request)
     assert rule_statuses(done) == {"Fires": "IssuesFound"}

@@ -95,7 +95,7 @@ assert not (ml / "input/config/debughookconfig.json").exists()
     assert statuses == [("InProgress", stage) for stage in stages(done)[:-1]] + [("Completed", "Completed")]
     assert room.publisher.events[0]["detail"]["Tags"] == {"team": "a"}
     assert room.jobs.tags.list_all(done["TrainingJobArn"]) == [{"Key": "team", "Value": "a"}]
-    assert room.store.list_outbox() == []
+    assert room.store.messages.list_outbox() == []
     assert list((room.settings.state_dir / "jobs").iterdir()) == []
 
 
