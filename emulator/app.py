@@ -17,6 +17,8 @@ from emulator.exceptions import InternalFailure, ResourceInUse, StartupError
 from emulator.faults import FAULTS, parse_fault
 from emulator.gateway.authentication import ACCOUNT_HEADER, LOOPBACK_HOSTS, read_region
 from emulator.gateway.listener import Listener
+from emulator.jobs.records.rule_evaluation import RuleEvaluation
+from emulator.jobs.records.training_job import TrainingJob
 from emulator.keys import load_keys
 from emulator.settings import VERSION, check_shared, format_url
 from emulator.state_archive import apply_staged, read_last_import, stage_archive, write_archive
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from emulator.jobs import Jobs as RoomOfJobs
     from emulator.jobs.accounts import Accounts
     from emulator.jobs.records.database.store import JobStore
-    from emulator.jobs.records.training_job import TrainingJob
     from emulator.keys import Keys
     from emulator.replica.bucket import Bucket
     from emulator.replica.replica import Replica
@@ -428,8 +429,8 @@ class Emulator:
                 "runtime": self.chosen.runtime.name,
                 "runtimeReason": self.chosen.reason,
                 "jobRegions": sorted({region for store in stores for region in store.list_regions()}),
-                "runningTrainingJobs": sum(len(store.list_running_training_jobs()) for store in stores),
-                "runningRuleEvaluations": sum(len(store.list_running_rule_evaluations()) for store in stores),
+                "runningTrainingJobs": sum(len(store.list_running_jobs(TrainingJob)) for store in stores),
+                "runningRuleEvaluations": sum(len(store.list_running_jobs(RuleEvaluation)) for store in stores),
                 "undeliveredEvents": sum(len(store.messages.list_outbox()) for store in stores),
             }
             if self.chosen.describe_swarm is not None:

@@ -136,12 +136,12 @@ def find_left_over(
         job = store.find_training_job(rule.region, rule.training_job_name)
         return {} if job is None else find_containers(rule.arn, rule.name, job.id)
 
-    jobs = [(job, find_containers(job.arn, job.name, job.id)) for job in store.list_running_training_jobs()]
+    jobs = [(job, find_containers(job.arn, job.name, job.id)) for job in store.list_running_jobs(TrainingJob)]
     attached = [(job, hosts) for job, hosts in jobs if len(hosts) == len(list_hosts(job.request)) and can_reattach(job)]
     wanted = {job.arn for job, _ in attached}
     without = [job for job, _ in jobs if job.arn not in wanted]
     running = {(job.region, job.name) for job, _ in jobs}
-    evaluations = [(each, find_containers_of_rule(each)) for each in store.list_running_rule_evaluations()]
+    evaluations = [(each, find_containers_of_rule(each)) for each in store.list_running_jobs(RuleEvaluation)]
     concluding = [(each, find_containers_of_rule(each)) for each in ended if isinstance(each, RuleEvaluation)]
     evaluations += [(each, hosts) for each, hosts in concluding if hosts]
     processing = [

@@ -187,28 +187,12 @@ class JobStore:
         with self._engine.connect() as connection:
             return list(connection.scalars(select(column).distinct().order_by(column)))
 
-    def list_running_training_jobs(self) -> list[TrainingJob]:
-        """Every job that has not ended, in all regions, oldest first."""
-        table = tables.training_jobs
-        statement = select(table).where(table.c.status.not_in(ENDED_STATUSES)).order_by(table.c.creation_ms)
-        with self._engine.connect() as connection:
-            return [load_record(TrainingJob, row) for row in connection.execute(statement)]
-
-    def list_running_rule_evaluations(self) -> list[RuleEvaluation]:
-        """Every rule evaluation without a final status, in all regions, oldest first."""
-        table = tables.rule_evaluations
-        statement = (
-            select(table)
-            .where(table.c.processing_job_status.in_(("InProgress", "Stopping")))
-            .order_by(table.c.creation_ms, table.c.position)
-        )
-        with self._engine.connect() as connection:
-            return [load_record(RuleEvaluation, row) for row in connection.execute(statement)]
-
-    def list_running_jobs(self, kind: type[R]) -> list[R]:
+    def list_running_jobs(self, kind: type[K]) -> list[K]:
         """Every job of a kind that has not ended, in all regions, oldest first."""
         table = find_table(kind)
-        statement = select(table).where(table.c.status.not_in(ENDED_STATUSES)).order_by(table.c.creation_ms)
+        status = table.c.processing_job_status if kind is RuleEvaluation else table.c.status
+        order = (table.c.creation_ms, table.c.position) if kind is RuleEvaluation else (table.c.creation_ms,)
+        statement = select(table).where(status.not_in(ENDED_STATUSES)).order_by(*order)
         with self._engine.connect() as connection:
             return [load_record(kind, row) for row in connection.execute(statement)]
 

@@ -33,6 +33,7 @@ ROOT = Path(__file__).parents[5]
 KILLED = """
 import os, pathlib, signal, sys, json
 sys.path.insert(0, {root!r})
+from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from tests.room.emulator.jobs.job_room import REGION, open_room
 from tests.room.emulator.jobs.runs import test_tuning
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
@@ -80,8 +81,8 @@ def recover(tmp_path: Path, bucket: str, publisher: RecordingPublisher | None = 
 
 
 def let_go(room: Room) -> None:
-    for folder in (room.settings.state_dir / "jobs").glob("*/algo-*"):
-        with suppress(FileNotFoundError):  # its job has ended meanwhile
+    with suppress(FileNotFoundError):  # a job has ended meanwhile
+        for folder in (room.settings.state_dir / "jobs").glob("*/algo-*"):
             (folder / "go").touch()
 
 
@@ -297,7 +298,7 @@ def test_job_that_was_stopping_without_a_container_is_stopped(tmp_path: Path) ->
 @pytest.mark.parametrize(("losses", "status"), [(0, "NoIssuesFound"), (10, "Error")])
 def test_rule_whose_container_is_gone_judges_again(tmp_path: Path, losses: int, status: str) -> None:
     condition = "room.describe()['SecondaryStatus'] == 'Training' and len(room.runtime.find({})) == 2"
-    condition += " and room.store.list_running_rule_evaluations()[0].start_ms"
+    condition += " and room.store.list_running_jobs(RuleEvaluation)[0].start_ms"
     bucket = run_and_kill(tmp_path, WAIT_FOR_GO, condition=condition, rules=[("R", "pass")])
     with recover(tmp_path, bucket) as room:
         for container in room.runtime.find({}):
@@ -509,7 +510,7 @@ def test_job_outlasts_an_engine_that_goes_away(room: Room, away: Event, *, ends:
     room.wait_for_stage("Training")
     wait_until(lambda: "first" in room.log("/aws/sagemaker/TrainingJobs", "job/"))
     if ends:
-        (container,) = room.runtime.find({JOB_LABEL: room.store.list_running_training_jobs()[0].arn})
+        (container,) = room.runtime.find({JOB_LABEL: room.store.list_running_jobs(TrainingJob)[0].arn})
         with room.runtime._watch(room.runtime._folder_of(container.id)) as watch:  # as an engine that ends ends it
             watch.send(signal.SIGTERM)
             assert watch.wait(60)

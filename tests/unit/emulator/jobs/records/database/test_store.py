@@ -55,7 +55,7 @@ def test_job_comes_back_as_it_was_stored(store: JobStore) -> None:
     with store.transaction() as transaction:
         transaction.save_job(later)
     assert store.find_training_job("us-east-1", "one") == later
-    assert store.list_running_training_jobs() == []
+    assert store.list_running_jobs(TrainingJob) == []
 
 
 def test_name_is_taken_in_its_region_only(store: JobStore) -> None:
@@ -226,7 +226,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     )
     assert ended.returncode == -signal.SIGKILL
     store = JobStore(tmp_path / "jobs.sqlite")
-    assert [job.name for job in store.list_running_training_jobs()] == ["one"]
+    assert [job.name for job in store.list_running_jobs(TrainingJob)] == ["one"]
     assert store.messages.list_outbox() == []
     store.close()
 
