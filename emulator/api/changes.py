@@ -126,7 +126,7 @@ def follow(
         is_closing: whether to end.
     """
     store = account.store
-    last = store.get_last_sent()
+    last = store.messages.get_last_sent()
     yield "retry: 500\n\n"
     if after is None or after > last:
         # Another state than the page knows, or the first look: all is to be asked for.
@@ -137,13 +137,13 @@ def follow(
     version, silent = -1, 0
     while not is_closing():
         version = store.wait_for_change(version, _LOOK_SECONDS)
-        sent = store.list_sent(after, _AT_ONCE)
+        sent = store.messages.list_sent(after, _AT_ONCE)
         if sent:
             after = sent[-1].sequence
             names = {str(name) for each in sent for name in _list_names(each.content)}
             yield _format("change", {"jobs": sorted(names), "sequence": after}, after)
-        elif store.get_last_sent() < after:
-            after = store.get_last_sent()
+        elif store.messages.get_last_sent() < after:
+            after = store.messages.get_last_sent()
             yield _format("hello", {"sequence": after}, after)
         now = _measure(account, region, name) if name else None
         if now and progress and now["warnings"] != progress["warnings"]:

@@ -82,7 +82,7 @@ def _list_jobs(jobs: Jobs) -> dict[str, Any]:
         # A page of the store at a time: the words are looked for in more than it can look into.
         while taken < most:
             query = ListQuery(contained, status or None, descending=True, max_results=100, after=after)
-            listed, token = account.store.list_training_jobs(region, query)
+            listed, token = account.store.pages.list_training_jobs(region, query)
             warnings = account.store.list_warnings_of([job.arn for job in listed])
             for job in listed:
                 summary = _summarize(account, job, warnings.get(job.arn, ()))
@@ -195,8 +195,8 @@ def list_events(account: Services, names: Sequence[str] | None, after: int = 0, 
     """
     from emulator.events.outcomes import read_function_name
 
-    sent = account.store.list_sent(after, limit, names)
-    outcomes = account.store.list_outcomes([str(each.content.get("id")) for each in sent])
+    sent = account.store.messages.list_sent(after, limit, names)
+    outcomes = account.store.messages.list_outcomes([str(each.content.get("id")) for each in sent])
     found = []
     for each in sent:
         deliveries = outcomes.get(str(each.content.get("id")), [])

@@ -145,7 +145,7 @@ def take_record(
             transaction.add_sent(event["service"], event["region"], event["content"], event["timeMs"])
     for event in record.get("events", ()):
         for delivery in event.get("deliveries", ()):
-            account.store.add_outcome(str(event["content"].get("id")), delivery, delivery["timeMs"])
+            account.store.messages.add_outcome(str(event["content"].get("id")), delivery, delivery["timeMs"])
     for each in record.get("logs", ()):
         account.log_groups_for(job.region).put(
             each["group"], each["stream"], [(int(at), str(text)) for at, text in each["lines"]]

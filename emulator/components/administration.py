@@ -234,14 +234,17 @@ class Administration:
 
 
 def _describe_started(started: Started) -> dict[str, Any]:
+    from emulator.jobs.records.rule_evaluation import RuleEvaluation
+    from emulator.jobs.records.training_job import TrainingJob
+
     stores = started.stores.list_open()
     description: dict[str, Any] = {
         "runtime": started.chosen.runtime.name,
         "runtimeReason": started.chosen.reason,
         "jobRegions": sorted({region for store in stores for region in store.list_regions()}),
-        "runningTrainingJobs": sum(len(store.list_running_training_jobs()) for store in stores),
-        "runningRuleEvaluations": sum(len(store.list_running_rule_evaluations()) for store in stores),
-        "undeliveredEvents": sum(len(store.list_outbox()) for store in stores),
+        "runningTrainingJobs": sum(len(store.list_running_jobs(TrainingJob)) for store in stores),
+        "runningRuleEvaluations": sum(len(store.list_running_jobs(RuleEvaluation)) for store in stores),
+        "undeliveredEvents": sum(len(store.messages.list_outbox()) for store in stores),
     }
     if started.chosen.describe_swarm is not None:
         description["swarm"] = _describe_swarm(started.chosen.describe_swarm)

@@ -149,4 +149,4 @@ class Retention(Component):
 def record_outcome(stores: AccountStores, outcome: Outcome) -> None:
     """Store the outcome of a delivery with the jobs of the event's account."""
     if (store := stores.find(outcome.account)) is not None:
-        store.add_outcome(outcome.event_id, asdict(outcome), time.time_ns() // 1_000_000)
+        store.messages.add_outcome(outcome.event_id, asdict(outcome), time.time_ns() // 1_000_000)

@@ -85,5 +85,5 @@ class Stores(Component):
         store = self.stores.open(settings.account_id)
         if replica is not None:
             replica.start()
-        self.closers.enter_context(capture_published(partial(record_message, store.add_sent)))
+        self.closers.enter_context(capture_published(partial(record_message, store.messages.add_sent)))
         self.closers.enter_context(bound_http_endpoints(allow_internet=settings.allow_internet))

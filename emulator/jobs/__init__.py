@@ -15,12 +15,14 @@ from emulator.jobs.processing_jobs import ProcessingJobs
 from emulator.jobs.records.database.ledger import Ledger
 from emulator.jobs.records.pipeline_execution import PipelineExecution
 from emulator.jobs.records.processing_job import ProcessingJob
+from emulator.jobs.records.rule_evaluation import RuleEvaluation
+from emulator.jobs.records.training_job import TrainingJob
 from emulator.jobs.records.tuning_job import TuningJob
 from emulator.jobs.runs.admission import Admission
 from emulator.jobs.runs.containers.logs import LogWriter
 from emulator.jobs.runs.recovery import recover
 from emulator.jobs.runs.remains import find_containers, find_logs
-from emulator.jobs.runs.rule import STOP_GRACE_SECONDS
+from emulator.jobs.runs.rule_job_run import STOP_GRACE_SECONDS
 from emulator.jobs.runs.threads import RunThreads
 from emulator.jobs.tags import Tags
 from emulator.jobs.training_jobs import TrainingJobs
@@ -96,22 +98,22 @@ class Jobs:
 
     def count_running(self) -> int:
         """Count the jobs and rule evaluations that have not ended."""
-        store = self._store
+        list_running = self._store.list_running_jobs
         return (
-            len(store.list_running_training_jobs())
-            + len(store.list_running_rule_evaluations())
-            + len(store.list_running_jobs(ProcessingJob))
-            + len(store.list_running_jobs(TuningJob))
-            + len(store.list_running_jobs(PipelineExecution))
+            len(list_running(TrainingJob))
+            + len(list_running(RuleEvaluation))
+            + len(list_running(ProcessingJob))
+            + len(list_running(TuningJob))
+            + len(list_running(PipelineExecution))
         )
 
     def list_active(self) -> set[str]:
         """List the names of the jobs and rule evaluations that have not ended, or still clean up."""
         store = self._store
         return {
-            *(job.name for job in store.list_running_training_jobs()),
+            *(job.name for job in store.list_running_jobs(TrainingJob)),
             *(job.name for job in store.list_running_jobs(ProcessingJob)),
-            *(evaluation.name for evaluation in store.list_running_rule_evaluations()),
+            *(evaluation.name for evaluation in store.list_running_jobs(RuleEvaluation)),
             *self.services.threads.list_names(),
         }
 

@@ -22,7 +22,7 @@ from emulator.jobs.records.profiler_config import is_profiled
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.records.training_job import TrainingJob, new_training_job
 from emulator.jobs.records.warm_pool import describe_warm_pool
-from emulator.jobs.runs.training import TrainingRun
+from emulator.jobs.runs.training_job_run import TrainingJobRun
 from emulator.jobs.staging.channels import check_objects
 from emulator.jobs.staging.job_warnings import find_request_warnings
 from emulator.jobs.staging.s3_paths import require_bucket
@@ -54,7 +54,7 @@ class TrainingJobs(JobsOfAKind):
         substitution = self._services.runtime.describe_substitution(request["AlgorithmSpecification"]["TrainingImage"])
         warnings = list(find_request_warnings(request, substitution, client_note))
         self._threads.start(
-            TrainingRun(job, self._services),
+            TrainingJobRun(job, self._services),
             lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or (), warnings),
         )
         return job
@@ -100,7 +100,7 @@ class TrainingJobs(JobsOfAKind):
         Raises:
             ValidationException: a filter this service does not have, or a token that it did not give.
         """
-        return self._store.list_training_jobs(region, parse_list_query(request), self._ledger.now_ms())
+        return self._store.pages.list_training_jobs(region, parse_list_query(request), self._ledger.now_ms())
 
     def search(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[dict[str, Any]], str | None, int]:
         """Descriptions of one page of the jobs that Search's request describes, with tags; the next token; the total.
@@ -108,13 +108,13 @@ class TrainingJobs(JobsOfAKind):
         Raises:
             ValidationException: a property, operator or value that there is not, or a token that was not given.
         """
-        jobs, next_token, total = self._store.search_training_jobs(region, request)
+        jobs, next_token, total = self._store.pages.search_training_jobs(region, request)
         described = [{**self.describe(job), "Tags": self._store.list_tags(job.arn)} for job in jobs]
         return described, next_token, total
 
     def suggest_property_names(self, region: str, hint: str) -> Sequence[str]:
         """Names of hyperparameters, tags and metrics of training jobs that begin with ``hint``."""
-        return self._store.suggest_property_names(region, hint)
+        return self._store.pages.suggest_property_names(region, hint)
 
     def describe(self, job: TrainingJob) -> dict[str, Any]:
         """DescribeTrainingJob's answer, times in epoch seconds."""
@@ -137,7 +137,7 @@ class TrainingJobs(JobsOfAKind):
             return job.begin_stop(now_ms)
 
         self.get(region, name)
-        job = self._ledger.change_training_job(region, name, begin_stop)
+        job = self._ledger.change_job(TrainingJob, region, name, begin_stop)
         self._ask_stop(job.arn)
         return job
 
@@ -158,7 +158,7 @@ class TrainingJobs(JobsOfAKind):
         with self._threads.lock:
             run = self._threads.find(job.arn)
             has_instances = job.secondary_status in ("Starting", "Downloading", "Training")
-            if not has_instances or not isinstance(run, TrainingRun):
+            if not has_instances or not isinstance(run, TrainingJobRun):
                 raise ValidationException(
                     f"The training job {name} is in status {job.secondary_status}: it has no instances to be taken."
                 )
@@ -185,7 +185,7 @@ class TrainingJobs(JobsOfAKind):
 
         job = self._ledger.update_training_job(region, name, update, self._build_evaluations)
         with self._threads.lock:
-            if isinstance(run := self._threads.find(job.arn), TrainingRun):
+            if isinstance(run := self._threads.find(job.arn), TrainingJobRun):
                 run.follow_update()
         return job
 

@@ -16,7 +16,7 @@ from emulator.jobs.records.descriptions import (
     describe_tuning_job,
 )
 from emulator.jobs.records.tuning_job import TuningJob, build_tuning_job_arn
-from emulator.jobs.runs.tuning import TuningRun
+from emulator.jobs.runs.tuning_job_run import TuningJobRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +67,7 @@ class TuningJobs(JobsOfAKind):
 
     def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TuningJob], str | None]:
         """One page of tuning jobs and the token of the next; see ``TrainingJobs.list_page``."""
-        return self._store.list_jobs(TuningJob, region, parse_list_query(request))
+        return self._store.pages.list_jobs(TuningJob, region, parse_list_query(request))
 
     def describe(self, job: TuningJob) -> dict[str, Any]:
         """DescribeHyperParameterTuningJob's answer, times in epoch seconds."""
@@ -126,5 +126,5 @@ class TuningJobs(JobsOfAKind):
         for job in self._store.list_running_jobs(TuningJob):
             self._threads.start(self._build_run(job))
 
-    def _build_run(self, job: TuningJob) -> TuningRun:
-        return TuningRun(job, self._services, self._training.create, self._training.stop)
+    def _build_run(self, job: TuningJob) -> TuningJobRun:
+        return TuningJobRun(job, self._services, self._training.create, self._training.stop)

@@ -78,37 +78,27 @@ class StoreTransaction:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def find_training_job(self, region: str, name: str) -> TrainingJob | None:
-        """Find the job, or None."""
-        return self._find(TrainingJob, region, name)
-
-    def find_rule_evaluation(self, region: str, name: str) -> RuleEvaluation | None:
-        """Find the rule evaluation, or None."""
-        return self._find(RuleEvaluation, region, name)
-
-    def find_job(self, kind: type[R], region: str, name: str) -> R | None:
-        """Find the job of a kind, such as ProcessingJob, or None."""
-        return self._find(kind, region, name)
-
     def find_by_arn(self, kind: type[K], arn: str) -> K | None:
         """Find the job of a kind that has an ARN, or None."""
         table = find_table(kind)
         row = self._connection.execute(select(table).where(table.c.arn == arn)).first()
         return None if row is None else load_record(kind, row)
 
-    def _find(self, kind: type[K], region: str, name: str) -> K | None:
+    def find_job(self, kind: type[K], region: str, name: str) -> K | None:
+        """Find the job of a kind, such as TrainingJob or RuleEvaluation, or None."""
         statement = _build_statements(find_table(kind)).find
         row = self._connection.execute(statement, {"of_region": region, "of_name": name}).first()
         return None if row is None else load_record(kind, row)
 
-    def _insert(self, record: Record) -> None:
-        table = find_table(type(record))
-        self._connection.execute(_build_statements(table).insert, build_row(table, record))
-
-    def _save(self, record: Record) -> None:
+    def save_job(self, record: Record) -> None:
+        """Store the new state of a job of any kind."""
         table = find_table(type(record))
         key = {"of_region": record.region, "of_name": record.name}
         self._connection.execute(_build_statements(table).update, key | build_row(table, record))
+
+    def _insert(self, record: Record) -> None:
+        table = find_table(type(record))
+        self._connection.execute(_build_statements(table).insert, build_row(table, record))
 
     def list_rule_evaluations_of(self, job: TrainingJob) -> list[RuleEvaluation]:
         """List a job's rule evaluations in the order of its request."""
@@ -143,7 +133,7 @@ class StoreTransaction:
         """Note which job's instances a new one gets, if any."""
         for kept in self.list_warm_pools(job.region):
             if may_reuse(kept, job.request, job.creation_ms):
-                self._save(replace(kept, reused_by=job.name, reused_ms=job.creation_ms))
+                self.save_job(replace(kept, reused_by=job.name, reused_ms=job.creation_ms))
                 break
 
     def list_warm_pools(self, region: str) -> list[TrainingJob]:
@@ -162,14 +152,6 @@ class StoreTransaction:
         ):
             self._connection.execute(delete(table).where(table.c.region == job.region, name == job.name))
 
-    def save_training_job(self, job: TrainingJob) -> None:
-        """Store a job's new state."""
-        self._save(job)
-
-    def save_rule_evaluation(self, evaluation: RuleEvaluation) -> None:
-        """Store an evaluation's new state."""
-        self._save(evaluation)
-
     def create_job(self, job: R, tags: Sequence[Mapping[str, str]]) -> None:
         """Store a new job.
 
@@ -187,10 +169,6 @@ class StoreTransaction:
         except IntegrityError:
             raise taken from None
         self.set_tags(job.arn, tags)
-
-    def save_job(self, job: R) -> None:
-        """Store a job's new state."""
-        self._save(job)
 
     def delete_job(self, job: R) -> None:
         """Delete all rows of a job."""

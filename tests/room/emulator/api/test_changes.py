@@ -37,7 +37,7 @@ def account(tmp_path: Path) -> Iterator[Services]:
 
 
 def send(account: Services, name: str) -> None:
-    account.store.add_sent("EventBridge", "us-east-1", {"id": name, "detail": {"TrainingJobName": name}}, 1)
+    account.store.messages.add_sent("EventBridge", "us-east-1", {"id": name, "detail": {"TrainingJobName": name}}, 1)
 
 
 def parse(text: str) -> tuple[str, str, Any]:
@@ -101,13 +101,13 @@ def test_only_so_many_are_open_and_each_gives_its_place_back() -> None:
 
 
 def test_outcomes_are_kept_by_event(account: Services) -> None:
-    account.store.add_outcome("e", {"succeeded": True}, 5)
-    account.store.add_outcome("f", {"succeeded": False}, 6)
-    assert account.store.list_outcomes(["e", "g"]) == {"e": [{"succeeded": True, "timeMs": 5}]}
+    account.store.messages.add_outcome("e", {"succeeded": True}, 5)
+    account.store.messages.add_outcome("f", {"succeeded": False}, 6)
+    assert account.store.messages.list_outcomes(["e", "g"]) == {"e": [{"succeeded": True, "timeMs": 5}]}
 
 
 def test_events_of_some_jobs_are_chosen(account: Services) -> None:
     for name in ("a", "b", "a"):
         send(account, name)
-    assert [each.sequence for each in account.store.list_sent(names=["a"])] == [1, 3]
-    assert [each.sequence for each in account.store.list_sent(limit=2)] == [2, 3]
+    assert [each.sequence for each in account.store.messages.list_sent(names=["a"])] == [1, 3]
+    assert [each.sequence for each in account.store.messages.list_sent(limit=2)] == [2, 3]

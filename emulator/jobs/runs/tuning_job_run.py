@@ -1,4 +1,4 @@
-"""The life of a hyperparameter tuning job: training jobs, so many at a time, until there is nothing more to try."""
+"""Life of a hyperparameter tuning job: training jobs, until there is nothing more to try."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.exceptions import AwsError
 from emulator.jobs.records.tuning_job import TuningJob, build_tuning_job_arn
 from emulator.jobs.runs.hyperparameters import Trial, is_hopeless, suggest
-from emulator.jobs.runs.training import TrainingRun
+from emulator.jobs.runs.training_job_run import TrainingJobRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ _NO_SUCCESS = (
 )
 
 
-class TuningRun:
+class TuningJobRun:
     """The run of one tuning job. Its own thread calls ``live``; other threads may ask it to stop."""
 
     def __init__(
@@ -91,7 +91,7 @@ class TuningRun:
         jobs = self._with.ledger.store.list_training_jobs_of(self._job)
         outcomes = [self._job.read_outcome(job) for job in jobs]
         for each in outcomes:
-            if isinstance(run := self._with.threads.find(each.job.arn), TrainingRun):
+            if isinstance(run := self._with.threads.find(each.job.arn), TrainingJobRun):
                 self._values[each.job.name] = run.list_metric_values(each.objective["MetricName"])
         return outcomes
 

@@ -1,4 +1,4 @@
-"""The life of a pipeline's execution: what its steps make, they make by the API as any client does."""
+"""Executions of pipelines; their steps make jobs by the API, as any client does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from emulator.services import Services
+    from emulator.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +66,7 @@ class PipelineRun:
         if execution.status == "Stopping":
             self._stop_asked.set()
         self._steps = execution.planned
+        self._connect = partial(_connect, execution, collaborators.settings)
         self._client: Any = None
         self._calls: dict[str, Future[Any]] = {}
         self._callers = ThreadPoolExecutor(thread_name_prefix=f"pipeline-{execution.name}")
@@ -81,24 +84,6 @@ class PipelineRun:
         finally:
             self._callers.shutdown(wait=False, cancel_futures=True)
 
-    def _connect(self, service: str) -> Any:
-        import boto3
-
-        settings, role = self._with.settings, self._execution.request.get("RoleArn")
-        credentials = (
-            settings.issue_credentials(role, self.name, _LONGEST_SECONDS) if role else settings.container_credentials
-        )
-        make: Any = boto3.client
-        return make(
-            service,
-            endpoint_url=settings.endpoint_url,
-            verify=None if settings.ca_bundle is None else str(settings.ca_bundle),
-            region_name=self._execution.region,
-            aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
-            aws_session_token=credentials.get("AWS_SESSION_TOKEN"),
-        )
-
     def _run_steps(self) -> None:
         """Keep steps going whose needs are met, until nothing runs and nothing more can."""
         while True:
@@ -109,7 +94,8 @@ class PipelineRun:
                     self._stop_step(self._steps[name].definition)
             elif ready := self._list_ready():
                 for step in ready:
-                    self._start_step(step)
+                    act = _ACTIONS.get(step["Type"], PipelineRun._start_job)
+                    self._take(step, act, start_ms=self._with.ledger.now_ms())
                 continue  # a condition opens its branch at once
             if not self._list("Executing"):
                 return
@@ -132,10 +118,6 @@ class PipelineRun:
 
     def _list(self, *statuses: str) -> list[str]:
         return [name for name, step in self._execution.steps.items() if step["status"] in statuses]
-
-    def _start_step(self, step: Mapping[str, Any]) -> None:
-        start_ms = self._with.ledger.now_ms()
-        self._take(step, _ACTIONS.get(step["Type"], PipelineRun._start_job), start_ms=start_ms)
 
     def _take(
         self, step: Mapping[str, Any], act: Callable[[PipelineRun, Mapping[str, Any]], dict[str, Any]], **members: Any
@@ -318,6 +300,25 @@ class PipelineRun:
 
     def _change(self, change: Callable[[PipelineExecution, int], PipelineExecution]) -> None:
         self._execution = self._with.ledger.change_job(PipelineExecution, self._execution.region, self.name, change)
+
+
+def _connect(execution: PipelineExecution, settings: Settings, service: str) -> Any:
+    import boto3
+
+    role = execution.request.get("RoleArn")
+    credentials = (
+        settings.issue_credentials(role, execution.name, _LONGEST_SECONDS) if role else settings.container_credentials
+    )
+    make: Any = boto3.client
+    return make(
+        service,
+        endpoint_url=settings.endpoint_url,
+        verify=None if settings.ca_bundle is None else str(settings.ca_bundle),
+        region_name=execution.region,
+        aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
+        aws_session_token=credentials.get("AWS_SESSION_TOKEN"),
+    )
 
 
 # The steps that are no jobs.
