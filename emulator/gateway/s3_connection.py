@@ -1,9 +1,9 @@
-"""What S3's clients need of a connection beyond what waitress has: metadata as it is, and empty objects.
+"""HTTP connections of waitress that keep S3's metadata names and refuse bodies in time.
 
-Names of metadata travel in headers, and there letters and underscores count. waitress writes every header as
-``X-Amz-Meta-Who``, which boto3 then returns as the key ``Who``; and it drops request headers with an underscore, for
-WSGI cannot tell it from a hyphen, which loses the key ``job_name``. And a body that the disk has no room for is refused
-before it is sent, in S3's own words.
+In the names of S3's metadata headers, case and underscores matter. waitress writes every header as
+``X-Amz-Meta-Who``, which boto3 then returns as the key ``Who``; and it drops request headers with an underscore, since
+WSGI cannot tell it from a hyphen, which loses the key ``job_name``. A body for which the disk has no space is refused
+before the client sends it, with S3's own error. waitress has no options for any of this: see decision 0002.
 """
 
 from __future__ import annotations

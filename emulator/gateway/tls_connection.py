@@ -1,4 +1,7 @@
-"""A connection over TLS, as waitress drives connections: it never waits for the other end."""
+"""TLS connections of waitress, which has no TLS of its own.
+
+Other servers that have it were tried, and none met all requirements without such classes: see decision 0002.
+"""
 
 from __future__ import annotations
 

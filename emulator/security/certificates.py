@@ -105,6 +105,7 @@ class Certificates:
         assert self._theirs is not None
         return self._theirs
 
+    # By hand: trustme refuses host names with an underscore, and its authorities expire in the year 3000.
     def _sign(self) -> ssl.SSLContext:
         key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
         certificate = (

@@ -113,6 +113,7 @@ def check_signature(environ: WSGIEnvironment, signature: Signature, secret: str)
     """
     check_time(signature)
     body_hash = _find_body_hash(environ, signature)
+    # By hand: botocore's signer leaves out headers that other clients sign (User-Agent, Expect), and is slower.
     headers = _canonical_headers(environ, signature.headers)
     path = environ.get("REQUEST_URI") or quote(environ.get("PATH_INFO", ""))
     path = path.partition("?")[0] or "/"

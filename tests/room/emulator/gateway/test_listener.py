@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
 import threading
@@ -18,7 +19,7 @@ from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIEnvironment
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 
 def hello(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -75,6 +76,64 @@ def test_close_lets_running_requests_end_and_gives_the_port_back() -> None:
         closing.result(60)
     listener.close()
     Listener(LOOPBACK, listener.port).close()
+
+
+# More than the buffers of a connection hold.
+LARGE = bytes(4 * 1024**2)
+# More than there are worker threads.
+MANY = 60
+
+
+def large(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    start_response("200 OK", [("Content-Length", str(len(LARGE)))])
+    return [LARGE]
+
+
+@pytest.mark.parametrize(
+    ("sent", "application"),
+    [
+        (b"", hello),
+        (b"GET / HTTP/1.1\r\nHo", hello),
+        (b"PUT /bucket/key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\nhalf", hello),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", large),
+    ],
+    ids=["silent", "half a header", "half a body", "does not read"],
+)
+def test_slow_clients_do_not_delay_others(sent: bytes, application: WSGIApplication) -> None:
+    listener = Listener(LOOPBACK, 0)
+    listener.serve(application)
+    with contextlib.ExitStack() as clients:
+        for _ in range(MANY):
+            slow = clients.enter_context(socket.create_connection((LOOPBACK, listener.port)))
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.sendall(sent)
+        assert get(listener.port) in (b"hello", LARGE)
+    listener.close()
+
+
+def test_a_further_socket_is_served_until_it_is_shut_down() -> None:
+    listener = Listener(LOOPBACK, 0)
+    listener.serve(hello)
+    with socket.create_server((LOOPBACK, 0)) as further:
+        taken = further.dup()
+        listener.take(taken)
+        assert get(further.getsockname()[1]) == b"hello"
+        further.shutdown(socket.SHUT_RDWR)
+        wait_until(lambda: taken.fileno() == -1)
+    assert get(listener.port) == b"hello"
+    listener.close()
+
+
+def test_a_body_without_space_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+    listener = Listener(LOOPBACK, 0, DiskBudget(tmp_path, 10**18))
+    listener.serve(hello)
+    head = b"PUT /bucket/key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\nExpect: 100-continue\r\n\r\n"
+    with socket.create_connection((LOOPBACK, listener.port), timeout=60) as client:
+        client.sendall(head)
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 507 Insufficient Storage\r\n")
+    assert b"<Code>InsufficientStorage</Code>" in answer
+    listener.close()
 
 
 @pytest.mark.parametrize("who_ends", ["client", "listener"])

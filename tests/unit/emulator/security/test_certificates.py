@@ -100,6 +100,10 @@ def test_the_generated_one_holds_where_the_emulator_is_asked(tmp_path: Path) -> 
     assert not trusts(certificates, "192.0.2.78", OUTSIDE)
 
 
+def test_a_host_name_may_have_an_underscore(tmp_path: Path) -> None:
+    assert trusts(Certificates(tmp_path, "build_host.example"), "build_host.example", OUTSIDE)
+
+
 def test_the_next_emulator_is_trusted_by_the_same_file(tmp_path: Path) -> None:
     first = Certificates(tmp_path)
     trusted = first.bundle.read_bytes()

@@ -152,6 +152,31 @@ def test_an_address_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused.value.kind == "expired"
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("user-agent", "aws-sdk-java/1.12"), ("expect", "100-continue"), ("x-amz-meta-who", "Zoë")]
+)
+def test_headers_that_only_other_clients_sign_count(name: str, value: str) -> None:
+    moment = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    headers = {"host": "127.0.0.1:4580", "x-amz-content-sha256": "UNSIGNED-PAYLOAD", "x-amz-date": moment, name: value}
+    signed = sorted(headers)
+    lines = "".join(f"{each}:{headers[each]}\n" for each in signed)
+    canonical = f"PUT\n/bucket/key\n\n{lines}\n{';'.join(signed)}\nUNSIGNED-PAYLOAD"
+    scope = (moment[:8], REGION, "s3", "aws4_request")
+    key = f"AWS4{SECRET}".encode()
+    for part in scope:
+        key = hmac.digest(key, part.encode(), "sha256")
+    text = f"AWS4-HMAC-SHA256\n{moment}\n{'/'.join(scope)}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+    authorization = (
+        f"AWS4-HMAC-SHA256 Credential={KEY}/{'/'.join(scope)}, SignedHeaders={';'.join(signed)}, "
+        f"Signature={hmac.digest(key, text.encode(), 'sha256').hex()}"
+    )
+    received = {each: headers[each].encode().decode("latin-1") for each in signed}
+    environ = build_environ("PUT", f"{HOST}/bucket/key", {**received, "authorization": authorization})
+    check(environ)
+    with pytest.raises(SignatureError, match="mismatch"):
+        check({**environ, f"HTTP_{name.upper().replace('-', '_')}": "another"})
+
+
 @pytest.mark.parametrize("addressing", ["path", "virtual"])
 @pytest.mark.parametrize("version", ["s3", "s3v4"])
 def test_an_address_that_boto3_presigns_is_right(version: str, addressing: str) -> None:
