@@ -83,21 +83,21 @@ state_dir_option = click.option(
     "--state-dir",
     # Whether it can be read and written is said by whoever opens it, with what to do.
     type=click.Path(file_okay=False, readable=False, path_type=Path),
-    help="Folder of everything that survives a restart  [default: $SMDEBUG_EMULATOR_STATE_DIR, else one in the XDG "
-    "state folder].",
+    help="Folder that keeps the emulator's data  [default: $SMDEBUG_EMULATOR_STATE_DIR, else smdebug-emulator in the "
+    "XDG state folder].",
 )
 s3_endpoint_option = click.option(
     "--s3-endpoint",
     metavar="URL",
     callback=check_setting,
-    help="Another S3, such as MinIO's or AWS's own, in which the state is kept, too; an emulator whose state folder is "
-    "empty goes on from there. Credentials are those that boto3 finds.",
+    help="URL of a real S3, such as AWS's or MinIO's, that keeps a copy of the state; an emulator with an empty state "
+    "folder starts from that copy. Uses the credentials that boto3 finds.",
 )
 s3_bucket_option = click.option(
     "--s3-bucket",
     metavar="NAME[/PREFIX]",
     callback=check_setting,
-    help="Its bucket, which has to be there, or what is below a prefix in it  [default: smdebug-emulator].",
+    help="Bucket of --s3-endpoint, and a prefix in it; the bucket has to exist  [default: smdebug-emulator].",
 )
 sign_as_option = click.option(
     "--account",
@@ -141,7 +141,7 @@ def warn_of_version(record: RunningEmulator) -> None:
     if record.version != VERSION:
         click.echo(
             f"The emulator at {record.endpoint_url} is version {record.version}, this command {VERSION}: "
-            "start it anew (smdebug-emulator stop, then start).",
+            "restart it (smdebug-emulator stop, then start).",
             err=True,
         )
 

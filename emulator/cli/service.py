@@ -73,27 +73,27 @@ def check_faults(_context: click.Context, _option: click.Parameter, faults: tupl
 @click.option(
     "--runtime",
     type=click.Choice(RUNTIME_CHOICES),
-    help="What runs containers: docker, local processes, the nodes of a Docker Swarm, or docker where an engine "
-    "answers  [default: auto].",
+    help="What runs containers: docker, local processes, or the nodes of a Docker Swarm; auto: docker if an engine is "
+    "running, else process  [default: auto].",
 )
 @click.option(
     "--shared-folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="What every node of a Swarm sees at the same path, such as a mount of NFS; the state folder is in it. Without "
-    "one, files of jobs are carried to the nodes and back.",
+    help="Folder that every Swarm node has at the same path, such as an NFS mount; the state folder has to be in it. "
+    "Without it, job files are copied to the nodes and back.",
 )
 @click.option(
     "--registry",
     metavar="PREFIX",
     callback=check_setting,
-    help="Push images there once, as PREFIX/NAME, for a Swarm's nodes to pull; without it they get them from here.",
+    help="Registry that Swarm nodes pull images from, as PREFIX/NAME; without it, this machine sends them.",
 )
 @state_dir_option
 @click.option(
     "--account",
     metavar="NUMBER",
     type=parse_account,
-    help="The account of who signs with no account's key: 12 digits  [default: 123456789012].",
+    help="Account, 12 digits, of requests whose access key belongs to no account  [default: 123456789012].",
 )
 @click.option(
     "--fault",
@@ -101,102 +101,102 @@ def check_faults(_context: click.Context, _option: click.Parameter, faults: tupl
     multiple=True,
     metavar="SCOPE:FAULTS",
     callback=check_faults,
-    help="What fails on purpose, such as s3:error=0.1,delay=200ms; also of events, lambda (timeout, throttle) "
-    "and jobs (capacity, interrupt). May be given several times.",
+    help="Inject faults, such as s3:error=0.1,delay=200ms; other scopes are events, lambda (timeout, throttle) and "
+    "jobs (capacity, interrupt). May be given several times.",
 )
 @click.option(
     "--max-jobs",
     type=click.IntRange(1, 10_000),
-    help="So many instances of training jobs run at once, others wait as Pending  [default: by processors and memory].",
+    help="How many training instances run at once; other jobs wait as Pending  [default: by processors and memory].",
 )
 @click.option(
     "--disk-reserve",
     metavar="SIZE",
     type=parse_size_option,
-    help="So much of the disk stays free, such as 2G: what would take it is refused  [default: 256M].",
+    help="Disk space to keep free, such as 2G: requests that would use it are refused  [default: 256M].",
 )
 @click.option(
     "--container-user",
     metavar="USER",
     type=parse_user_option,
-    help="Whom Docker containers run as where the emulator is root: UID, UID:GID, or root, as on AWS  [default: 1000].",
+    help="User of Docker containers if the emulator runs as root: UID, UID:GID, or root as on AWS  [default: 1000].",
 )
 @click.option(
     "--writable-root",
     is_flag=True,
-    help="Let the Docker containers of jobs write to all of their file system, and not to /opt/ml, /tmp and home only.",
+    help="Let Docker containers of jobs write anywhere in their file system, not only in /opt/ml, /tmp and home.",
 )
 @click.option(
     "--retention",
     metavar="AGE",
     type=parse_age_option,
-    help="Remove what ended jobs left, as prune does, when it is so old, such as 7d  [default: never].",
+    help="Remove files of ended jobs, as prune does, at this age, such as 7d  [default: never].",
 )
 @click.option(
     "--retention-size",
     metavar="SIZE",
     type=parse_size_option,
-    help="Keep so much of what ended jobs left, such as 2G; the oldest goes  [default: all].",
+    help="Keep at most this much of ended jobs' files, such as 2G; the oldest are removed  [default: all].",
 )
 @click.option(
     "--moto-api",
     is_flag=True,
-    help="Open moto's own controls below /moto-api/: reset, seed, recorder. They ask for no signature.",
+    help="Serve moto's own controls below /moto-api/: reset, seed, recorder. They need no signature.",
 )
 @click.option(
     "--require-signature",
     is_flag=True,
-    help="Answer signed requests only, as far as IAM's policies allow them, and the own API to who has its token. "
-    "Keys are those of IAM and STS, and SMDEBUG_EMULATOR_ACCESS_KEYS=ID:SECRET,… in the environment.",
+    help="Accept only signed requests that IAM policies allow; the emulator's own API needs its token. Valid keys are "
+    "those of IAM and STS, and of SMDEBUG_EMULATOR_ACCESS_KEYS=ID:SECRET,… in the environment.",
 )
 @click.option(
     "--allow-internet",
     is_flag=True,
-    help="Let Docker containers reach the internet, and with it whatever else this machine reaches; without it they "
-    "reach this emulator and the other hosts of their job only.",
+    help="Let Docker containers reach the internet and everything else that this machine reaches; without it they "
+    "reach only this emulator and the other hosts of their job.",
 )
 @click.option(
     "--host",
     metavar="ADDRESS",
     callback=check_setting,
-    help="Listen there, too, for other machines: an IP address of this one, or 0.0.0.0 for all. Over TLS, and "
-    "signatures are required.",
+    help="Also listen on this IP address, for other machines; 0.0.0.0 for all addresses. Turns on TLS and "
+    "--require-signature.",
 )
 @click.option(
     "--advertise",
     metavar="ADDRESS",
     callback=check_setting,
-    help="The address or name by which other machines know this one; it is tried at the start  [default: --host's].",
+    help="Address or name by which other machines reach this one; checked at the start  [default: that of --host].",
 )
-@click.option("--tls", is_flag=True, help="Answer over TLS where it listens for this machine alone, too.")
+@click.option("--tls", is_flag=True, help="Use TLS even if only this machine can connect.")
 @click.option(
     "--tls-certificate",
     metavar="FILE",
     callback=check_setting,
-    help="The certificate to show, in PEM, with those of its issuers behind it  [default: one that is generated].",
+    help="Server certificate in PEM, followed by those of its issuers  [default: a generated one].",
 )
-@click.option("--tls-key", metavar="FILE", callback=check_setting, help="The key of that certificate, in PEM.")
+@click.option("--tls-key", metavar="FILE", callback=check_setting, help="Private key of the certificate, in PEM.")
 @s3_endpoint_option
 @s3_bucket_option
 @click.option(
     "--strict-versions",
     is_flag=True,
-    help="Refuse jobs whose image is of a framework version that none here holds, in place of taking the nearest.",
+    help="Refuse jobs whose framework version has no local image, instead of using the nearest version.",
 )
 @click.option(
-    "--detach", "-d", is_flag=True, help="Go on in the background; the log is emulator.log in the state folder."
+    "--detach", "-d", is_flag=True, help="Run in the background; the log is emulator.log in the state folder."
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="What its log says at least.",
+    help="Lowest level that is logged.",
 )
 @click.option(
     "--init-folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Run this folder's scripts (*.py, *.sh, executables) in order, as clients, before the first line is printed.",
+    help="Run this folder's scripts (*.py, *.sh, executables) in order, as clients, before the ready line is printed.",
 )
 @click.option("--until-stdin-ends", is_flag=True, hidden=True)  # as it does when the program that holds it ends
 @click.option("--announce-to", type=click.IntRange(0), hidden=True)  # a file descriptor, by the process of --detach
@@ -234,10 +234,10 @@ def start(
     announce_to: int | None,
     remove: str | None,
 ) -> None:
-    """Serve in the foreground until Ctrl-C, SIGTERM, or SIGHUP (unless that is ignored, as under nohup).
+    """Start the emulator in the foreground, until Ctrl-C, SIGTERM, or SIGHUP (unless ignored, as under nohup).
 
-    Prints one line when it answers; its log goes to standard error. On the way out every job is stopped and no
-    container is left.
+    Prints one line when it is ready; the log goes to standard error. At the end, all jobs are stopped and all
+    containers removed.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for package in ("emulator", "container_runtime"):
@@ -335,7 +335,7 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
         click.echo(f"{first} Log: {log_path}" + (f"\n{more}" if more else ""))
         raise SystemExit(0)
     process.wait()
-    fail(log_path.read_text()[began:].strip() or f"It ended at once; its log is {log_path}.")
+    fail(log_path.read_text()[began:].strip() or f"The emulator ended at once; its log is {log_path}.")
 
 
 def _print_at_once(text: str) -> None:
@@ -485,7 +485,7 @@ def _format_value(value: object) -> str:
 @click.command()
 @state_dir_option
 def stop(state_dir: Path | None) -> None:
-    """Stop the emulator that runs on the state folder, as Ctrl-C does, and wait for its end."""
+    """Stop the emulator, as Ctrl-C does, and wait until it has ended."""
     settings = read_settings(state_dir)
     record = find_running(settings)
     os.kill(record.pid, signal.SIGTERM)
@@ -498,7 +498,7 @@ def stop(state_dir: Path | None) -> None:
 @state_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(state_dir: Path | None, *, as_json: bool) -> None:
-    """Show the emulator and its latest jobs. The exit code is 1 when none is running."""
+    """Show the emulator and its latest jobs. The exit code is 1 if no emulator is running."""
     emulator = connect(state_dir)
     latest = list_summaries(emulator, 20)
     if as_json:
