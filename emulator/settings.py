@@ -96,8 +96,8 @@ class Settings:
         fits=RUNTIME_CHOICES.__contains__,
         wanted=f"use one of {', '.join(RUNTIME_CHOICES)}",
         choices=RUNTIME_CHOICES,
-        help="What runs containers: docker, local processes, the nodes of a Docker Swarm, or docker where an engine "
-        "answers.",
+        help="What runs containers: docker, local processes, or the nodes of a Docker Swarm; auto: docker if an engine "
+        "is running, else process.",
         default_words="auto",
     )
     shared_folder: Path | None = option(
@@ -106,8 +106,8 @@ class Settings:
         fits=Path.is_dir,
         wanted="give a folder that is there",
         metavar="DIRECTORY",
-        help="What every node of a Swarm sees at the same path, such as a mount of NFS; the state folder is in it. "
-        "Without one, files of jobs are carried to the nodes and back.",
+        help="Folder that every Swarm node has at the same path, such as an NFS mount; the state folder has to be in it. "
+        "Without it, job files are copied to the nodes and back.",
     )
     registry: str | None = option(
         None,
@@ -115,7 +115,7 @@ class Settings:
         fits=_REGISTRY.fullmatch,
         wanted="give HOST[:PORT][/PATH], as images' names begin",
         metavar="PREFIX",
-        help="Push images there once, as PREFIX/NAME, for a Swarm's nodes to pull; without it they get them from here.",
+        help="Registry that Swarm nodes pull images from, as PREFIX/NAME; without it, this machine sends them.",
     )
     state_dir: Path = field(default_factory=lambda: default_state_dir(os.environ))
     account_id: str = option(
@@ -125,7 +125,7 @@ class Settings:
         wanted="give an account's 12 digits",
         name="account",
         metavar="NUMBER",
-        help="The account of who signs with no account's key: 12 digits.",
+        help="Account, 12 digits, of requests whose access key belongs to no account.",
         default_words=DEFAULT_ACCOUNT_ID,
     )
     region: str = option(
@@ -133,7 +133,7 @@ class Settings:
         parse=str,
         fits=_REGION.fullmatch,
         wanted="give a region of AWS, such as eu-west-1",
-        help="The region of requests whose signature names none.",
+        help="Region of requests whose signature names none.",
         on_command_line=False,
     )
     stop_grace_seconds: float = option(
@@ -160,8 +160,8 @@ class Settings:
         name="fault",
         metavar="SCOPE:FAULTS",
         multiple=True,
-        help="What fails on purpose, such as s3:error=0.1,delay=200ms; also of events, lambda (timeout, throttle) "
-        "and jobs (capacity, interrupt). May be given several times.",
+        help="Inject faults, such as s3:error=0.1,delay=200ms; other scopes are events, lambda (timeout, throttle) and "
+        "jobs (capacity, interrupt). May be given several times.",
         in_environment=False,
     )
     max_jobs: int | None = option(
@@ -170,7 +170,7 @@ class Settings:
         fits=lambda number: 1 <= number <= 10_000,
         wanted="give a whole number from 1 to 10000",
         metavar="NUMBER",
-        help="So many instances of training jobs run at once, others wait as Pending.",
+        help="How many training instances run at once; other jobs wait as Pending.",
         default_words="by processors and memory",
     )
     disk_reserve: int = option(
@@ -178,7 +178,7 @@ class Settings:
         parse=parse_size,
         wanted="give a size such as 500M or 2G",
         metavar="SIZE",
-        help="So much of the disk stays free, such as 2G: what would take it is refused.",
+        help="Disk space to keep free, such as 2G: requests that would use it are refused.",
         default_words="256M",
     )
     container_user: tuple[int, int] | None = option(
@@ -187,7 +187,7 @@ class Settings:
         fits=may_choose_user,
         wanted="give root, UID or UID:GID, and start the emulator as root",
         metavar="USER",
-        help="Whom Docker containers run as where the emulator is root: UID, UID:GID, or root, as on AWS.",
+        help="User of Docker containers if the emulator runs as root: UID, UID:GID, or root as on AWS.",
         default_words="1000",
         write="{0[0]}:{0[1]}".format,
     )
@@ -199,7 +199,7 @@ class Settings:
         parse=parse_age,
         wanted="give an age such as 12h or 7d",
         metavar="AGE",
-        help="Remove what ended jobs left, as prune does, when it is so old, such as 7d.",
+        help="Remove files of ended jobs, as prune does, at this age, such as 7d.",
         default_words="never",
         write="{:.0f}s".format,
     )
@@ -208,12 +208,10 @@ class Settings:
         parse=parse_size,
         wanted="give a size such as 500M or 2G",
         metavar="SIZE",
-        help="Keep so much of what ended jobs left, such as 2G; the oldest goes.",
+        help="Keep at most this much of ended jobs' files, such as 2G; the oldest are removed.",
         default_words="all",
     )
-    moto_api: bool = flag(
-        "Open moto's own controls below /moto-api/: reset, seed, recorder. They ask for no signature."
-    )
+    moto_api: bool = flag("Serve moto's own controls below /moto-api/: reset, seed, recorder. They need no signature.")
     require_signature: bool = flag(
         "Answer signed requests only, as far as IAM's policies allow them, and the own API to who has its token. "
         "Keys are those of IAM and STS, and SMDEBUG_EMULATOR_ACCESS_KEYS=ID:SECRET,… in the environment."
@@ -225,7 +223,7 @@ class Settings:
             "option": Option(
                 parse=parse_access_keys,
                 wanted="give ID:SECRET, several separated by commas",
-                help="Secret keys by their ids, which sign as the account's root where signatures are required.",
+                help="Access keys of the account's root, where signatures are required.",
                 on_command_line=False,
             )
         },
@@ -248,8 +246,8 @@ class Settings:
         parse=parse_host,
         wanted="give an IP address of this machine, or 0.0.0.0 for all",
         metavar="ADDRESS",
-        help="Listen there, too, for other machines: an IP address of this one, or 0.0.0.0 for all. Over TLS, and "
-        "signatures are required.",
+        help="Also listen on this IP address, for other machines; 0.0.0.0 for all addresses. Turns on TLS and "
+        "--require-signature.",
     )
     advertise: str | None = option(
         None,
@@ -257,20 +255,20 @@ class Settings:
         fits=_HOST_NAME.fullmatch,
         wanted="give an IP address or a host's name, without a port",
         metavar="ADDRESS",
-        help="The address or name by which other machines know this one; it is tried at the start.",
+        help="Address or name by which other machines reach this one; checked at the start.",
         default_words="--host's",
     )
-    tls: bool = flag("Answer over TLS where it listens for this machine alone, too.")
+    tls: bool = flag("Use TLS even if only this machine can connect.")
     tls_certificate: Path | None = option(
         None,
         parse=parse_file,
         wanted="give a file",
         metavar="FILE",
-        help="The certificate to show, in PEM, with those of its issuers behind it.",
-        default_words="one that is generated",
+        help="Server certificate in PEM, followed by those of its issuers.",
+        default_words="a generated one",
     )
     tls_key: Path | None = option(
-        None, parse=parse_file, wanted="give a file", metavar="FILE", help="The key of that certificate, in PEM."
+        None, parse=parse_file, wanted="give a file", metavar="FILE", help="Private key of the certificate, in PEM."
     )
     ca_bundle: Path | None = None
     s3_endpoint: str | None = option(
@@ -279,8 +277,8 @@ class Settings:
         fits=_HTTP_URL.fullmatch,
         wanted="give a URL such as http://minio.example:9000",
         metavar="URL",
-        help="Another S3, such as MinIO's or AWS's own, in which the state is kept, too; an emulator whose state "
-        "folder is empty goes on from there. Credentials are those that boto3 finds.",
+        help="URL of a real S3, such as AWS's or MinIO's, that keeps a copy of the state; an emulator with an empty "
+        "state folder starts from that copy. Uses the credentials that boto3 finds.",
     )
     s3_bucket: str | None = option(
         None,
@@ -288,11 +286,11 @@ class Settings:
         fits=_BUCKET.fullmatch,
         wanted="give NAME or NAME/PREFIX",
         metavar="NAME[/PREFIX]",
-        help="Its bucket, which has to be there, or what is below a prefix in it.",
+        help="Bucket of --s3-endpoint, and a prefix in it; the bucket has to exist.",
         default_words=DEFAULT_S3_BUCKET,
     )
     strict_versions: bool = flag(
-        "Refuse jobs whose image is of a framework version that none here holds, in place of taking the nearest."
+        "Refuse jobs whose framework version has no local image, instead of using the nearest version."
     )
 
     def __post_init__(self) -> None:

@@ -65,7 +65,7 @@ class TrainingJob:
         if count > 1:
             listed = ", ".join(f"{each['region']}/{each['name']}" for each in meant)
             more = f" and {count - len(meant)} more" if count > len(meant) else ""
-            raise LookupError(f"{count} training jobs are meant by {name}: {listed}{more}. Give more of the name.")
+            raise LookupError(f"{name} matches {count} training jobs: {listed}{more}. Give more of the name.")
         self.name, self.region = str(meant[0]["name"]), str(meant[0]["region"])
 
     @property

@@ -135,7 +135,7 @@ def build_tensorboards_pages(accounts: RequestAccounts, tensorboards: TensorBoar
         job = find_training_job(accounts.find(), region, name)
         if "TensorBoardOutputConfig" not in job.request:
             raise ValidationException(
-                f"{name} writes nothing for TensorBoard: create it with a TensorBoardOutputConfig."
+                f"{name} has no TensorBoard output: create the job with a TensorBoardOutputConfig."
             )
         return jsonify(url=tensorboards.start(name))
 

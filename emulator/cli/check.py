@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @state_dir_option
-@click.option("--mend", is_flag=True, help="Mend what can be mended; what is taken out is set aside, not deleted.")
+@click.option("--mend", is_flag=True, help="Repair what can be repaired; damaged data is moved aside, not deleted.")
 def check(state_dir: Path | None, *, mend: bool) -> None:
-    """Read everything that a stopped emulator keeps, and say what is damaged.
+    """Check the state folder of a stopped emulator for damage.
 
-    A line for each damage says what it is of, where, and what was done or can be. The exit code is 1 where something is
-    damaged and was not mended.
+    Prints one line per problem: what is damaged, where, and how it was or can be repaired. The exit code is 1 if
+    damage remains.
     """
     from emulator.moto_services.damage import check_stored
     from emulator.state.check import check_databases
@@ -32,7 +32,7 @@ def check(state_dir: Path | None, *, mend: bool) -> None:
 
     settings = read_settings(state_dir)
     if not settings.state_dir.exists():
-        fail(f"There is no state in {settings.state_dir}.")
+        fail(f"There is no state folder {settings.state_dir}.")
     logger = logging.getLogger("emulator")
     click.get_current_context().call_on_close(partial(logger.setLevel, logger.level))
     logger.setLevel(logging.CRITICAL)  # what it would say is printed below
@@ -47,6 +47,6 @@ def check(state_dir: Path | None, *, mend: bool) -> None:
             number += 1
             click.echo(line)
     if not number:
-        click.echo(f"Everything in {settings.state_dir} is what was written.")
+        click.echo(f"No damage found in {settings.state_dir}.")
     elif not mend:
         raise SystemExit(1)

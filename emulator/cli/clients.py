@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @state_dir_option
-@click.option("--region", metavar="NAME", help="Of clients that name none  [default: the emulator's].")
+@click.option("--region", metavar="NAME", help="Default region of the clients  [default: the emulator's].")
 @sign_as_option
 @click.option("--role", metavar="NAME", help="Sign as this IAM role, for sagemaker.get_execution_role().")
 def env(state_dir: Path | None, region: str | None, account: str | None, role: str | None) -> NoReturn:
-    """Print what a shell has to export so that AWS clients talk to the emulator: eval "$(smdebug-emulator env)"."""
+    """Print the variables that point AWS clients to the emulator, for a shell: eval "$(smdebug-emulator env)"."""
     record = find_running(read_settings(state_dir))
     warn_of_version(record)
     hand_secret_on(record)
@@ -40,11 +40,17 @@ def env(state_dir: Path | None, region: str | None, account: str | None, role: s
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @state_dir_option
-@click.option("--runtime", type=click.Choice(RUNTIME_CHOICES), default="auto", show_default=True, help="As for start.")
-@click.option("--region", metavar="NAME", help="Of clients that name none  [default: AWS_REGION's, else us-east-1].")
+@click.option(
+    "--runtime",
+    type=click.Choice(RUNTIME_CHOICES),
+    default="auto",
+    show_default=True,
+    help="See start.",
+)
+@click.option("--region", metavar="NAME", help="Default region of the clients  [default: $AWS_REGION, else us-east-1].")
 @sign_as_option
 @click.option("--role", metavar="NAME", default="SageMakerRole", show_default=True, help="The IAM role to sign as.")
-@click.option("--allow-internet", is_flag=True, help="As for start, of an emulator of the command's own.")
+@click.option("--allow-internet", is_flag=True, help="As in start; used only if run starts an emulator itself.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 def run(
     state_dir: Path | None,
@@ -56,10 +62,10 @@ def run(
     *,
     allow_internet: bool,
 ) -> NoReturn:
-    """Run a command whose AWS clients reach the emulator only, whatever regions, profiles or endpoints they name.
+    """Run a command; its AWS clients reach only the emulator, whatever region, profile or endpoint they ask for.
 
-    It is the emulator of the state folder; where none runs, one of the command's own, which ends with it and leaves
-    nothing unless --state-dir names a folder.
+    Uses the emulator that runs on the state folder. If none runs, a temporary one is started for the command, stopped
+    with it, and its data is deleted unless --state-dir is given.
     """
     settings = read_settings(state_dir)
     record = find_running_emulator(settings.state_dir)

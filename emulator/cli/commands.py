@@ -78,6 +78,6 @@ def main() -> None:
 
     Every AWS client in terminal 2 now talks to the emulator; no account and no network is needed.
 
-    Exit codes: 0 it is done, 1 it is not (or no emulator runs), 2 the command line cannot be understood, 3 there is no
-    such job. Those of run and rules run are of what they run.
+    Exit codes: 0 success, 1 failure (or no emulator is running), 2 invalid command line, 3 no such job, or more than
+    one matches. run and rules run exit with the code of the program they run.
     """  # noqa: D301 - click wants the character itself

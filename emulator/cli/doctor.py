@@ -38,7 +38,7 @@ _ENOUGH_BYTES = 2 * 10**9
 @click.command()
 @state_dir_option
 @click.option(
-    "--runtime", type=click.Choice(RUNTIME_CHOICES), help="What jobs are to run in; swarm looks at its nodes."
+    "--runtime", type=click.Choice(RUNTIME_CHOICES), help="The runtime to check for; swarm also checks its nodes."
 )
 @setting_option("s3_endpoint")
 @setting_option("s3_bucket")
@@ -51,7 +51,7 @@ def doctor(
     *,
     as_json: bool,
 ) -> None:
-    """Look at engine, images, port, disk and versions, and say what to do; exit code 1 if something is missing."""
+    """Check Docker, images, port, disk and versions, and suggest fixes; exit code 1 if something is missing."""
     given = list_given({"runtime": runtime, "s3_endpoint": s3_endpoint, "s3_bucket": s3_bucket})
     findings = list(_look(replace(read_settings(state_dir), **given)))
     if as_json:
@@ -134,12 +134,17 @@ def _look_at_port(settings: Settings) -> Iterator[Finding]:
     if record is not None:
         yield "emulator", "ok", f"it answers at {record.endpoint_url}, process {record.pid}", ""
         return
-    yield "emulator", "note", f"none runs on {settings.state_dir}", "smdebug-emulator start"
+    yield "emulator", "note", f"none is running on {settings.state_dir}", "smdebug-emulator start"
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", settings.port)):
             yield "port", "ok", f"{settings.port} is free", ""
         else:
-            yield "port", "missing", f"{settings.port} is another program's", "smdebug-emulator start --port N, or 0"
+            yield (
+                "port",
+                "missing",
+                f"{settings.port} is in use",
+                "smdebug-emulator start --port N, or 0",
+            )
 
 
 def _look_at_reach(settings: Settings) -> Iterator[Finding]:
@@ -197,7 +202,7 @@ def _look_at_environment(settings: Settings) -> Iterator[Finding]:
     record = find_running_emulator(settings.state_dir)
     remedy = 'eval "$(smdebug-emulator env)", or smdebug-emulator run -- COMMAND'
     if named is None or (record is not None and named.rstrip("/") != record.endpoint_url):
-        found = f"AWS_ENDPOINT_URL is {named}" if named else "AWS_ENDPOINT_URL is not set: AWS clients ask AWS"
+        found = f"AWS_ENDPOINT_URL is {named}" if named else "AWS_ENDPOINT_URL is not set: AWS clients call AWS"
         yield "clients", "note", found, remedy
     elif not _has_credentials():
         found = f"AWS_ENDPOINT_URL is {named}, but AWS clients find no credentials to sign with"

@@ -16,10 +16,10 @@ def engine() -> None:
 
 
 @engine.command("status")
-@click.option("--quiet", is_flag=True, help="Say nothing: the exit code is the answer.")
+@click.option("--quiet", is_flag=True, help="Print nothing; only set the exit code.")
 @json_option
 def show_status(*, quiet: bool, as_json: bool) -> None:
-    """Show the engine that answers. The exit code is 1 when none does."""
+    """Show the running Docker engine. The exit code is 1 if none is running."""
     from container_runtime.docker.daemon import describe_engine, explain_refused_engine
 
     found = describe_engine()
@@ -32,7 +32,7 @@ def show_status(*, quiet: bool, as_json: bool) -> None:
 
 @engine.command("start")
 def start_daemon() -> None:
-    """Start an engine if none answers; on Debian, as root, it is installed first where it is missing."""
+    """Start a Docker engine if none is running; on Debian, as root, install it first if needed."""
     from container_runtime.docker.daemon import start_engine
 
     try:

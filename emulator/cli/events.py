@@ -27,13 +27,13 @@ _FOLLOW_SECONDS = 0.2
     "--account",
     metavar="NUMBER",
     type=parse_account,
-    help="Whose: 12 digits  [default: the emulator's; where it was stopped, whose jobs it has left].",
+    help="The account, 12 digits  [default: the emulator's; if it is stopped, the one with stored events].",
 )
-@click.option("--follow", "-f", is_flag=True, help="Go on with what is sent from now on, until Ctrl-C.")
-@click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True, help="The newest of the past.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing new events until Ctrl-C.")
+@click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True, help="How many past events.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def events(state_dir: Path | None, account: str | None, limit: int, *, follow: bool, as_json: bool) -> None:
-    """Show the events and SNS messages that the emulator sent for an account, newest last; it need not be running."""
+    """Show the events and SNS messages that the emulator sent, newest last; works while it is stopped, too."""
     from emulator.jobs.accounts import name_store
     from emulator.jobs.records.database.sent_messages import encode_sent, format_sent, read_sent
 

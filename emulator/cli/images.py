@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @click.group()
 def images() -> None:
-    """Show or build what jobs run in: images, or virtual environments in their place."""
+    """List or build the images that jobs run in, or the virtual environments that replace them."""
 
 
 @images.command("list")
 @json_option
 def list_images(*, as_json: bool) -> None:
-    """Show every image, and whether it is there for each back end."""
+    """List every image and whether it is built, for Docker and for local processes."""
     on_docker = describe_docker_images()
     found: list[dict[str, Any]] = [
         {
@@ -63,10 +63,10 @@ def list_images(*, as_json: bool) -> None:
     type=click.Choice(RUNTIME_CHOICES),
     default="auto",
     show_default=True,
-    help="For docker, for local processes, or for docker where an engine answers.",
+    help="What to build for; auto: docker if an engine is running, else process.",
 )
 def build(names: tuple[str, ...], runtime: str) -> None:
-    """Build the images that are not up to date: those that are named, or all but those that few jobs need."""
+    """Build images that are missing or out of date: the named ones, or all but those that few jobs need."""
     try:
         build_for(choose_back_end(runtime), names)
     except ContainerRuntimeError as error:

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 @click.command()
 @state_dir_option
 @name_argument
-@click.option("--region", help="The job's region, where several have the name.")
+@click.option("--region", help="The job's region, if several regions have a job of this name.")
 @click.option(
     "--capacity-after",
     metavar="SECONDS",
     type=click.FloatRange(0),
     default=0.0,
     show_default=True,
-    help="How long there are no other instances; longer than MaxWaitTimeInSeconds leaves, and the job is stopped.",
+    help="Seconds until new instances are available; the job is stopped if MaxWaitTimeInSeconds runs out first.",
 )
 def interrupt(state_dir: Path | None, name: str, region: str | None, capacity_after: float) -> None:
-    """Interrupt a training job on Spot instances: SIGTERM, then a new start with its checkpoints."""
+    """Interrupt a training job on Spot instances: SIGTERM, then a restart from its checkpoints."""
     job = find_job(connect(state_dir), name if region is None else f"{region}/{name}")
     asked = [("capacityAfterSeconds", f"{capacity_after:f}"), ("region", job.region)]
     ask(job.emulator, f"training-jobs/{quote(job.name, safe='')}/interrupt", asked, method="POST")
-    click.echo(f"{job.name} is interrupted.")
+    click.echo(f"Interrupted {job.name}.")

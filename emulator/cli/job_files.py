@@ -35,7 +35,7 @@ _MANIFEST = "job.json"
 @click.argument("name", required=False)
 @click.option("--print", "only_print", is_flag=True, help="Only print the address.")
 def open_console(state_dir: Path | None, name: str | None, *, only_print: bool) -> None:
-    """Open the console in a browser, at a job where NAME is given."""
+    """Open the console in a browser; with NAME, at that job."""
     emulator = connect(state_dir)
     address = f"{emulator.record.endpoint_url}{CONSOLE}"
     if emulator.record.token is not None:
@@ -44,21 +44,26 @@ def open_console(state_dir: Path | None, name: str | None, *, only_print: bool) 
         address += f"#/{find_job(emulator, name).path}"
     click.echo(address)
     if not only_print and not webbrowser.open(address):
-        click.echo("No browser can be opened from here: follow the address.", err=True)
+        click.echo("No browser could be opened: open the address yourself.", err=True)
 
 
 @click.command()
 @state_dir_option
 @name_argument
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="[default: NAME.html here].")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="[default: JOB.html].",
+)
 def report(state_dir: Path | None, name: str, output: Path | None) -> None:
-    """Write what the console shows of a job into one HTML file, which opens without the emulator."""
+    """Write a job's console page to one HTML file that opens without the emulator."""
     job = find_job(connect(state_dir), name)
     target = output or Path(f"{job.name}.html")
     try:
         names = json.loads((BUILT / "names.json").read_text())
     except FileNotFoundError:
-        fail("The console was not built, and the report is made of it: make console builds it.")
+        fail("The report needs the console, which is not built: run make console.")
     script, style = ((BUILT / names[each]).read_text() for each in ("script", "style"))
     answers = _collect_answers(job)
     try:
@@ -153,20 +158,28 @@ def _hash(text: str) -> str:
 @click.command("export")
 @state_dir_option
 @name_argument
-@click.option("--output", "-o", type=click.Path(file_okay=False, path_type=Path), help="[default: a folder NAME here].")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="[default: folder JOB].",
+)
 def export_job(state_dir: Path | None, name: str, output: Path | None) -> None:
-    """Write a job that ended into a folder: tensors and other outputs, logs, configuration, events.
+    """Write an ended job to a folder: tensors and other outputs, logs, configuration, events.
 
-    ``import`` brings it back, into this emulator or another.
+    ``import`` loads it again, into this emulator or another.
     """
     job = find_job(connect(state_dir), name)
     folder = output or Path(job.name)
     if folder.exists() and any(folder.iterdir()):
-        fail(f"{folder} is there already and not empty: name another folder with --output.")
+        fail(f"{folder} already exists and is not empty: give another folder with --output.")
     record = ask(job.emulator, f"{job.path}/record", may_be_missing=True)
     if record is None:
-        fail(f"{job.name} has not ended: export it when it has.")
-    folder.mkdir(parents=True, exist_ok=True)
+        fail(f"{job.name} has not ended yet: export it when it has.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fail(f"{folder} cannot be written: {error.strerror}")
     objects = 0
     s3 = job.emulator.client("s3", job.region)
     for uri in record["uris"]:
@@ -188,7 +201,7 @@ def _download(s3: Any, bucket: str, prefix: str, folder: Path) -> int:
         for found in page.get("Contents", ()):
             target = (folder / bucket / found["Key"]).resolve()
             if found["Key"].endswith("/") or not target.is_relative_to(folder.resolve()):
-                click.echo(f"s3://{bucket}/{found['Key']} cannot be a file here and is left out.", err=True)
+                click.echo(f"s3://{bucket}/{found['Key']} cannot be stored as a local file and is skipped.", err=True)
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
             s3.download_file(bucket, found["Key"], str(target))
@@ -200,16 +213,16 @@ def _download(s3: Any, bucket: str, prefix: str, folder: Path) -> int:
 @state_dir_option
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def import_job(state_dir: Path | None, folder: Path) -> None:
-    """Bring back a job that ``export`` wrote to FOLDER, with its tensors, logs and events."""
+    """Load a job that ``export`` wrote to FOLDER, with its tensors, logs and events."""
     emulator = connect(state_dir)
     try:
         record = json.loads((folder / _MANIFEST).read_text())
         # Looked at first: another version may have written the rest in another way.
         if (written := record["format"]) != _FORMAT:
-            fail(f"{folder} was written by another version (format {written}, not {_FORMAT}): export it anew.")
+            fail(f"{folder} was written by another version (format {written}, not {_FORMAT}): export it again.")
         region, name = record["job"]["region"], record["job"]["name"]
     except (OSError, ValueError, KeyError, TypeError):
-        fail(f"{folder} is no exported job: it has no {_MANIFEST} that can be read. smdebug-emulator export makes one.")
+        fail(f"{folder} is not an exported job: it has no readable {_MANIFEST}. smdebug-emulator export writes one.")
     ask(emulator, "records", method="POST", body=record)
     s3 = emulator.client("s3", region)
     root = folder / "objects"
@@ -217,4 +230,4 @@ def import_job(state_dir: Path | None, folder: Path) -> None:
         bucket, _, key = path.relative_to(root).as_posix().partition("/")
         s3.create_bucket(Bucket=bucket)
         s3.upload_file(str(path), bucket, key)
-    click.echo(f"{name} is back: smdebug-emulator open {name}")
+    click.echo(f"Imported {name}. See it with: smdebug-emulator open {name}")

@@ -115,7 +115,7 @@ def find_job(emulator: Emulator, name: str) -> Job:
     """
     matches = ask(emulator, "job-names", [("text", name)])
     if not matches["count"]:
-        fail(f"No training job is called {name}: smdebug-emulator jobs lists those there are.", NO_SUCH_JOB)
+        fail(f"There is no training job {name}: smdebug-emulator jobs lists the jobs.", NO_SUCH_JOB)
     if matches["count"] > 1:
         meant = [f"{each['region']}/{each['name']}" for each in matches["jobs"]]
         refuse_several(name, "training jobs", meant, matches["count"])
@@ -126,17 +126,17 @@ def find_job(emulator: Emulator, name: str) -> Job:
 def refuse_several(name: str, kind: str, meant: Sequence[str], count: int) -> NoReturn:
     """End the command: a short name means several."""
     listed = ", ".join(meant) + (f" and {count - len(meant)} more" if count > len(meant) else "")
-    fail(f"{count} {kind} are meant by {name}: {listed}. Give more of the name.", NO_SUCH_JOB)
+    fail(f"{name} matches {count} {kind}: {listed}. Give more of the name.", NO_SUCH_JOB)
 
 
 @click.command()
 @state_dir_option
-@click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="The latest so many.")
+@click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many jobs to show.")
 @json_option
 def jobs(state_dir: Path | None, limit: int, *, as_json: bool) -> None:
     """Show the latest training jobs of all regions, with their rules' verdicts.
 
-    A "!" behind the status stands for warnings: ``describe`` shows them.
+    A "!" after the status means that the job has warnings: ``describe`` shows them.
     """
     found = list_summaries(connect(state_dir), limit)
     click.echo(json.dumps(write_times(found)) if as_json else format_jobs(found))
@@ -164,10 +164,10 @@ def format_jobs(summaries: list[dict[str, Any]]) -> str:
 @name_argument
 @json_option
 def describe(state_dir: Path | None, name: str, *, as_json: bool) -> None:
-    """Show a training job: warnings, its timeline, why it failed, each rule's verdict with the values that it judged.
+    """Show a training job: warnings, timeline, failure reason, and each rule's verdict with the values it evaluated.
 
-    NAME is the job's, or a part of it: what no other job's name begins with, or else has in it. REGION/NAME where
-    several regions have the name. The exit code is 3 when there is no such job, or several may be meant.
+    NAME is the job's name, or a part that matches no other job: its beginning, or else any part. Use REGION/NAME if
+    several regions have a job of that name. The exit code is 3 if no job matches, or more than one.
     """
     emulator = connect(state_dir)
     job = find_job(emulator, name)
@@ -268,11 +268,11 @@ def _format_number(value: Any) -> str:
 @click.command()
 @state_dir_option
 @name_argument
-@click.option("--rule", metavar="NAME", help="The log of this rule instead of the training's.")
-@click.option("--follow", "-f", is_flag=True, help="Go on until the job, or the rule, has ended.")
+@click.option("--rule", metavar="NAME", help="Show the log of this rule instead of the training log.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing new lines until the job or the rule has ended.")
 @json_option
 def logs(state_dir: Path | None, name: str, rule: str | None, *, follow: bool, as_json: bool) -> None:
-    """Show what a training job printed, or one of its rules."""
+    """Show the log of a training job, or of one of its rules."""
     job = find_job(connect(state_dir), name)
     rule = None if rule is None else _find_rule(job, rule)
     read: dict[str, int] = {}
@@ -297,7 +297,7 @@ def _find_rule(job: Job, name: str) -> str:
     known = [str(each["name"]) for each in job.described["rules"]]
     found = choose_named(name, known, str)
     if not found:
-        fail(f"{job.name} has no rule called {name}: its rules are {', '.join(known) or 'none'}.", NO_SUCH_JOB)
+        fail(f"{job.name} has no rule {name}: its rules are {', '.join(known) or 'none'}.", NO_SUCH_JOB)
     if len(found) > 1:
         refuse_several(name, f"rules of {job.name}", found, len(found))
     return found[0]
@@ -328,7 +328,7 @@ def _read_new_lines(job: Job, rule: str | None, read: dict[str, int]) -> Iterato
 @state_dir_option
 @name_argument
 def stop_job(state_dir: Path | None, name: str) -> None:
-    """Ask a training job to stop, as StopTrainingJob does."""
+    """Stop a training job, as StopTrainingJob does."""
     job = find_job(connect(state_dir), name)
     ask(job.emulator, f"{job.path}/stop", method="POST")
     click.echo(f"{job.name} is stopping.")

@@ -37,16 +37,17 @@ _OF_RUNS = ("--trial", "--other-trial")
 def rules(arguments: tuple[str, ...]) -> None:
     """Built-in rules: list, show NAME, run NAME --trial PATH_S3_OR_JOB [--param NAME=VALUE …], docs.
 
-    ``run`` judges a run that was saved, or is being saved, and ends with exit code 0 for NoIssuesFound, 2 for
-    IssuesFound and 1 for Error. A run is a folder, an s3:// path, or a training job by its name or a part of it. Jobs
-    and s3:// paths are the running emulator's, unless AWS_ENDPOINT_URL names another.
+    ``run`` evaluates a rule on saved tensors, also while they are being saved. The exit code is 0 for NoIssuesFound,
+    2 for IssuesFound and 1 for Error. The tensors are in a folder, an s3:// path, or those of a training job, given by
+    its name or a part of it. Jobs and s3:// paths are read from the running emulator unless AWS_ENDPOINT_URL names
+    another.
     """
     named = os.environ.get("AWS_ENDPOINT_URL")
     record = find_running_emulator(read_settings(None).state_dir)
     if record is not None and named is not None and named.rstrip("/") != record.endpoint_url:
         record = None
     if record is None and named is None and any("s3://" in each for each in arguments):
-        fail("No emulator is running whose S3 could be read: smdebug-emulator start, or set AWS_ENDPOINT_URL.")
+        fail("No emulator is running to read s3:// paths from: smdebug-emulator start, or set AWS_ENDPOINT_URL.")
     if record is not None:
         arguments = tuple(_replace_jobs(arguments))
     # Rules are smdebug's, and nothing of it is imported here.
@@ -75,11 +76,11 @@ def _locate_run(text: str) -> str:
 @click.command()
 @state_dir_option
 @name_argument
-@click.option("--tensor", metavar="NAME", help="Statistics of this tensor's values at each step.")
-@click.option("--mode", metavar="MODE", help="With --tensor: count steps of TRAIN, EVAL or PREDICT.")
+@click.option("--tensor", metavar="NAME", help="Show statistics of this tensor at each step.")
+@click.option("--mode", metavar="MODE", help="With --tensor: only steps of TRAIN, EVAL or PREDICT, numbered per mode.")
 @json_option
 def tensors(state_dir: Path | None, name: str, tensor: str | None, mode: str | None, *, as_json: bool) -> None:
-    """Show what a training job saved: collections, steps, tensors, or the values of one."""
+    """Show what a training job saved: collections, steps and tensors, or statistics of one tensor."""
     job = find_job(connect(state_dir), name)
     options = [*(["--tensor", tensor] if tensor else []), *(["--mode", mode] if mode else [])]
     options += ["--json"] if as_json else []
@@ -91,13 +92,18 @@ def tensors(state_dir: Path | None, name: str, tensor: str | None, mode: str | N
 @state_dir_option
 @name_argument
 @click.argument("tensor")
-@click.option("--reduction", metavar="NAME", help="min, max, mean, std, …; needed for tensors of more than one number.")
-@click.option("--mode", metavar="MODE", help="Count steps of TRAIN, EVAL or PREDICT.")
-@click.option("--output", "-o", metavar="FILE", help="A .png, .svg or .pdf  [default: JOB.png here].")
+@click.option("--reduction", metavar="NAME", help="min, max, mean, std, …; required for more than one element.")
+@click.option("--mode", metavar="MODE", help="Only steps of TRAIN, EVAL or PREDICT, numbered per mode.")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    help="A .png, .svg or .pdf file  [default: JOB.png].",
+)
 def plot(
     state_dir: Path | None, name: str, tensor: str, reduction: str | None, mode: str | None, output: str | None
 ) -> None:
-    """Draw a tensor of a training job over its steps; TENSOR is a name, or a regex to find in names."""
+    """Plot a tensor of a training job over its steps; TENSOR is a name or a regular expression that finds names."""
     job = find_job(connect(state_dir), name)
     options = ["--plot", output or f"{job.name}.png"]
     options += [*(["--reduction", reduction] if reduction else []), *(["--mode", mode] if mode else [])]
@@ -110,20 +116,26 @@ def plot(
 @name_argument
 @json_option
 def profile(state_dir: Path | None, name: str, *, as_json: bool) -> None:
-    """Show what a profiled training job used, and where its time went: forward, backward, data loading, other."""
+    """Show the resources a profiled job used and where its time went: forward, backward, data loading, other."""
     job = find_job(connect(state_dir), name)
     command = [sys.executable, "-P", "-m", "smdebug.profiler", job.profile_uri, *(["--json"] if as_json else [])]
     _become(command, build_client_environment(job.emulator.record, job.region))
 
 
 @click.command()
-@click.option("--runtime", type=click.Choice(RUNTIME_CHOICES), default="auto", show_default=True, help="As for start.")
-@click.option("--output", default=".demo", show_default=True, help="Folder for state and tensors; it is emptied.")
+@click.option(
+    "--runtime",
+    type=click.Choice(RUNTIME_CHOICES),
+    default="auto",
+    show_default=True,
+    help="See start.",
+)
+@click.option("--output", default=".demo", show_default=True, help="Folder for state and tensors; emptied first.")
 @click.option("--stay", is_flag=True, help="Leave the emulator and its console running until Ctrl-C.")
 def demo(runtime: str, output: str, *, stay: bool) -> None:
     """Run two training jobs on handwritten digits: one is stopped by its rule, the other completes.
 
-    What the jobs run in is built first where it is missing.
+    Images or virtual environments that are missing are built first.
     """
     from container_runtime.runtime import ContainerRuntimeError
     from emulator.cli.images import build_for, choose_back_end

@@ -53,8 +53,8 @@ state_dir_option = click.option(
     "--state-dir",
     # Whether it can be read and written is said by whoever opens it, with what to do.
     type=click.Path(file_okay=False, readable=False, path_type=Path),
-    help="Folder of everything that survives a restart  [default: $SMDEBUG_EMULATOR_STATE_DIR, else one in the XDG "
-    "state folder].",
+    help="Folder that keeps the emulator's data  [default: $SMDEBUG_EMULATOR_STATE_DIR, else smdebug-emulator in the "
+    "XDG state folder].",
 )
 sign_as_option = click.option(
     "--account",
@@ -98,7 +98,7 @@ def warn_of_version(record: RunningEmulator) -> None:
     if record.version != VERSION:
         click.echo(
             f"The emulator at {record.endpoint_url} is version {record.version}, this command {VERSION}: "
-            "start it anew (smdebug-emulator stop, then start).",
+            "restart it (smdebug-emulator stop, then start).",
             err=True,
         )
 

@@ -49,19 +49,19 @@ _TURN_SECONDS = 0.0005
 @state_dir_option
 @setting_options
 @click.option(
-    "--detach", "-d", is_flag=True, help="Go on in the background; the log is emulator.log in the state folder."
+    "--detach", "-d", is_flag=True, help="Run in the background; the log is emulator.log in the state folder."
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="What its log says at least.",
+    help="Lowest level that is logged.",
 )
 @click.option(
     "--init-folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Run this folder's scripts (*.py, *.sh, executables) in order, as clients, before the first line is printed.",
+    help="Run this folder's scripts (*.py, *.sh, executables) in order, as clients, before the ready line is printed.",
 )
 @click.option("--until-stdin-ends", is_flag=True, hidden=True)  # as it does when the program that holds it ends
 @click.option("--announce-to", type=click.IntRange(0), hidden=True)  # a file descriptor, by the process of --detach
@@ -77,10 +77,10 @@ def start(
     remove: str | None,
     **options: Any,
 ) -> None:
-    """Serve in the foreground until Ctrl-C, SIGTERM, or SIGHUP (unless that is ignored, as under nohup).
+    """Start the emulator in the foreground, until Ctrl-C, SIGTERM, or SIGHUP (unless ignored, as under nohup).
 
-    Prints one line when it answers; its log goes to standard error. On the way out every job is stopped and no
-    container is left.
+    Prints one line when it is ready; the log goes to standard error. At the end, all jobs are stopped and all
+    containers removed.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for package in ("emulator", "container_runtime"):
@@ -135,7 +135,7 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
         click.echo(f"{first} Log: {log_path}" + (f"\n{more}" if more else ""))
         raise SystemExit(0)
     process.wait()
-    fail(log_path.read_text()[began:].strip() or f"It ended at once; its log is {log_path}.")
+    fail(log_path.read_text()[began:].strip() or f"The emulator ended at once; its log is {log_path}.")
 
 
 def _print_at_once(text: str) -> None:
@@ -285,7 +285,7 @@ def _format_value(value: object) -> str:
 @click.command()
 @state_dir_option
 def stop(state_dir: Path | None) -> None:
-    """Stop the emulator that runs on the state folder, as Ctrl-C does, and wait for its end."""
+    """Stop the emulator, as Ctrl-C does, and wait until it has ended."""
     settings = read_settings(state_dir)
     record = find_running(settings)
     os.kill(record.pid, signal.SIGTERM)
@@ -298,7 +298,7 @@ def stop(state_dir: Path | None) -> None:
 @state_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(state_dir: Path | None, *, as_json: bool) -> None:
-    """Show the emulator and its latest jobs. The exit code is 1 when none is running."""
+    """Show the emulator and its latest jobs. The exit code is 1 if no emulator is running."""
     emulator = connect(state_dir)
     latest = list_summaries(emulator, 20)
     if as_json:

@@ -21,16 +21,16 @@ _FILES = {
 
 @click.group()
 def completion() -> None:
-    """Let the shell complete commands and options."""
+    """Set up shell completion of commands and options."""
 
 
 @completion.command()
-@click.option("--shell", type=click.Choice(sorted(_FILES)), help="For this one  [default: that of $SHELL].")
+@click.option("--shell", type=click.Choice(sorted(_FILES)), help="Shell to install for  [default: that of $SHELL].")
 def install(shell: str | None) -> None:
-    """Write the shell's completion file where the shell looks for it, in the home."""
+    """Write the completion file to the place in the home folder where the shell looks for it."""
     name = shell or Path(os.environ.get("SHELL", "")).name
     if name not in _FILES:
-        fail(f"The shell is {name or 'not known'}: give --shell {', --shell '.join(sorted(_FILES))}.")
+        fail(f"The shell is {name or 'unknown'}: give --shell {', --shell '.join(sorted(_FILES))}.")
     variable, default, file = _FILES[name]
     path = Path(os.environ.get(variable) or Path.home() / default) / file
     kind = get_completion_class(name)

@@ -39,20 +39,18 @@ _RESTART_SECONDS = 15.0
 
 @click.command()
 @state_dir_option
-@click.option("--all", "everything", is_flag=True, help="Forget everything, S3 included, as without any option.")
-@click.option("--job-name-prefix", help="Forget only the jobs whose names begin so; S3 and the rest stay.")
-@click.option(
-    "--yes", "-y", is_flag=True, help="Forget everything without a question; needed where there is no terminal."
-)
-@click.option("--no-undo", is_flag=True, help="Forget everything for good.")
-@click.option("--undo", is_flag=True, help="Bring back what was forgotten last, within a day of that.")
+@click.option("--all", "everything", is_flag=True, help="Delete everything, S3 included; the default.")
+@click.option("--job-name-prefix", help="Delete only jobs with this name prefix; S3 and the rest stay.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+@click.option("--no-undo", is_flag=True, help="Keep no copy for --undo.")
+@click.option("--undo", is_flag=True, help="Restore what the last reset deleted, within a day.")
 def reset(
     state_dir: Path | None, job_name_prefix: str | None, *, everything: bool, yes: bool, no_undo: bool, undo: bool
 ) -> None:
-    """Stop the jobs and forget them, and without a prefix everything else, too: S3, queues, functions, logs, roles.
+    """Stop and delete all jobs and all other data: S3, queues, functions, logs, roles.
 
-    Everything is kept for a day, and comes back by reset --undo; what was there then is kept in its turn. Of jobs that
-    are forgotten by --job-name-prefix nothing is kept, but their outputs stay in S3.
+    A copy is kept for a day: reset --undo restores it, and keeps a copy of what it replaces. Jobs deleted by
+    --job-name-prefix cannot be restored, but their outputs stay in S3.
     """
     if sum((everything, undo, job_name_prefix is not None)) > 1:
         raise click.UsageError("Give one of --all, --job-name-prefix and --undo.")
@@ -60,28 +58,28 @@ def reset(
         _undo_reset(state_dir)
     elif job_name_prefix is not None:
         number = _ask(state_dir, "POST", "reset", params={"jobNamePrefix": job_name_prefix}).json()["jobs"]
-        click.echo(f"{number} jobs are forgotten.")
+        click.echo(f"Deleted {number} jobs.")
     else:
         if not yes:
             _confirm_reset(state_dir, kept=not no_undo)
         done = _ask(state_dir, "POST", "reset", params={"keep": int(not no_undo)}).json()
-        click.echo(f"Everything, {done['jobs']} jobs included, is forgotten.")
+        click.echo(f"Deleted everything, including {done['jobs']} jobs.")
         if done["kept"]:
-            click.echo(f"Within a day it comes back by: {_UNDO}{_repeat_state_dir(state_dir)}")
+            click.echo(f"To restore it within a day: {_UNDO}{_repeat_state_dir(state_dir)}")
 
 
 def _confirm_reset(state_dir: Path | None, *, kept: bool) -> None:
     """Ask whether everything is to be forgotten; end the command where it is not, or nobody can be asked."""
     found = _ask(state_dir, "GET", "reset").json()
-    runs = f" ({found['running']} jobs and rules run, and are stopped)" if found["running"] else ""
+    runs = f" ({found['running']} jobs and rules are running and will be stopped)" if found["running"] else ""
     what = (
-        f"{found['jobs']} jobs{runs}, {found['buckets']} buckets with {found['objects']} objects, and all else that "
-        f"the emulator on {read_settings(state_dir).state_dir} holds"
+        f"{found['jobs']} jobs{runs}, {found['buckets']} buckets with {found['objects']} objects, and all else in "
+        f"the emulator on {read_settings(state_dir).state_dir}"
     )
     if not sys.stdin.isatty():
-        fail(f"reset would forget {what}: repeat it with --all --yes, or give --job-name-prefix.")
-    if not click.confirm(f"Forget {what}{'' if kept else ', for good'}?"):
-        fail("Nothing was forgotten.")
+        fail(f"reset would delete {what}: confirm with --all --yes, or give --job-name-prefix.")
+    if not click.confirm(f"Delete {what}{'' if kept else ', without undo'}?"):
+        fail("Nothing was deleted.")
 
 
 def _undo_reset(state_dir: Path | None) -> None:
@@ -89,7 +87,7 @@ def _undo_reset(state_dir: Path | None) -> None:
     answer = _ask(state_dir, "POST", "reset/undo").json()
     _wait_for_import(state_dir, record, answer["import"])
     forgotten = datetime.fromtimestamp(answer["forgottenMs"] / 1000, UTC).astimezone()
-    click.echo(f"What was forgotten at {forgotten:%Y-%m-%d %H:%M:%S} is back.")
+    click.echo(f"Restored what was deleted at {forgotten:%Y-%m-%d %H:%M:%S}.")
 
 
 def _repeat_state_dir(state_dir: Path | None) -> str:
@@ -98,14 +96,15 @@ def _repeat_state_dir(state_dir: Path | None) -> str:
 
 @click.command()
 @state_dir_option
-@click.option("--older-than", metavar="AGE", type=parse_age_option, help="What is older, such as 12h or 7d.")
-@click.option("--keep", metavar="SIZE", type=parse_size_option, help="All but so much, such as 2G; the newest stay.")
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--older-than", metavar="AGE", type=parse_age_option, help="Remove what is older, such as 12h or 7d.")
+@click.option("--keep", metavar="SIZE", type=parse_size_option, help="Keep this much of the newest, such as 2G.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @json_option
 def prune(state_dir: Path | None, older_than: float | None, keep: int | None, *, dry_run: bool, as_json: bool) -> None:
-    """Remove what ended jobs left: folders that were kept, logs, and containers.
+    """Remove files of ended jobs: kept folders, logs and containers.
 
-    Without a bound, all of it; with both, what either lets go. Jobs that run, descriptions and S3 stay as they are.
+    Without --older-than and --keep, all of them; with both, what either of them selects. Running jobs, job
+    descriptions and S3 are not touched.
     """
     asked = {
         "olderThanSeconds": None if older_than is None else int(older_than),
@@ -124,34 +123,41 @@ def prune(state_dir: Path | None, older_than: float | None, keep: int | None, *,
 
 @click.group()
 def state() -> None:
-    """Write what the emulator holds to a file, or take it from one."""
+    """Export all data of the emulator to a file, or import it."""
 
 
 @state.command("export")
 @state_dir_option
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def export_state(state_dir: Path | None, file: Path) -> None:
-    """Write everything to FILE, a tar archive; no job may run."""
+    """Write all data to FILE, a tar archive; no job may be running."""
+    import requests
+
     answer = _ask(state_dir, "GET", "state", stream=True)
     partial = file.with_name(f"{file.name}.partial")
-    with partial.open("wb") as target:
-        for chunk in answer.iter_content(1024 * 1024):
-            target.write(chunk)
-    partial.replace(file)
-    click.echo(f"The state is in {file}.")
+    try:
+        with partial.open("wb") as target:
+            for chunk in answer.iter_content(1024 * 1024):
+                target.write(chunk)
+        partial.replace(file)
+    except requests.RequestException as error:
+        fail(f"The emulator stopped answering before {file} was complete: {error}")
+    except OSError as error:
+        fail(f"{file} cannot be written: {error.strerror}")
+    click.echo(f"Wrote the state to {file}.")
 
 
 @state.command("import")
 @state_dir_option
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_state(state_dir: Path | None, file: Path) -> None:
-    """Replace everything by what FILE, an archive of `state export`, holds; no job may run."""
+    """Replace all data with that of FILE, an archive of `state export`; no job may be running."""
     # Looked up first: while the emulator restarts, none is found.
     record = find_running(read_settings(state_dir))
     with file.open("rb") as source:
         name = _ask(state_dir, "POST", "state", data=source).json()["import"]
     _wait_for_import(state_dir, record, name)
-    click.echo(f"The state is that of {file}.")
+    click.echo(f"Imported the state of {file}.")
 
 
 def _wait_for_import(state_dir: Path | None, record: RunningEmulator, name: str) -> None:

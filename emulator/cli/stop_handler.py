@@ -15,19 +15,24 @@ if TYPE_CHECKING:
 
 @click.group("stop-handler")
 def stop_handler() -> None:
-    """Set up a function that stops a training job when one of its rules finds an issue."""
+    """Deploy a Lambda function that stops a training job when one of its rules finds an issue."""
 
 
 @stop_handler.command("deploy")
 @state_dir_option
-@click.option("--endpoint-url", help="Deploy there instead of to the emulator of the state folder.")
-@click.option("--name", default="smdebug-stop-training", show_default=True, help="Of the function and of its rule.")
-@click.option("--rule", "rules", multiple=True, help="Only this rule may stop a job; may be given more than once.")
-@click.option("--job-name-prefix", default="", help="Only jobs whose names begin so are watched.")
+@click.option("--endpoint-url", help="Deploy to this endpoint instead of the emulator of the state folder.")
+@click.option(
+    "--name",
+    default="smdebug-stop-training",
+    show_default=True,
+    help="Of the function and its EventBridge rule.",
+)
+@click.option("--rule", "rules", multiple=True, help="Only this rule stops a job; may be given more than once.")
+@click.option("--job-name-prefix", default="", help="Only stop jobs with this name prefix.")
 def deploy(
     state_dir: Path | None, endpoint_url: str | None, name: str, rules: tuple[str, ...], job_name_prefix: str
 ) -> None:
-    """Set up role, Lambda function, EventBridge rule, permission and target."""
+    """Create the role, Lambda function, EventBridge rule, permission and target."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     from emulator.stop_handler.deployment import deploy_stop_handler

@@ -28,14 +28,14 @@ _POLL_SECONDS = 2.0
 @click.command()
 @state_dir_option
 @name_argument
-@click.option("--port", type=click.IntRange(0, 65535), default=6006, show_default=True, help="Where it serves.")
+@click.option("--port", type=click.IntRange(0, 65535), default=6006, show_default=True, help="Port of TensorBoard.")
 @click.option("--until-stdin-ends", is_flag=True, hidden=True, help="End with whoever holds the other end of it.")
 def tensorboard(state_dir: Path | None, name: str, port: int, *, until_stdin_ends: bool) -> None:
-    """Serve TensorBoard on the TensorBoard output of a training job until Ctrl-C; files that come are shown."""
+    """Serve TensorBoard on a training job's TensorBoard output until Ctrl-C; new files are shown as they come."""
     job = find_job(connect(state_dir), name)
     configuration = job.description.get("TensorBoardOutputConfig")
     if configuration is None:
-        fail(f"{job.name} writes nothing for TensorBoard: create it with a TensorBoardOutputConfig.")
+        fail(f"{job.name} has no TensorBoard output: create the job with a TensorBoardOutputConfig.")
     if importlib.util.find_spec("tensorboard") is None:
         fail("TensorBoard is not installed here: pip install tensorboard")
     bucket, _, prefix = configuration["S3OutputPath"].removeprefix("s3://").rstrip("/").partition("/")

@@ -124,7 +124,9 @@ class Administration:
             if self._undone:  # the kept state is not in place yet: another undo would put this one over it
                 raise ResourceInUse("A reset is being undone: try again in a moment.", status=409)
             if last is None:
-                raise ResourceNotFound("Nothing is kept that a reset forgot: it is for a day.", status=404)
+                raise ResourceNotFound(
+                    "There is nothing to undo: no reset within the last day kept a copy.", status=404
+                )
             self._check_idle()
             name = stage_archive(last.path, self._ports.settings.state_dir)
             try:

@@ -116,7 +116,7 @@ def _read_size(kept: KeptState) -> int:
 
 def _refuse(why: str) -> ResourceInUse:
     return ResourceInUse(
-        f"Nothing was forgotten, because the state cannot be kept for reset --undo: {why}. Forget it for good with "
-        "reset --all --no-undo, or write it to another disk before with state export FILE.",
+        f"Nothing was deleted, because no copy can be kept for reset --undo: {why}. Delete it without a copy by "
+        "reset --all --no-undo, or first write it to another disk by state export FILE.",
         status=409,
     )

@@ -179,17 +179,17 @@ def test_rules_find_the_running_emulator(command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (["describe", "nobody"], 3, "No training job is called nobody: smdebug-emulator jobs lists those there are.\n"),
-        (["describe", "i"], 3, "2 training jobs are meant by i: us-east-1/fails, "),
+        (["describe", "nobody"], 3, "There is no training job nobody: smdebug-emulator jobs lists the jobs.\n"),
+        (["describe", "i"], 3, "i matches 2 training jobs: us-east-1/fails, "),
         (
             ["logs", "001", "--rule", "n"],
             3,
-            f"2 rules of {NAME} are meant by n: VanishingGradient, LossNotDecreasing. ",
+            f"n matches 2 rules of {NAME}: VanishingGradient, LossNotDecreasing. ",
         ),
         (
             ["logs", "001", "--rule", "Overfit"],
             3,
-            "has no rule called Overfit: its rules are Vanishing",
+            "has no rule Overfit: its rules are Vanishing",
         ),
         (["stop-job", "001"], 1, "is in status Completed.\n"),
         (["tensorboard", "fails"], 1, "create it with a TensorBoardOutputConfig.\n"),

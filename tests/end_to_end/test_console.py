@@ -841,15 +841,15 @@ def test_an_exported_job_comes_back(console: Console, ended: str, tmp_path: Path
     before = sagemaker.describe_training_job(TrainingJobName=ended)
     sagemaker.delete_training_job(TrainingJobName=ended)
     s3.delete_object(Bucket=BUCKET, Key=f"output/{ended}/output/model.tar.gz")
-    assert "is back" in run_command(console, "import", str(folder))
+    assert "Imported " in run_command(console, "import", str(folder))
     after = sagemaker.describe_training_job(TrainingJobName=ended)
     assert {**after, "ResponseMetadata": None} == {**before, "ResponseMetadata": None}
     assert s3.head_object(Bucket=BUCKET, Key=f"output/{ended}/output/model.tar.gz")["ContentLength"] > 0
     (folder / "job.json").write_text('{"format": 99}')
-    with pytest.raises(AssertionError, match=r"was written by another version \(format 99, not 1\): export it anew"):
+    with pytest.raises(AssertionError, match=r"was written by another version \(format 99, not 1\): export it again"):
         run_command(console, "import", str(folder))
     (folder / "job.json").write_text("{}")
-    with pytest.raises(AssertionError, match="is no exported job"):
+    with pytest.raises(AssertionError, match="is not an exported job"):
         run_command(console, "import", str(folder))
     assert run_command(console, "open", ended, "--print").strip().endswith(f"/console#/jobs/{REGION}/{ended}")
 

@@ -108,7 +108,7 @@ def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
     assert "function:smdebug-stop-training" in deployed.stdout
 
     interrupted = run("interrupt", "no-such-job", "--state-dir", state)
-    said = "No training job is called no-such-job: smdebug-emulator jobs lists those there are.\n"
+    said = "There is no training job no-such-job: smdebug-emulator jobs lists the jobs.\n"
     assert (interrupted.returncode, interrupted.stderr) == (3, said)
 
     stopped = run("stop", "--state-dir", state)
@@ -296,7 +296,7 @@ def test_an_emulator_of_another_version_is_said(start: Start, tmp_path: Path, mo
         command = [sys.executable, "-c", source, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert (done.returncode, done.stdout.startswith(said)) == (0, True), done.stderr
-        assert "is version 0.1.0, this command 9.9: start it anew (smdebug-emulator stop, then start)." in done.stderr
+        assert "is version 0.1.0, this command 9.9: restart it (smdebug-emulator stop, then start)." in done.stderr
 
 
 def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +309,7 @@ def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         result = CliRunner().invoke(main, ["doctor", "--state-dir", str(tmp_path)])
     assert result.exit_code == 1
     lines = result.output.splitlines()
-    assert f"missing port      {port} is another program's" in lines
+    assert f"missing port      {port} is in use" in lines
     assert f"{'':<18}-> smdebug-emulator start --port N, or 0" in lines
     assert "note    engine    no Docker engine answers: jobs run as local processes" in lines
 

@@ -50,8 +50,10 @@ def test_a_detached_emulator_takes_another_state_as_often_as_it_is_asked(command
     start(command, "--log-level", "error")
     archive = str(tmp_path / "state.tar")
     command("state", "export", archive)
+    nowhere = str(tmp_path / "state.tar" / "state.tar")
+    assert command("state", "export", nowhere, code=1).stderr == f"{nowhere} cannot be written: Not a directory\n"
     for _ in range(2):
-        assert command("state", "import", archive).stdout == f"The state is that of {archive}.\n"
+        assert command("state", "import", archive).stdout == f"Imported the state of {archive}.\n"
     assert json.loads(command("status", "--json").stdout)["emulator"]["status"] == "running"
     command("stop")
     log = (tmp_path / "state" / "emulator.log").read_text()

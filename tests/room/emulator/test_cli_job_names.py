@@ -72,6 +72,13 @@ def test_the_job_that_begins_so_goes_before_those_that_end_so(emulator: Emulator
     assert run(emulator, "describe", "eu-west-1/twice").startswith("twice-a  (eu-west-1)\n")
 
 
+def test_an_export_that_cannot_be_written_is_one_line(emulator: EmulatorProcess, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "job"
+    refused = run(emulator, "export", "tb-2026", "--output", str(folder), code=1)
+    assert refused == f"{folder} cannot be written: Not a directory\n"
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -81,7 +88,7 @@ def test_the_job_that_begins_so_goes_before_those_that_end_so(emulator: Emulator
 )
 def test_several_are_refused_with_their_names(command: list[str], emulator: EmulatorProcess) -> None:
     more = ["loss"] if command == ["plot"] else []
-    several = "3 training jobs are meant by twice: "
+    several = "twice matches 3 training jobs: "
     said = run(emulator, *command, "twice", *more, code=3)
     assert said.startswith(several)
     assert sorted(said.removeprefix(several).removesuffix(". Give more of the name.\n").split(", ")) == [
@@ -89,15 +96,15 @@ def test_several_are_refused_with_their_names(command: list[str], emulator: Emul
         "us-east-1/twice-a",
         "us-east-1/twice-b",
     ]
-    assert "2 training jobs are meant by twice-a: " in run(emulator, *command, "twice-a", *more, code=3)
-    assert "No training job is called : " in run(emulator, *command, "", *more, code=3)
+    assert "twice-a matches 2 training jobs: " in run(emulator, *command, "twice-a", *more, code=3)
+    assert "There is no training job : " in run(emulator, *command, "", *more, code=3)
 
 
 def test_a_long_list_is_cut(emulator: EmulatorProcess) -> None:
     said = run(emulator, "describe", "many", code=3)
-    assert said.startswith("25 training jobs are meant by many: us-east-1/many-24, ")
+    assert said.startswith("many matches 25 training jobs: us-east-1/many-24, ")
     assert " and 5 more. " in said
-    with pytest.raises(LookupError, match=r"25 training jobs are meant by many: .* and 5 more\."):
+    with pytest.raises(LookupError, match=r"many matches 25 training jobs: .* and 5 more\."):
         TrainingJob("many", emulator.endpoint_url)
 
 
@@ -105,7 +112,7 @@ def test_rules_judge_a_job_by_its_name(emulator: EmulatorProcess, tmp_path: Path
     done = run_rules(emulator, "tb", tmp_path)
     assert (done.returncode, "/tb-2026/debug-output" in done.stdout) == (1, True), done
     refused = run_rules(emulator, "twice", tmp_path)
-    assert (refused.returncode, refused.stderr.startswith("3 training jobs are meant by twice: ")) == (3, True)
+    assert (refused.returncode, refused.stderr.startswith("twice matches 3 training jobs: ")) == (3, True)
     # A folder of that name is nearer.
     (tmp_path / "twice").mkdir()
     assert run_rules(emulator, "twice", tmp_path).stdout == "Error: SMDebugValueError: Nothing was saved at twice.\n"
@@ -119,7 +126,7 @@ def test_notebooks_take_the_same_names(emulator: EmulatorProcess, monkeypatch: p
     assert TrainingJob("eu-west-1/twice").region == "eu-west-1"
     with pytest.raises(SMDebugValueError, match="The training job tb-2026 has no profiler"):
         ProfiledJob("tb", "us-east-1")
-    with pytest.raises(SMDebugValueError, match="2 training jobs are meant by twice: twice-"):
+    with pytest.raises(SMDebugValueError, match="twice matches 2 training jobs: twice-"):
         ProfiledJob("twice", "us-east-1")
     sagemaker = make_client(emulator.endpoint_url, "sagemaker")
     with pytest.raises(sagemaker.exceptions.ClientError, match="not found") as missing:

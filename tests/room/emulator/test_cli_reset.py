@@ -86,33 +86,33 @@ NOTHING: tuple[list[str], ...] = ([], [], [])
 
 def test_everything_is_forgotten_by_who_says_so_alone(emulator: EmulatorProcess) -> None:
     fill(emulator, "one")
-    what = "1 jobs, 1 buckets with 1 objects, and all else that the emulator on"
+    what = "1 jobs, 1 buckets with 1 objects, and all else in the emulator on"
     options: tuple[str, ...]
     for options in ((), ("--all",)):
-        assert f"reset would forget {what}" in reset(emulator, *options, code=1)
-        assert "repeat it with --all --yes" in reset(emulator, *options, code=1)
+        assert f"reset would delete {what}" in reset(emulator, *options, code=1)
+        assert "confirm with --all --yes" in reset(emulator, *options, code=1)
     for options in (("--all", "--undo"), ("--all", "--job-name-prefix", "o"), ("--undo", "--job-name-prefix", "o")):
         assert "Give one of" in reset(emulator, *options, code=2)
     code, said = answer_reset(emulator, "n\n")
-    assert (code, f"Forget {what}" in said, "Nothing was forgotten." in said) == (1, True, True), said
+    assert (code, f"Delete {what}" in said, "Nothing was deleted." in said) == (1, True, True), said
     assert read(emulator) == ONE
     code, said = answer_reset(emulator, "y\n")
-    assert (code, "Everything, 1 jobs included, is forgotten." in said) == (0, True), said
+    assert (code, "Deleted everything, including 1 jobs." in said) == (0, True), said
     assert read(emulator) == NOTHING
 
 
 def test_what_was_forgotten_comes_back_and_what_was_there_is_kept(emulator: EmulatorProcess) -> None:
-    assert "Nothing is kept that a reset forgot" in reset(emulator, "--undo", code=1)
+    assert "There is nothing to undo" in reset(emulator, "--undo", code=1)
     fill(emulator, "one")
     said = reset(emulator, "--all", "--yes")
-    assert f"by: smdebug-emulator reset --undo --state-dir {emulator.state_dir}\n" in said
+    assert f"within a day: smdebug-emulator reset --undo --state-dir {emulator.state_dir}\n" in said
     assert read(emulator) == NOTHING
     # There is nothing to keep, in place of what is kept.
-    assert reset(emulator, "--all", "--yes") == "Everything, 0 jobs included, is forgotten.\n"
-    assert " is back." in reset(emulator, "--undo")
+    assert reset(emulator, "--all", "--yes") == "Deleted everything, including 0 jobs.\n"
+    assert "Restored what was deleted at " in reset(emulator, "--undo")
     assert read(emulator) == ONE
     assert make_client(emulator.endpoint_url, "s3").get_object(Bucket="one", Key="key")["Body"].read() == b"one"
-    assert "Nothing is kept" in reset(emulator, "--undo", code=1), "what is there is no longer forgotten"
+    assert "There is nothing to undo" in reset(emulator, "--undo", code=1), "what is there is no longer forgotten"
     reset(emulator, "--all", "--yes")
     fill(emulator, "two")
     reset(emulator, "--undo")
@@ -151,7 +151,7 @@ def test_jobs_that_run_are_stopped_and_kept_as_they_ended(emulator: EmulatorProc
     )
     request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["python", "-c", "import time; time.sleep(600)"]
     sagemaker.create_training_job(**request)
-    assert "2 jobs (1 jobs and rules run, and are stopped)" in reset(emulator, code=1)
+    assert "2 jobs (1 jobs and rules are running and will be stopped)" in reset(emulator, code=1)
     reset(emulator, "--all", "--yes")
     reset(emulator, "--undo")
     assert sagemaker.describe_training_job(TrainingJobName="runs")["TrainingJobStatus"] == "Stopped"
@@ -186,11 +186,11 @@ def test_a_few_are_kept_and_for_a_day(tmp_path: Path) -> None:
 def test_nothing_is_forgotten_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = build_kept(tmp_path, reserve=1 << 60)
     try:
-        with pytest.raises(ResourceInUse, match=r"Nothing was forgotten.* are to stay free.*--no-undo"):
+        with pytest.raises(ResourceInUse, match=r"Nothing was deleted.* are to stay free.*--no-undo"):
             kept.keep()
         monkeypatch.setattr("emulator.state.kept_states.MOST_KEPT_BYTES", 10)
         (tmp_path / "s3" / "object").write_bytes(bytes(11))
-        with pytest.raises(ResourceInUse, match=r"Nothing was forgotten.*at most .* are kept"):
+        with pytest.raises(ResourceInUse, match=r"Nothing was deleted.*at most .* are kept"):
             kept.keep()
         assert not list(tmp_path.glob("forgotten/*"))
     finally:

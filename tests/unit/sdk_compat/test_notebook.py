@@ -82,7 +82,7 @@ def test_jobs_are_a_table() -> None:
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LookupError, match="There is no training job nobody at http://emulator"):
         TrainingJob("nobody")
-    with pytest.raises(LookupError, match="2 training jobs are meant by digits: eu-west-1/digits-sick, eu-"):
+    with pytest.raises(LookupError, match="digits matches 2 training jobs: eu-west-1/digits-sick, eu-"):
         TrainingJob("digits")
     with pytest.raises(LookupError, match="has no training job yet"):
         TrainingJob(SimpleNamespace(latest_training_job=None))

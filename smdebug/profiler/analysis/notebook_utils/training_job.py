@@ -117,7 +117,7 @@ class TrainingJob:
             listed = ", ".join(found[:_MOST_SHOWN])
             more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
             raise SMDebugValueError(
-                f"{len(found)} training jobs are meant by {text}: {listed}{more}. Give more of the name."
+                f"{text} matches {len(found)} training jobs: {listed}{more}. Give more of the name."
             )
         return found[0]
 
