@@ -6,6 +6,7 @@ the toolkit's own, and the script, a process of its own, imports what it likes.
 """
 
 import ast
+import gc
 import importlib
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -22,7 +23,10 @@ def main() -> None:
     """Run the toolkit; it ends the process itself."""
     process: Any = importlib.import_module("sagemaker_training.process")
     process.get_tensorflow_exception_classes = _without_import(process.get_tensorflow_exception_classes)
-    importlib.import_module("sagemaker_training.cli.train").main()
+    train = importlib.import_module("sagemaker_training.cli.train")
+    # Modules live as long as the process: its end need not search them for garbage.
+    gc.freeze()
+    train.main()
 
 
 def _without_import(ask_toolkit: Callable[[], list[object]]) -> Callable[[], list[object]]:
