@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
     from container_runtime.images.catalogue import ImageDefinition
 
-_SITE_PACKAGES = "/opt/venv/lib/python3.11/site-packages"
+_VENV = "/opt/venv"
+_SITE_PACKAGES = f"{_VENV}/lib/python3.11/site-packages"
 _ORIGIN = f"{NAMESPACE}/origin:bookworm"
 
 
@@ -70,7 +71,7 @@ def plan_builds(catalogue: ImageCatalogue, root: Path = ROOT) -> list[Build]:
         requirements = read_requirements(definition, IMAGE_PYTHON)
         base_key = hash_parts(read_files(catalogue.base_folder), key_of_requirements(requirements))
         parts = [base_key, repr((definition.entrypoint, sorted(definition.environment.items())))]
-        parts += [repr(sorted(definition.links.items()))] if definition.links else []
+        parts += [repr(sorted(each.items())) for each in (definition.links, definition.commands) if each]
         parts += [smdebug_key] if definition.with_smdebug else []
         # What the base holds is in its key; of the folder, its other environments' locks are no part of this one.
         files = [each for each in read_files(definition.folder, {"image.toml"}) if not each[0].endswith(LOCK)]
@@ -161,6 +162,7 @@ def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
     settings += [
         f"RUN ln -sf {_SITE_PACKAGES}/{target} {_SITE_PACKAGES}/{link}" for link, target in definition.links.items()
     ]
+    settings += [_replace_command(name, module) for name, module in definition.commands.items()]
     if definition.entrypoint:
         settings.append(f"ENTRYPOINT {json.dumps(definition.entrypoint)}")
     dockerfile = (definition.folder / "Dockerfile").read_text(encoding="utf-8") + "\n".join(settings) + "\n"
@@ -177,6 +179,12 @@ def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
             arguments={"BASE": build.base},
             labels={IMAGE_LABEL: definition.name, KEY_LABEL: build.key},
         )
+
+
+def _replace_command(name: str, module: str) -> str:
+    """Return the instruction that has a program, which pip made, run a module of ours; it stays executable."""
+    lines = f"#!{_VENV}/bin/python\\nfrom {module} import main\\nmain()\\n"
+    return f"RUN test -x {_VENV}/bin/{name} && printf '{lines}' > {_VENV}/bin/{name}"
 
 
 def _run_build(

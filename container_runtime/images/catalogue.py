@@ -31,8 +31,8 @@ _VERSION_TAG = re.compile(r"\d+(\.\d+)*")
 # What an image.toml may say: attributes of ImageDefinition.
 _KEYS = {
     **dict.fromkeys(("name", "note", "python", "version"), str),
-    **dict.fromkeys(("repositories", "requirements", "entrypoint", "absent"), list),
-    **dict.fromkeys(("environment", "links"), dict),
+    **dict.fromkeys(("repositories", "requirements", "entrypoint"), list),
+    **dict.fromkeys(("commands", "environment", "links"), dict),
     "environments": list,
     "on_demand": bool,
     "with_smdebug": bool,
@@ -92,8 +92,8 @@ class ImageDefinition:
         environment: what every container of it gets.
         links: files in site-packages that are links to others there, by a pattern; e.g. a library under the name that
             another package looks for.
-        absent: modules that the image does not have and that its toolkit looks for; a process that runs in an
-            interpreter which has them does not find them.
+        commands: programs in place of those of the same names that its requirements bring: a module of ours by name,
+            whose ``main`` runs.
     """
 
     name: str
@@ -110,7 +110,7 @@ class ImageDefinition:
     entrypoint: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
-    absent: tuple[str, ...] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def programs(self) -> list[Path]:

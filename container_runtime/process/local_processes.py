@@ -72,14 +72,6 @@ _TMP = Path("/tmp")  # noqa: S108 - each process gets one of its own
 _STARTING = ".starting-"
 _LOG_POLL_SECONDS = 0.02
 _KILL_SECONDS = 30.0
-# Runs a script as Python itself would, in a process where modules cannot be imported; what it starts is not affected.
-_RUN_WITHOUT_MODULES = """
-import os, runpy, sys
-sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
-sys.argv = sys.argv[2:]
-sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
 _SAFE_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
@@ -336,10 +328,13 @@ class LocalProcesses(OneMachine):
                 f"PATH={environment['PATH']}."
             )
         namespaces = self._build_namespaces(spec, scratch, python.parent, Path(program).parent)
-        argv = [program, *argv[1:]]
-        if own is None and definition.absent and _is_script_of(Path(program), python):
-            argv = [str(python), "-c", _RUN_WITHOUT_MODULES, ",".join(definition.absent), *argv]
-        return {"argv": argv, "environment": environment, "namespaces": namespaces}
+        module = definition.commands.get(Path(program).name)
+        if module is not None and _is_script_of(Path(program), python):
+            # -P: a command, unlike a module, does not import what is in the current folder.
+            start = [str(python), "-P", "-m", module]
+        else:
+            start = [program]
+        return {"argv": [*start, *argv[1:]], "environment": environment, "namespaces": namespaces}
 
     def _build_environment(
         self, spec: ContainerSpec, definition: ImageDefinition, scratch: Path, programs: Path

@@ -26,7 +26,7 @@ def main(command: list[str]) -> int:
         hyperparameters = _read_hyperparameters(base)
         if _SCRIPT in hyperparameters or os.environ.get("SAGEMAKER_PROGRAM"):
             # The toolkit unpacks the script, passes it the hyperparameters and reports its failure.
-            toolkit = [sys.executable, "-m", "sagemaker_training.cli.train"]
+            toolkit = [sys.executable, "-m", "smdebug.training_toolkit"]
             path = os.environ.get("PYTHONPATH", ""), str(_SCRIPT_PACKAGES)
             os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
             os.execv(sys.executable, toolkit)  # noqa: S606 - script mode is another program

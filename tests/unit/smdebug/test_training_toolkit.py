@@ -1,0 +1,138 @@
+"""The program `train` of our images beside the toolkit's own: the same ends, without TensorFlow."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from smdebug.training_toolkit import list_tensorflow_errors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OURS, TOOLKITS = "smdebug.training_toolkit", "sagemaker_training.cli.train"
+# A TensorFlow that writes down which processes import it.
+TENSORFLOW = """
+import os, sys
+with open(os.environ["MARK"], "a") as mark:
+    mark.write(os.path.basename(sys.argv[0]) + "\\n")
+"""
+ERRORS = """
+class OpError(Exception): pass
+class NotFoundError(OpError): pass
+"""
+# What makes the toolkit keep what the script prints, and look in it for the names of exceptions.
+CAPTURES = """
+from sagemaker_training import entry_point, environment
+def main():
+    env = environment.Environment()
+    entry_point.run(env.module_dir, env.user_entry_point, env.to_cmd_args(), env.to_env_vars(), capture_error=True)
+"""
+RAISES = "from tensorflow.python.framework.errors_impl import NotFoundError\nraise NotFoundError('no such op')"
+# "2026-01-01 00:00:00,000 " before each line of the toolkit's.
+_STAMP = 24
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    folder = tmp_path / "packages"
+    framework = folder / "tensorflow" / "python" / "framework"
+    framework.mkdir(parents=True)
+    (folder / "tensorflow" / "__init__.py").write_text(TENSORFLOW)
+    (framework.parent / "__init__.py").touch()
+    (framework / "__init__.py").touch()
+    (framework / "errors_impl.py").write_text(ERRORS)
+    (folder / "captures.py").write_text(CAPTURES)
+    return folder
+
+
+def train(module: str, base: Path, packages: Path, script: str, framework_module: str = "") -> dict[str, object]:
+    """What became of a script: exit code, failure file, last lines of the log, and who imported TensorFlow."""
+    (base / "input" / "config").mkdir(parents=True)
+    (base / "code").mkdir()
+    (base / "output").mkdir()
+    (base / "code" / "script.py").write_text(script)
+    hyperparameters = {"sagemaker_program": "script.py", "sagemaker_submit_directory": str(base / "code")}
+    (base / "input" / "config" / "hyperparameters.json").write_text(json.dumps(hyperparameters))
+    (base / "input" / "config" / "resourceconfig.json").write_text('{"current_host": "algo-1", "hosts": ["algo-1"]}')
+    (base / "input" / "config" / "inputdataconfig.json").write_text("{}")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(packages),
+        "SAGEMAKER_BASE_DIR": str(base),
+        "SAGEMAKER_TRAINING_MODULE": framework_module,
+        "SM_STUDIO_LOCAL_MODE": "true",
+        "AWS_REGION": "us-east-1",
+        "MARK": str(base / "mark"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", module], cwd=base, env=environment, capture_output=True, text=True, check=False
+    )
+    failure, mark = base / "output" / "failure", base / "mark"
+    text = re.sub(r'File ".*"', "File", failure.read_text()) if failure.exists() else None
+    return {
+        "code": done.returncode,
+        "failure": text and text.replace(str(base), "BASE"),
+        "succeeded": (base / "output" / "success").exists(),
+        "last": [line[_STAMP:] for line in done.stderr.replace(str(base), "BASE").strip().splitlines()[-1:]],
+        "imported by": mark.read_text().split() if mark.exists() else [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("script", "framework_module"),
+    [
+        ("print('done')", ""),
+        ("import sys; sys.exit(3)", ""),
+        ("raise ValueError('no')", ""),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", ""),
+        (RAISES, ""),
+        (RAISES, "captures:main"),
+        ("import sys; sys.exit('XlaRuntimeError: INTERNAL')", "captures:main"),
+        ("raise KeyError('no')", "captures:main"),
+        ("print('done')", "missing:main"),
+    ],
+)
+def test_a_script_ends_as_under_the_toolkit_and_tensorflow_is_imported_by_scripts_alone(
+    tmp_path: Path, packages: Path, script: str, framework_module: str
+) -> None:
+    theirs = train(TOOLKITS, tmp_path / "theirs", packages, script, framework_module)
+    ours = train(OURS, tmp_path / "ours", packages, script, framework_module)
+    scripts = ["script.py"] if "import NotFoundError" in script else []
+    assert ours.pop("imported by") == scripts
+    imported = [] if framework_module.startswith("missing") else ["train.py", *scripts]
+    assert theirs.pop("imported by") == imported
+    assert ours == theirs
+
+
+def test_an_error_of_tensorflow_is_reported_by_its_name(tmp_path: Path, packages: Path) -> None:
+    ended = train(OURS, tmp_path / "ours", packages, RAISES, "captures:main")
+    assert ended["code"] == 1
+    assert str(ended["failure"]).startswith("NotFoundError:\nExitCode 1\n")
+
+
+@pytest.mark.parametrize("content", [None, "class", "from other import errors"])
+def test_a_tensorflow_whose_source_says_nothing_is_imported_as_ever(
+    tmp_path: Path, packages: Path, content: str | None
+) -> None:
+    path = packages / "tensorflow" / "python" / "framework" / "errors_impl.py"
+    path.unlink() if content is None else path.write_text(content)
+    theirs = train(TOOLKITS, tmp_path / "theirs", packages, "print('done')")
+    ours = train(OURS, tmp_path / "ours", packages, "print('done')")
+    # Where the source is damaged, each holds a traceback, and one of them passes through our module.
+    reasons = [str(each.pop("failure")).splitlines()[-1] for each in (ours, theirs)]
+    assert reasons[0] == reasons[1]
+    assert ours | {"imported by": ["train.py"]} == theirs
+
+
+def test_the_names_are_those_of_tensorflows_classes() -> None:
+    errors = pytest.importorskip("tensorflow.python.framework.errors_impl")
+    classes = [name for name, found in inspect.getmembers(errors) if inspect.isclass(found)]
+    assert list_tensorflow_errors() == [*classes, "XlaRuntimeError"]
