@@ -106,8 +106,8 @@ class Settings:
         fits=Path.is_dir,
         wanted="give a folder that is there",
         metavar="DIRECTORY",
-        help="Folder that every Swarm node has at the same path, such as an NFS mount; the state folder has to be in it. "
-        "Without it, job files are copied to the nodes and back.",
+        help="Folder that every Swarm node has at the same path, such as an NFS mount; the state folder has to be in "
+        "it. Without it, job files are copied to the nodes and back.",
     )
     registry: str | None = option(
         None,
@@ -192,7 +192,7 @@ class Settings:
         write="{0[0]}:{0[1]}".format,
     )
     writable_root: bool = flag(
-        "Let the Docker containers of jobs write to all of their file system, and not to /opt/ml, /tmp and home only."
+        "Let Docker containers of jobs write anywhere in their file system, not only in /opt/ml, /tmp and home."
     )
     retention: float | None = option(
         None,
@@ -213,8 +213,8 @@ class Settings:
     )
     moto_api: bool = flag("Serve moto's own controls below /moto-api/: reset, seed, recorder. They need no signature.")
     require_signature: bool = flag(
-        "Answer signed requests only, as far as IAM's policies allow them, and the own API to who has its token. "
-        "Keys are those of IAM and STS, and SMDEBUG_EMULATOR_ACCESS_KEYS=ID:SECRET,… in the environment."
+        "Accept only signed requests that IAM policies allow; the emulator's own API needs its token. Valid keys are "
+        "those of IAM and STS, and of SMDEBUG_EMULATOR_ACCESS_KEYS=ID:SECRET,… in the environment."
     )
     access_keys: Mapping[str, str] = field(
         default_factory=dict,
@@ -238,8 +238,8 @@ class Settings:
         on_command_line=False,
     )
     allow_internet: bool = flag(
-        "Let Docker containers reach the internet, and with it whatever else this machine reaches; without it they "
-        "reach this emulator and the other hosts of their job only."
+        "Let Docker containers reach the internet and everything else that this machine reaches; without it they reach "
+        "only this emulator and the other hosts of their job."
     )
     host: str | None = option(
         None,

@@ -124,9 +124,7 @@ class Administration:
             if self._undone:  # the kept state is not in place yet: another undo would put this one over it
                 raise ResourceInUse("A reset is being undone: try again in a moment.", status=409)
             if last is None:
-                raise ResourceNotFound(
-                    "There is nothing to undo: no reset within the last day kept a copy.", status=404
-                )
+                raise ResourceNotFound("Nothing can be undone: no reset within the last day kept a copy.", status=404)
             self._check_idle()
             name = stage_archive(last.path, self._ports.settings.state_dir)
             try:
