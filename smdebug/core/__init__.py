@@ -3,6 +3,6 @@
 `doors.py` lists them, and opens each when it is imported. Nothing of this library imports a door.
 """
 
-from smdebug.core.doors import install
+from smdebug.core.import_aliases import install
 
 install()

@@ -15,7 +15,7 @@ from smdebug.inspection.watched_run import MOST_BYTES, WatchedRun, parse_reducti
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.measuring.classes import count_pairs, order_scores, pair_classes
 from smdebug.trials.run_collections import load_collections
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 Answer = dict[str, Any]
 
@@ -136,7 +136,7 @@ def histogram(run: WatchedRun, arguments: Arguments) -> Answer:
         raise SMDebugValueError(f"scale is {scale!r}: give magnitude or value.")
     run.trial.tensor(name)
     steps, _ = run.find_steps_of([name], read_mode(arguments), columns)[name]
-    places = [run.trial.step_tensors.places([name], step)[0] for step in steps]
+    places = [run.trial.step_tensors.saved([name], step)[0] for step in steps]
     large = [place for place in places if place.saved.location is not None and not _may_be_read(place)]
     places = [place for place in places if _may_be_read(place)]
     if large and not places:
@@ -225,7 +225,7 @@ def values(run: WatchedRun, arguments: Arguments) -> Answer:
     if step is None:
         steps, _ = run.find_steps_of([name], ModeKeys.GLOBAL, 2)[name]
         step = steps[-1] if steps else 0
-    places = run.trial.step_tensors.places([name], step)
+    places = run.trial.step_tensors.saved([name], step)
     answer: Answer = {"tensor": name, "step": step, "workers": [place.worker for place in places]}
     if not places:
         tensor.value(step)  # says what is there instead
@@ -299,17 +299,17 @@ QUESTIONS: Mapping[str, Callable[[WatchedRun, Arguments], Answer]] = {
 }
 
 
-def _may_be_read(place: Place) -> bool:
+def _may_be_read(place: WorkerTensor) -> bool:
     return place.saved.location is not None and place.saved.location.length <= MOST_BYTES
 
 
-def _say_too_large(place: Place) -> str:
+def _say_too_large(place: WorkerTensor) -> str:
     assert place.saved.location is not None
     size = place.saved.location.length / 1e9
     return f"Its value takes {size:.1f} GB; values of up to {MOST_BYTES // 1024**2} MB are shown."
 
 
-def _read_array(run: WatchedRun, place: Place) -> NDArray[Any]:
+def _read_array(run: WatchedRun, place: WorkerTensor) -> NDArray[Any]:
     assert place.saved.location is not None
     return run.trial.step_tensors.read_record(place, place.saved.location)
 

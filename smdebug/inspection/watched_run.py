@@ -15,7 +15,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.reading.run_files import RunFiles
 from smdebug.trials.create import open_files
 from smdebug.trials.run_collections import load_collections
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 from smdebug.trials.trial import Trial
 
 # Numbers kept of one run: of the tensors that were asked for last, some 50 MB at most.
@@ -170,11 +170,11 @@ class WatchedRun:
             reduction: as `read_numbers` takes it.
         """
         known = {name: self._find_numbers(name, reduction) for name in names}
-        places: list[Place] = []
+        places: list[WorkerTensor] = []
         for step in steps:
             unread = [name for name in names if step not in known[name]]
             # At each step the first worker's, by name.
-            places += [found[0] for name in unread if (found := self.trial.step_tensors.places([name], step))]
+            places += [found[0] for name in unread if (found := self.trial.step_tensors.saved([name], step))]
             if len(places) >= _READ_TOGETHER:
                 self._read_places(places, reduction, known)
                 places = []
@@ -188,7 +188,9 @@ class WatchedRun:
             self._numbers.popitem(last=False)
         return found
 
-    def _read_places(self, places: Sequence[Place], reduction: Reduction | None, into: Mapping[str, _Numbers]) -> None:
+    def _read_places(
+        self, places: Sequence[WorkerTensor], reduction: Reduction | None, into: Mapping[str, _Numbers]
+    ) -> None:
         key = reduction or ("mean", False)
         self.trial.step_tensors.prefetch(places, [key])
         for place in places:
@@ -198,7 +200,7 @@ class WatchedRun:
                 into[place.name][place.step] = math.nan  # `values` of that step says why
                 self.unread.add((place.name, place.step))
 
-    def _reduce(self, place: Place, key: Reduction) -> float:
+    def _reduce(self, place: WorkerTensor, key: Reduction) -> float:
         tensors, saved = self.trial.step_tensors, place.saved
         # A value of one number is read as it is: what was reduced of it is the same.
         location = saved.reductions.get(key)

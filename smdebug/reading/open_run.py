@@ -1,32 +1,31 @@
-"""What tables, plots and rules ask of the run that they look at; `smdebug.trials.Trial` answers."""
+"""The interface of a run for tables, plots and rules; `smdebug.trials.Trial` implements it."""
 
 from collections.abc import Iterable
 from typing import Protocol
 
 from smdebug.config.collection import Collection
 from smdebug.mode_keys import ModeKeys
+from smdebug.reading.record_reader import RecordReader
+from smdebug.reading.run_index import RunIndex
 from smdebug.reading.tensor import Tensor
-from smdebug.reading.tensor_source import TensorSource
 
 
-class OpenRun(TensorSource, Protocol):
-    """What can be asked of a run by those who look at all of it; see `smdebug.trials.Trial`."""
+class OpenRun(Protocol):
+    """A run that can be read; the methods are documented at `smdebug.trials.Trial`."""
 
     dynamic_refresh: bool
     name: str
     path: str
+    run_index: RunIndex
+    reader: RecordReader
 
     @property
-    def num_workers(self) -> int:
-        """How many workers write each step."""
-        ...
+    def num_workers(self) -> int: ...  # noqa: D102 -- documented at `Trial`, as all methods below
 
     @property
-    def last_complete_step(self) -> int:
-        """The highest global step that is complete; -1 if there is none."""
-        ...
+    def last_complete_step(self) -> int: ...  # noqa: D102
 
-    def tensor_names(
+    def tensor_names(  # noqa: D102
         self,
         show_prefixed_tensors: bool = False,
         *,
@@ -34,30 +33,16 @@ class OpenRun(TensorSource, Protocol):
         mode: ModeKeys = ModeKeys.GLOBAL,
         regex: str | Iterable[str] | None = None,
         collection: str | Collection | None = None,
-    ) -> list[str]:
-        """Sorted names of the tensors that were saved, narrowed by what is given."""
-        ...
+    ) -> list[str]: ...
 
-    def has_tensor(self, tname: str) -> bool:
-        """Whether some step seen so far has this tensor."""
-        ...
+    def has_tensor(self, tname: str) -> bool: ...  # noqa: D102
 
-    def tensor(self, tname: str) -> Tensor:
-        """Return the tensor of this name."""
-        ...
+    def tensor(self, tname: str) -> Tensor: ...  # noqa: D102
 
-    def collection(self, coll_name: str) -> Collection:
-        """Return a collection by name."""
-        ...
+    def collection(self, coll_name: str) -> Collection: ...  # noqa: D102
 
-    def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
-        """Sorted steps of a mode, in its own numbers."""
-        ...
+    def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]: ...  # noqa: D102
 
-    def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
-        """Return the global step of a mode's step."""
-        ...
+    def global_step(self, mode: ModeKeys, mode_step: int) -> int | None: ...  # noqa: D102
 
-    def mode_modestep(self, global_step: int) -> tuple[ModeKeys, int] | tuple[None, None]:
-        """Mode and mode step of a global step."""
-        ...
+    def mode_modestep(self, global_step: int) -> tuple[ModeKeys, int] | tuple[None, None]: ...  # noqa: D102

@@ -20,7 +20,7 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.mode_keys import ModeKeys
-from smdebug.reading.step_table import StepState
+from smdebug.reading.run_steps import StepState
 from smdebug.trials import LocalTrial, create_trial
 from smdebug.writing.file_writer import FileWriter
 from smdebug.writing.selected_tensor import write_value
@@ -230,7 +230,7 @@ def test_event_file_that_comes_just_before_the_job_ends_is_read(
         return has_ended()
 
     tensor = trial.tensor("t")
-    monkeypatch.setattr(trial, "maybe_refresh", lambda: None)
+    monkeypatch.setattr(trial._steps, "maybe_refresh", lambda: None)
     monkeypatch.setattr(trial._files, "has_ended", end)
     assert tensor.value(0) == 1
 

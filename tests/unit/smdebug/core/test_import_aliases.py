@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import smdebug.core
-from smdebug.core.doors import DOORS, PACKAGES
+from smdebug.core.import_aliases import DOORS, PACKAGES
 from smdebug.mode_keys import ModeKeys
 
 FOLDER = Path(smdebug.core.__file__).parent
