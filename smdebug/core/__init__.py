@@ -1,6 +1,6 @@
-"""Doors for code written for smdebug, which imports these modules: a door is the module, or the modules, behind it.
+"""Import aliases for code written for smdebug: `smdebug.core.modes` is `smdebug.mode_keys`, and so on.
 
-`doors.py` lists them, and opens each when it is imported. Nothing of this library imports a door.
+`import_aliases.py` has the table. This library does not import the aliases itself.
 """
 
 from smdebug.core.import_aliases import install

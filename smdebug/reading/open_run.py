@@ -20,12 +20,12 @@ class OpenRun(Protocol):
     reader: RecordReader
 
     @property
-    def num_workers(self) -> int: ...  # noqa: D102 -- documented at `Trial`, as all methods below
+    def num_workers(self) -> int: ...
 
     @property
-    def last_complete_step(self) -> int: ...  # noqa: D102
+    def last_complete_step(self) -> int: ...
 
-    def tensor_names(  # noqa: D102
+    def tensor_names(
         self,
         show_prefixed_tensors: bool = False,
         *,
@@ -35,14 +35,14 @@ class OpenRun(Protocol):
         collection: str | Collection | None = None,
     ) -> list[str]: ...
 
-    def has_tensor(self, tname: str) -> bool: ...  # noqa: D102
+    def has_tensor(self, tname: str) -> bool: ...
 
-    def tensor(self, tname: str) -> Tensor: ...  # noqa: D102
+    def tensor(self, tname: str) -> Tensor: ...
 
-    def collection(self, coll_name: str) -> Collection: ...  # noqa: D102
+    def collection(self, coll_name: str) -> Collection: ...
 
-    def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]: ...  # noqa: D102
+    def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]: ...
 
-    def global_step(self, mode: ModeKeys, mode_step: int) -> int | None: ...  # noqa: D102
+    def global_step(self, mode: ModeKeys, mode_step: int) -> int | None: ...
 
-    def mode_modestep(self, global_step: int) -> tuple[ModeKeys, int] | tuple[None, None]: ...  # noqa: D102
+    def mode_modestep(self, global_step: int) -> tuple[ModeKeys, int] | tuple[None, None]: ...

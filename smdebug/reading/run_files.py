@@ -116,7 +116,6 @@ class LocalRunFiles:
         self._last: tuple[str, _OpenFile | None] = "", None
 
     def list_collections_files(self) -> list[str]:
-        """See `RunFiles`."""
         return [
             f"{COLLECTIONS_DIR}/{name}"
             for name in _list_folder(self._folder / COLLECTIONS_DIR)
@@ -124,7 +123,7 @@ class LocalRunFiles:
         ]
 
     def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
-        """See `RunFiles`. Only folders that can contain later names are listed."""
+        """Lists only folders that can contain later names."""
         # Checked before listing, so that the list contains all that the job wrote before it ended.
         ended = self.has_ended()
         first_block, _, first_name = start_after.removeprefix(f"{INDEX_DIR}/").partition("/")
@@ -138,32 +137,27 @@ class LocalRunFiles:
         return names, ended
 
     def list_index_blocks(self) -> list[str]:
-        """See `RunFiles`."""
         return _list_folder(self._folder / INDEX_DIR)
 
     def list_index_block(self, block: str) -> list[str]:
-        """See `RunFiles`."""
         prefix = f"{INDEX_DIR}/{block}/"
         return [prefix + name for name in _list_folder(self._folder / prefix) if name.endswith(".json")]
 
     def list_first_index_files(self, blocks: Sequence[str]) -> list[str]:
-        """See `RunFiles`."""
         return [name for block in blocks for name in self.list_index_block(block)[:1]]
 
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
-        """See `RunFiles`. The current sizes, which are not smaller."""
+        """The current sizes."""
         return [_measure_file(self._root + name) for name in names]
 
     def has_ended(self) -> bool:
-        """See `RunFiles`."""
         return os.path.exists(self._root + END_OF_JOB_FILE)  # noqa: PTH110 -- asked at every refresh
 
     def read(self, names: Sequence[str]) -> list[bytes]:
-        """See `RunFiles`."""
         return [_read_file(self._root + name) for name in names]
 
     def read_range(self, name: str, start: int, length: int) -> memoryview:
-        """See `RunFiles`. Large ranges are memory-mapped instead of copied, unless there are many maps.
+        """Large ranges are memory-mapped instead of copied, unless there are many maps.
 
         Writes into such a map are private and never reach the file.
         """
@@ -202,7 +196,7 @@ class LocalRunFiles:
         return file
 
     def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
-        """See `RunFiles`. One after the other: the page cache is fast enough."""
+        """One after the other: the page cache is fast enough."""
         return [self._read_if_there(*each) for each in ranges]
 
     def _read_if_there(self, name: str, start: int, length: int) -> memoryview | None:
@@ -213,11 +207,9 @@ class LocalRunFiles:
 
     @property
     def request_bytes(self) -> int:
-        """See `RunFiles`."""
         return 0
 
     def locate(self, name: str) -> str:
-        """See `RunFiles`."""
         return str(self._folder / name)
 
 

@@ -456,7 +456,7 @@ def test_what_is_no_mode_is_refused(tmp_path: Path, ask: str) -> None:
         "has_passed_step": lambda: trial.has_passed_step(0, mode),
         "global_step": lambda: trial.global_step(mode, 0),
     }
-    with pytest.raises(SMDebugValueError, match=r"'TRAIN' is no mode: use one of modes\.TRAIN, modes\.EVAL"):
+    with pytest.raises(SMDebugValueError, match=r"'TRAIN' is not a mode: use one of modes\.TRAIN, modes\.EVAL"):
         questions[ask]()
 
 
