@@ -1,5 +1,6 @@
-"""Import aliases for code written for smdebug: `smdebug.core.modes` is `smdebug.mode_keys`, and so on.
+"""Import aliases for code written for smdebug.
 
+`smdebug.core.modes` is the module `smdebug.mode_keys`, and so on.
 `import_aliases.py` has the table. This library does not import the aliases itself.
 """
 

@@ -1,4 +1,4 @@
-"""The part of protobuf's wire format that event records use, without a protobuf package."""
+"""The part of protobuf's wire format that event records use."""
 
 import math
 import struct

@@ -1,4 +1,4 @@
-"""Reductions of a tensor to one number: their names in a run, and their computation with numpy.
+"""Reductions of tensors to one number: names and computation.
 
 A saved reduction is a separate record named `smdebug/reductions/<op>/<tensor>`, or
 `smdebug/reductions/abs_<op>/<tensor>` for a reduction of the absolute values.

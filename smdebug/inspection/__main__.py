@@ -1,8 +1,9 @@
-"""The process `python -m smdebug.inspection`: JSON questions on standard input, JSON answers on standard output.
+"""The process that answers questions about runs: `python -m smdebug.inspection`.
 
-A question is one line, ``{"path": PATH, "question": NAME, "arguments": {...}}``. Its answer is one line,
-``{"answer": {...}}`` or ``{"error": message, "kind": class of the error}``. The last few runs stay open. Memory is
-limited, so that too large a value fails one question and does not affect the machine.
+Questions come on standard input, answers go to standard output, each one line of JSON. A question is
+``{"path": PATH, "question": NAME, "arguments": {...}}``, its answer ``{"answer": {...}}`` or
+``{"error": message, "kind": class of the error}``. The last few runs stay open. Memory is limited, so that too large
+a value fails one question and does not affect the machine.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Reading a run, in layers that only use the ones below.
+"""Readers of runs, in layers that only use the ones below.
 
 `tensor`                       the values, shapes and reductions of one tensor
 `run_steps`, `record_reader`   which steps are complete, with polling; values by their location

@@ -1,4 +1,4 @@
-"""Templates of index files: contents that differ only in their header and checksums.
+"""Templates of index files, which differ only in header and checksums.
 
 Parsing the index file of a step with 500 tensors takes more than a millisecond; recognising that all but the checksums
 equals an earlier file takes a tenth of that.

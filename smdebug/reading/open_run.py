@@ -1,4 +1,4 @@
-"""The interface of a run for tables, plots and rules; `smdebug.trials.Trial` implements it."""
+"""The interface of a run for tables, plots and rules."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -11,7 +11,7 @@ from smdebug.reading.tensor import Tensor
 
 
 class OpenRun(Protocol):
-    """A run that can be read; the methods are documented at `smdebug.trials.Trial`."""
+    """A run that can be read. `Trial` implements it; the methods are documented at `smdebug.trials.Trial`."""
 
     dynamic_refresh: bool
     name: str

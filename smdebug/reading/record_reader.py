@@ -1,4 +1,4 @@
-"""Values of a run: reads records, waits for late files and reports damage."""
+"""Values of a run by location, with waiting for late files."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence

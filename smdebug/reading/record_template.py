@@ -1,4 +1,4 @@
-"""Templates of tensor records: the bytes that all records of one tensor have in common.
+"""Templates of tensor records: the bytes that are the same at every step.
 
 The record of a tensor is the same at every step but for time, step and numbers. Decoding its fields takes about 30
 microseconds; comparing name, type and shape with a template takes one. Records with an unusual structure have no

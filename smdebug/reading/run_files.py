@@ -1,4 +1,4 @@
-"""Files of one run: the interface of readers, and its implementation for local folders.
+"""Read access to the files of a run: the interface, and local folders.
 
 Names are paths relative to the run's folder with forward slashes: `index/000000000/000000000004_worker_0.json`.
 `smdebug.storage.s3` implements the same interface for S3.

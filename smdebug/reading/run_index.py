@@ -41,6 +41,7 @@ class RunIndex:
         self.files = files
         self._finder = IndexFinder(files, range_steps)
         self.lock = threading.RLock()
+        self._ended = False
         self._unread: dict[int, list[IndexName]] = {}
         self._steps: dict[int, dict[str, StepIndex]] = {}
         self.layouts = Layouts()
@@ -57,7 +58,7 @@ class RunIndex:
         Args:
             oldest_incomplete_step: the lowest step for which the file of some worker is still missing.
         """
-        found, ended = self._finder.find_new(oldest_incomplete_step)
+        found, self._ended = self._finder.find_new(oldest_incomplete_step)
         for each in found:
             _, step, worker = each
             unread = self._unread.setdefault(step, [])
@@ -65,7 +66,7 @@ class RunIndex:
                 unread.append(each)
             if self._newest_steps.get(worker, -1) < step:
                 self._newest_steps[worker] = step
-        return found, ended
+        return found, self._ended
 
     def at(self, step: int) -> Mapping[str, StepIndex]:
         """Return what each worker saved at a global step; workers with a damaged index file are left out."""
@@ -146,7 +147,7 @@ class RunIndex:
 
     def may_still_come(self, event_file_name: str) -> bool:
         """Return whether a missing event file may still appear: the newest one of its worker, while the job runs."""
-        if self.files.has_ended():
+        if self._ended or self.files.has_ended():
             return False
         try:
             step, worker = parse_step(event_file_name), parse_worker(event_file_name)

@@ -1,4 +1,4 @@
-"""S3 access: an S3 client, listing and reading of objects, and the files of a run on S3.
+"""Read access to S3: client, objects, and the files of a run.
 
 A refresh of a trial is one LIST request that starts after the newest known index file. Its response also contains the
 end-of-job file, whose name sorts after `index/`.

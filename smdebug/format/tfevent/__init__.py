@@ -1,4 +1,4 @@
-"""Event file records, one per tensor, in TensorFlow's framing: encoding and decoding.
+"""Encoding and decoding of event file records, in TensorFlow's framing.
 
 An index entry has `start_idx` and `length` of the whole record, and two keys that smdebug ignores:
 

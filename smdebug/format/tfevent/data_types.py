@@ -1,4 +1,4 @@
-"""Tensor data types: their numbers in records, and replacements for those that smdebug cannot read."""
+"""Tensor data types: numbers in records, and types that smdebug can read."""
 
 from functools import lru_cache
 from typing import Any

@@ -182,6 +182,25 @@ def test_a_stack_that_holds_none_of_the_names_is_no_answer(tmp_path: Path) -> No
             )
 
 
+@pytest.mark.parametrize(("name", "parameters"), RULES)
+def test_rules_find_the_same_without_the_reader_of_small_tensors(
+    tmp_path: Path, name: str, parameters: dict[str, str]
+) -> None:
+    run = RunMaker(tmp_path)
+    for step in range(12):
+        run.write_step(step, make_tensors(step, 1))
+    run.end()
+    findings = []
+    for with_stacks in (True, False):
+        trial = create_trial(str(tmp_path))
+        trial.reader = RecordReader(trial.run_index, 0, with_stacks=with_stacks)
+        rule = find_built_in_rule(name)(trial, **parameters)
+        findings.append([(rule.invoke_at_step(step), str(rule.finding)) for step in trial.steps()])
+        if not with_stacks:
+            assert all(trial.step_tensors.stack(trial.step_tensors.names(step), step) is None for step in trial.steps())
+    assert findings[0] == findings[1]
+
+
 def test_on_s3(storage: Storage) -> None:
     trial = write_run(f"s3://{BUCKET}/run")
     learn(trial, 1)
