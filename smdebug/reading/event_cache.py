@@ -166,7 +166,7 @@ class EventCache:
         size = length + max(min(expected, capacity, credit), 0)
         # Files are read forwards and backwards: the range extends to both sides, up to the neighbouring cached ranges.
         begin = start - min(start % size, size - length)
-        use.ranges = {first: size for first, size in use.ranges.items() if (name, first, "range") in self._cache}
+        use.ranges = {at: cached for at, cached in use.ranges.items() if (name, at, "range") in self._cache}
         for first, cached in use.ranges.items():
             if first <= start:
                 begin = max(begin, min(first + cached, start))
