@@ -1,1 +1,1 @@
-"""Tools for looking at runs."""
+"""Tables, plots and helpers for runs."""

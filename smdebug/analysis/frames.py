@@ -1,4 +1,4 @@
-"""A run as a long table: one line for each scalar and each saved reduction."""
+"""Pandas tables of the scalars and saved reductions of a run."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas
 
 COLUMNS = ("step", "mode", "mode_step", "worker", "tensor", "reduction", "value")
-# A record with one number in it is no longer than this, unless its name is: larger ones are not read to find out.
+# The record of a scalar is at most this long, plus four times its name. Longer ones are not read.
 _SCALAR_BYTES = 512
 
 _Row = tuple[int, str | None, int | None, str, str, str | None, float]
@@ -26,23 +26,23 @@ def build_frame(
     mode: ModeKeys = ModeKeys.GLOBAL,
     with_values: bool = True,
 ) -> "pandas.DataFrame":
-    """Return a long table of the scalars and saved reductions of a run; pandas's `pivot` makes any other table of it.
+    """Return the scalars and saved reductions of a run as a table in long format, one row per number.
 
     Args:
         trial: the run.
-        regex: only tensors in whose names one of these is found.
-        mode: only steps of this mode; GLOBAL takes all.
-        with_values: False leaves out scalars and takes saved reductions only.
+        regex: only tensors whose names match one of these.
+        mode: only steps of this mode; GLOBAL for all steps.
+        with_values: include scalars, not only saved reductions.
 
     Returns:
         A pandas.DataFrame with the columns step (global), mode (its name), mode_step, worker, tensor, reduction (None
-        for a scalar; min, abs_mean ... for a reduction) and value (float64), sorted by step and worker, and the
-        tensors of each in the order of the model. A scalar is a saved tensor of exactly one number. What cannot be
-        read because a file is damaged is left out and said in the log.
+        for a scalar; min, abs_mean ... for a reduction) and value (float64), sorted by step and worker, then in the
+        tensor order of the model. A scalar is a saved tensor of exactly one number. Values in damaged files are left
+        out and logged.
 
     Raises:
         SMDebugError: pandas is not installed.
-        KeyError: no step of the mode was saved.
+        KeyError: no step was saved in the mode.
     """
     try:
         import pandas
@@ -55,7 +55,7 @@ def build_frame(
 
 
 def _list_rows(trial: OpenRun, names: list[str], mode: ModeKeys, *, with_values: bool) -> Iterator[_Row]:
-    places: list[tuple[int, tuple[str, str, str | None], TensorLocation]] = []
+    found: list[tuple[int, tuple[str, str, str | None], TensorLocation]] = []
     for mode_step in trial.steps(mode, show_incomplete_steps=True):
         step = trial.global_step(mode, mode_step)
         if step is None:
@@ -66,16 +66,16 @@ def _list_rows(trial: OpenRun, names: list[str], mode: ModeKeys, *, with_values:
                 if saved is None:
                     continue
                 if with_values and saved.location is not None and _may_be_scalar(saved.location):
-                    places.append((step, (worker, name, None), saved.location))
+                    found.append((step, (worker, name, None), saved.location))
                 for (reduction, of_absolute), location in sorted(saved.reductions.items()):
-                    places.append((step, (worker, name, f"{'abs_' if of_absolute else ''}{reduction}"), location))
-    keys = iter([key for _, key, _ in places])
-    for step, location in trial.reader.read_ahead([(step, location) for step, _, location in places]):
+                    found.append((step, (worker, name, f"{'abs_' if of_absolute else ''}{reduction}"), location))
+    keys = iter([key for _, key, _ in found])
+    for step, location in trial.reader.read_ahead([(step, location) for step, _, location in found]):
         worker, name, shown = next(keys)
         value = _read_number(trial, name, location, step)
         if value is not None:
-            place = trial.mode_modestep(step)
-            yield step, place[0] and place[0].name, place[1], worker, name, shown, value
+            mode_of_step, number = trial.mode_modestep(step)
+            yield step, mode_of_step and mode_of_step.name, number, worker, name, shown, value
 
 
 def _may_be_scalar(location: TensorLocation) -> bool:

@@ -1,4 +1,4 @@
-"""A scalar or a reduction over steps, and how a tensor's values are spread over steps, as matplotlib draws them."""
+"""Matplotlib plots of tensors over steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SIZE_INCHES = (8.0, 4.5)
-# More names than this do not fit beside the picture.
+# A legend of more lines does not fit beside the plot.
 _LEGEND_LINES = 30
 
 
@@ -32,28 +32,28 @@ def plot(
     reduction: str | None = None,
     *,
     mode: ModeKeys = ModeKeys.GLOBAL,
-    abs: bool = False,  # noqa: A002 -- the word that reduction_value has for it
+    abs: bool = False,  # noqa: A002 -- the name that reduction_value uses
     axes: "Axes | None" = None,
 ) -> "Axes":
-    """Draws a tensor's value, or a reduction of it, over the steps at which it was saved.
+    """Plot a scalar or a reduction over steps, one line per tensor, mode and worker.
 
-    Each mode and each worker has a line of its own; the legend names them where there are several.
+    The legend names modes and workers if there are several.
 
     Args:
         trial: the run.
-        tensors: the name of a tensor, or a regex to find in names, or several of these.
-        reduction: min, max, mean, std, variance, sum, prod, l1 or l2; needed for tensors of more than one number.
-        mode: what the steps count; GLOBAL draws the lines of all modes over global steps.
+        tensors: the name of a tensor, a regex that matches names, or several of these.
+        reduction: min, max, mean, std, variance, sum, prod, l1 or l2; required for tensors of more than one number.
+        mode: the mode; GLOBAL for the lines of all modes over global steps.
         abs: reduce the absolute values.
-        axes: where to draw; new ones by default.
+        axes: the axes to draw into; new ones by default.
 
     Returns:
-        The axes; `axes.figure.savefig("loss.png")` stores the picture, and a notebook shows it.
+        The axes; `axes.figure.savefig("loss.png")` saves the plot, and notebooks show it.
 
     Raises:
         SMDebugError: matplotlib is not installed.
-        TensorUnavailable: no tensor has such a name.
-        SMDebugValueError: there is no such reduction, or a tensor has more than one number and no reduction is given.
+        TensorUnavailable: no name matches.
+        SMDebugValueError: the reduction does not exist, or is missing for a tensor of more than one number.
         TensorUnavailableForStep: neither reduction nor value was saved, or a file is damaged.
     """
     if reduction is not None:
@@ -94,25 +94,25 @@ def plot_histogram(
     bins: int = 60,
     axes: "Axes | None" = None,
 ) -> "Axes":
-    """Draws how a tensor's values are spread: steps from left to right, values upwards, darker where more values lie.
+    """Plot the distribution of a tensor as a heat map: steps on the x axis, values on the y axis.
 
-    The run is walked twice, for the range and for the counts, so that no more than one step's values are in memory.
+    The values are read twice, for the range and for the counts, so that only those of one step are in memory.
 
     Args:
         trial: the run.
-        tname: name of the tensor; its values must have been saved.
-        mode: what the steps count.
-        worker: whose values; None: at each step the first worker's, by name, that saved it.
-        bins: into how many parts the range of values is cut.
-        axes: where to draw; new ones by default.
+        tname: the name of the tensor; its values must have been saved.
+        mode: the mode.
+        worker: the worker that saved the values; None for the first one by name at each step.
+        bins: the number of bins.
+        axes: the axes to draw into; new ones by default.
 
     Returns:
-        The axes, with a bar that tells which share of a step's finite values a colour stands for.
+        The axes, with a colour bar for the share of a step's finite values.
 
     Raises:
         SMDebugError: matplotlib is not installed.
-        TensorUnavailable: there is no such tensor.
-        SMDebugValueError: bins is below 1, or the tensor holds no finite number.
+        TensorUnavailable: the tensor does not exist.
+        SMDebugValueError: bins is less than 1, or the tensor has no finite number.
         TensorUnavailableForStep: only reductions were saved, or a file is damaged.
     """
     if bins < 1:
@@ -127,7 +127,7 @@ def plot_histogram(
         if finite.size:
             low, high = min(low, float(finite.min())), max(high, float(finite.max()))
     if low > high:
-        raise SMDebugValueError(f"Tensor {tname} holds no finite number in mode {mode.name}: there is nothing to draw.")
+        raise SMDebugValueError(f"Tensor {tname} has no finite number in mode {mode.name}: there is nothing to plot.")
     if low == high:
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, bins + 1)
@@ -136,7 +136,7 @@ def plot_histogram(
         finite = _get_finite(value)
         if column < len(steps) and finite.size:
             shares[:, column] = np.histogram(finite, edges)[0] / finite.size
-    # Steps are drawn side by side, whatever lies between their numbers.
+    # Columns have equal widths, whatever the distance between steps.
     mesh = axes.pcolormesh(np.arange(len(steps) + 1), edges, shares, cmap="Blues")
     ticks = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), 8)).astype(int))
     axes.set_xticks(ticks + 0.5, [str(steps[tick]) for tick in ticks])
@@ -148,7 +148,7 @@ def plot_histogram(
 
 
 def name_run(trial: OpenRun) -> str:
-    """Return a run's name for people: its job's, where it lies as jobs leave it, in `<job>/debug-output`."""
+    """Return the name of a run for titles: the name of the job if the path is `<job>/debug-output`."""
     parts = trial.path.rstrip("/").split("/")
     return parts[-2] if trial.name == "debug-output" and len(parts) > 1 and parts[-2] else trial.name
 
@@ -169,7 +169,7 @@ def _draw_lines(axes: "Axes", lines: Mapping[_LineKey, tuple[list[int], list[flo
     modes = sorted({key.mode for key in lines}, key=lambda mode: mode.value)
     workers = sorted({key.worker for key in lines})
     subjects = list(dict.fromkeys((key.name, key.worker) for key in lines))
-    for key, (steps, numbers) in sorted(lines.items(), key=lambda line: _place_line(line[0], subjects)):
+    for key, (steps, numbers) in sorted(lines.items(), key=lambda line: _make_sort_key(line[0], subjects)):
         style = choose_style(key.mode, subjects.index((key.name, key.worker)), len(subjects))
         axes.plot(
             steps,
@@ -182,7 +182,7 @@ def _draw_lines(axes: "Axes", lines: Mapping[_LineKey, tuple[list[int], list[flo
         )
 
 
-def _place_line(key: _LineKey, subjects: Sequence[tuple[str, str]]) -> tuple[int, int]:
+def _make_sort_key(key: _LineKey, subjects: Sequence[tuple[str, str]]) -> tuple[int, int]:
     return subjects.index((key.name, key.worker)), key.mode.value
 
 
@@ -202,14 +202,14 @@ def _get_number(name: str, value: Any) -> float:
     array = np.asarray(value)
     if array.size != 1:
         raise SMDebugValueError(
-            f"Tensor {name} has {array.size} numbers at a step: give a reduction, such as reduction='mean', "
-            "or draw it with plot_histogram."
+            f"Tensor {name} has {array.size} numbers at a step: use a reduction, such as reduction='mean', "
+            "or plot_histogram."
         )
     return float(array.reshape(-1)[0])
 
 
 def _get_finite(value: NDArray[Any]) -> NDArray[Any]:
     if value.dtype.kind not in "biuf":
-        raise SMDebugValueError(f"Values of type {value.dtype} cannot be counted into a histogram.")
+        raise SMDebugValueError(f"Values of type {value.dtype} have no histogram: they are not numbers.")
     flat = value.reshape(-1).astype(np.float64)
     return flat[np.isfinite(flat)]

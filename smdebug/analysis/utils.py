@@ -1,4 +1,4 @@
-"""Holding trials still while they are looked at, what went into a step, and parsing of texts from configurations."""
+"""Helpers for rules: refreshing on and off, inputs of a step, parsing of lists."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,14 +18,14 @@ _TRAILING_NUMBER = re.compile(r"(\d+)$")
 
 @contextmanager
 def no_refresh(trials: OpenRun | Iterable[OpenRun]) -> Iterator[None]:
-    """Within the block no question to these trials looks for new steps. Afterwards they are as they were before."""
+    """Turn refreshing of trials off within the block, and restore it afterwards."""
     with _dynamic_refresh(trials, on=False):
         yield
 
 
 @contextmanager
 def refresh(trials: OpenRun | Iterable[OpenRun]) -> Iterator[None]:
-    """Within the block questions to these trials look for new steps. Afterwards they are as they were before."""
+    """Turn refreshing of trials on within the block, and restore it afterwards."""
     with _dynamic_refresh(trials, on=True):
         yield
 
@@ -44,7 +44,7 @@ def _dynamic_refresh(trials: OpenRun | Iterable[OpenRun], *, on: bool) -> Iterat
 
 
 def parse_list_from_str(arg: str | list[str] | None, delimiter: str = ",") -> list[str]:
-    """Split a text at the delimiter and strip the parts; None or "" gives [], a list is returned as it is."""
+    """Split a text at the delimiter and strip the parts; return [] for None or "", and a list unchanged."""
     if not arg:
         return []
     if isinstance(arg, list):
@@ -53,22 +53,24 @@ def parse_list_from_str(arg: str | list[str] | None, delimiter: str = ",") -> li
 
 
 def _tensor_name_sorter(tname: str) -> tuple[int, str]:
-    """Sort key of names that end in numbers: input_2 before input_10, and names without a number first."""
+    """Return a sort key by the number at the end of a name; names without a number come first."""
     number = _TRAILING_NUMBER.search(tname)
     return (int(number[1]) if number else -1, tname)
 
 
 def read_step_data(trial: OpenRun, names: Iterable[str], step: int, mode: ModeKeys) -> list[NDArray[Any]]:
-    """Return the values of those of the tensors that a step has, ordered by the number that a name ends in.
+    """Return the values of the given tensors at a step, ordered by the numbers at the end of their names.
+
+    Tensors that were not saved at the step are left out.
 
     Args:
         trial: the run.
-        names: tensors.
-        step: step, in the mode's numbers.
-        mode: what the step counts.
+        names: the names of the tensors.
+        step: the step, in the numbers of the mode.
+        mode: the mode.
 
     Raises:
-        TensorUnavailableForStep: only reductions of one were saved, or its file is missing or damaged.
+        TensorUnavailableForStep: only reductions of a tensor were saved, or its file is missing or damaged.
     """
     global_step = trial.global_step(mode, step)
     if global_step is None:

@@ -1,8 +1,9 @@
-"""Doors for code written for smdebug, which imports these modules: a door is the module, or the modules, behind it.
+"""Import aliases for code written for smdebug.
 
-`doors.py` lists them, and opens each when it is imported. Nothing of this library imports a door.
+`smdebug.core.modes` is the module `smdebug.mode_keys`, and so on.
+`import_aliases.py` has the table. This library does not import the aliases itself.
 """
 
-from smdebug.core.doors import install
+from smdebug.core.import_aliases import install
 
 install()

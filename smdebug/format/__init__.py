@@ -1,1 +1,1 @@
-"""The file format: where files lie, what is in a record, and the names and numbers in it."""
+"""The file format of runs: paths, records, and the names in them."""

@@ -1,4 +1,4 @@
-"""What users pass, checked: values as arrays, names of tensors, modes."""
+"""Validation of arguments: values, tensor names and modes."""
 
 import warnings
 from typing import Any
@@ -11,10 +11,10 @@ from smdebug.mode_keys import ModeKeys
 
 
 def make_numpy_array(value: object) -> NDArray[Any]:
-    """Return an array of any value: arrays as they are, one number or text with shape (1,), lists as numpy does.
+    """Return a value as an array: a single number or text has shape (1,), lists are converted as numpy does.
 
     Raises:
-        SMDebugTypeError: a value that is none of these.
+        SMDebugTypeError: the value is none of these.
     """
     if isinstance(value, np.ndarray):
         return value
@@ -23,30 +23,30 @@ def make_numpy_array(value: object) -> NDArray[Any]:
     if isinstance(value, (list, tuple)):
         try:
             with warnings.catch_warnings():
-                # numpy before 1.24 warns of what later ones refuse.
+                # numpy before 1.24 warns where later versions raise an error.
                 warnings.simplefilter("error")
                 return np.asarray(value)
         except (ValueError, Warning) as error:
-            raise SMDebugTypeError(f"A list whose parts differ in length cannot be saved: {error}") from error
+            raise SMDebugTypeError(f"A list whose elements differ in length cannot be saved: {error}") from error
     kind = type(value).__name__
     raise SMDebugTypeError(f"A value of type {kind} cannot be saved: pass a number, a list or an array.")
 
 
 def check_name(name: object) -> None:
-    """Refuse what cannot be a tensor's name.
+    """Check the name of a tensor.
 
     Raises:
-        SMDebugTypeError: it is no text, or empty.
+        SMDebugTypeError: the name is not a text, or is empty.
     """
     if not isinstance(name, str) or not name:
-        raise SMDebugTypeError(f"A tensor's name is a text of at least one character, not {name!r}.")
+        raise SMDebugTypeError(f"The name of a tensor is a text of at least one character, not {name!r}.")
 
 
 def check_mode(mode: object) -> ModeKeys:
-    """Return a mode as it is; for anything else SMDebugValueError names those there are."""
+    """Return the mode; for anything else raise an SMDebugValueError that lists the modes."""
     if not isinstance(mode, ModeKeys):
         names = ", ".join(f"modes.{known.name}" for known in ModeKeys)
-        raise SMDebugValueError(f"{mode!r} is no mode: use one of {names}.")
+        raise SMDebugValueError(f"{mode!r} is not a mode: use one of {names}.")
     return mode
 
 
@@ -54,13 +54,13 @@ def get_texts(array: NDArray[Any]) -> list[str] | None:
     """Return the elements of a one-dimensional array of text; None for any other array.
 
     Raises:
-        SMDebugTypeError: an array of text with other than one dimension, or of objects that are no text.
+        SMDebugTypeError: the array of text does not have one dimension, or the objects are not text.
     """
     if array.dtype.kind not in "UO":
         return None
     elements = array.tolist()
     if array.ndim != 1 or not all(isinstance(element, str) for element in elements):
-        raise SMDebugTypeError("Only one-dimensional arrays of text can be saved, and of objects none but text.")
+        raise SMDebugTypeError("Only one-dimensional arrays of text can be saved, and no other objects than text.")
     return list(elements)
 
 

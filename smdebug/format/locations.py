@@ -1,4 +1,4 @@
-"""Where the files of a run lie, relative to its folder. Pure text, but for what is listed by `get_step_dirs`."""
+"""Paths of the files of a run, relative to its folder."""
 
 import os
 import re
@@ -16,7 +16,7 @@ COLLECTIONS_DIR = "collections/000000000"
 TENSORBOARD_DIR = "tensorboard"
 CLAIM_FILE = "claim.smd"
 END_OF_JOB_FILE = "training_job_end.ts"
-# Readers match the end of a name, so a file that is still being written is invisible to them.
+# Readers match the end of a name, so that they ignore files that are still being written.
 TEMP_SUFFIX = ".tmp"
 COLLECTIONS_SUFFIX = "_collections.json"
 
@@ -29,13 +29,13 @@ _WORKER_IN_COLLECTIONS = re.compile(r"^(.+)_collections\.(?:json|ts)$")
 
 
 def get_event_path(step: int, worker: str) -> str:
-    """Return the path of the event file of a global step; `worker` as it stands in file names."""
+    """Return the path of the event file of a global step; `worker` as in file names."""
     number = f"{step:0{STEP_DIGITS}d}"
     return f"{EVENTS_DIR}/{number}/{number}_{worker}.tfevents"
 
 
 def get_index_block_dir(step: int) -> str:
-    """Return the folder of the index files of the thousand steps that `step` is one of."""
+    """Return the folder that contains the index file of a step, and those of up to 999 other steps."""
     return f"{INDEX_DIR}/{step // STEPS_PER_BLOCK:0{BLOCK_DIGITS}d}"
 
 
@@ -55,14 +55,14 @@ def get_tensorboard_path(mode_name: str, step: int, pid: int, hostname: str) -> 
 
 
 def parse_step(path: str) -> int:
-    """Return the global step in the name of an event or index file; ValueError where the name starts with none."""
+    """Return the global step in the name of an event or index file; ValueError if there is none."""
     return int(_base_name(path).partition("_")[0])
 
 
 def parse_worker(path: str) -> str:
-    """Return the worker in the name of an event or index file; ValueError where there is none.
+    """Return the worker in the name of an event or index file; ValueError if there is none.
 
-    Only the file's own name is looked at, so an underscore in a folder's name cannot spoil it.
+    Folder names are ignored: they may contain underscores.
     """
     found = _WORKER_IN_FILE.match(_base_name(path))
     if not found:
@@ -71,7 +71,7 @@ def parse_worker(path: str) -> str:
 
 
 def parse_worker_of_collections_file(path: str) -> str:
-    """Return the worker that wrote a collections file; ValueError for a name without one."""
+    """Return the worker in the name of a collections file; ValueError if there is none."""
     found = _WORKER_IN_COLLECTIONS.match(_base_name(path))
     if not found:
         raise ValueError(f"{path!r} is not named <worker>_collections.json.")
@@ -79,12 +79,12 @@ def parse_worker_of_collections_file(path: str) -> str:
 
 
 def serialize_tf_device(device: str) -> str:
-    """Make a file-name part of a TensorFlow device such as `/job:worker/replica:0/task:1/device:GPU:0`."""
+    """Return a TensorFlow device such as `/job:worker/replica:0/task:1/device:GPU:0` in the form of file names."""
     return device.replace("/", "_").replace(":", "-")
 
 
 def deserialize_tf_device(worker: str) -> str:
-    """Undo `serialize_tf_device`; names of other workers (`worker_0`, `algo-1`) stay as they are."""
+    """Reverse `serialize_tf_device`; other worker names (`worker_0`, `algo-1`) are returned unchanged."""
     if not worker.startswith("_"):
         return worker
     return worker.replace("_", "/").replace("-", ":")
@@ -95,13 +95,13 @@ def _base_name(path: str) -> str:
 
 
 class IndexFileLocationUtils:
-    """Names of index files, under the names that code written for smdebug knows."""
+    """Paths of index files, for code written for smdebug."""
 
     MAX_INDEX_FILE_NUM_IN_INDEX_PREFIX = STEPS_PER_BLOCK
 
     @staticmethod
     def get_index_path(path: str) -> str:
-        """Return the folder of all index files of the run at `path`."""
+        """Return the folder of the index files of the run at `path`."""
         return f"{path.rstrip('/')}/{INDEX_DIR}"
 
     @staticmethod
@@ -116,7 +116,7 @@ class IndexFileLocationUtils:
 
     @staticmethod
     def get_index_key_for_step(prefix: str, step_num: int, worker_name: str) -> str:
-        """Return the path of the index file of a step, `prefix` being the run's; the worker is made fit for a name."""
+        """Return the path of the index file of a step of the run at `prefix`, for a worker name as trials show it."""
         return f"{prefix.rstrip('/')}/{get_index_path(step_num, serialize_tf_device(worker_name))}"
 
     @staticmethod
@@ -126,42 +126,42 @@ class IndexFileLocationUtils:
 
     @staticmethod
     def get_prefix_from_index_file(index_file: str) -> str:
-        """Return the path of the run that an index file belongs to; ValueError where it lies in none."""
+        """Return the path of the run that an index file belongs to; ValueError if there is none."""
         run, found, _ = index_file.rpartition(f"/{INDEX_DIR}/")
         if not found:
-            raise ValueError(f"{index_file!r} does not lie in a folder named {INDEX_DIR}.")
+            raise ValueError(f"{index_file!r} is not in a folder named {INDEX_DIR}.")
         return run
 
 
 class TensorFileLocation:
-    """Where one worker's event file of one global step lies."""
+    """The path of the event file of a worker and global step."""
 
     def __init__(self, step_num: int, worker_name: str) -> None:
-        """Take the global step and the worker as trials show it."""
+        """Create the location for a global step and a worker name as trials show it."""
         self.step_num = int(step_num)
         self.worker_name = worker_name
 
     @classmethod
     def load_filename(cls, path: str) -> "TensorFileLocation":
-        """Return the location that a path tells of; ValueError for a name that is no event file's."""
+        """Return the location that a path names; ValueError if it is not the path of an event file."""
         return cls(parse_step(path), parse_worker(path))
 
     def get_filename(self) -> str:
-        """Return the file's own name."""
+        """Return the name of the file."""
         return _base_name(get_event_path(self.step_num, serialize_tf_device(self.worker_name)))
 
     def get_file_location(self, trial_dir: str = "") -> str:
-        """Return the path, below the run's if that is given."""
+        """Return the path, below `trial_dir` if that is given."""
         return _join(trial_dir, get_event_path(self.step_num, serialize_tf_device(self.worker_name)))
 
     @staticmethod
     def get_dir(trial_dir: str = "") -> str:
-        """Return the folder of all event files."""
+        """Return the folder of the event files."""
         return _join(trial_dir, EVENTS_DIR)
 
     @staticmethod
     def get_step_dirs(trial_dir: str) -> list[str]:
-        """Return the names of the folders that a run has for its steps, sorted; FileNotFoundError where it has none."""
+        """Return the sorted names of the step folders of a run; FileNotFoundError if it has none."""
         folder = Path(TensorFileLocation.get_dir(trial_dir))
         return sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
 
@@ -172,26 +172,28 @@ class TensorFileLocation:
 
 
 class TensorboardFileLocation:
-    """Where this process's TensorBoard file of one global step lies."""
+    """The path of the TensorBoard file of this process and a global step."""
 
     def __init__(self, step_num: int, worker_name: str, mode: ModeKeys = ModeKeys.GLOBAL) -> None:
-        """Take the global step, the worker (which these names do not show) and the mode of the step."""
+        """Create the location for a global step and its mode; the worker is not part of the path."""
         self.step_num = int(step_num)
         self.worker_name = worker_name
         self.mode = mode
 
     def get_file_location(self, base_dir: str = "") -> str:
-        """Return the path, below the TensorBoard folder if that is given."""
+        """Return the path, below `base_dir` if that is given."""
         path = get_tensorboard_path(self.mode.name, self.step_num, os.getpid(), socket.gethostname())
         return _join(base_dir, path)
 
 
 class TraceFileLocation:
-    """Would say where the profiler's trace files lie."""
+    """A placeholder for smdebug's class of this name, which always raises an error."""
 
     def __init__(self, *_arguments: object, **_named: object) -> None:
-        """Raise SMDebugNotImplementedError: there is no profiler here."""
-        raise SMDebugNotImplementedError("The profiler is no part of this library: there are no trace files.")
+        """Raise SMDebugNotImplementedError."""
+        raise SMDebugNotImplementedError(
+            "TraceFileLocation is not supported: this library writes no trace files of smdebug's profiler."
+        )
 
 
 def _join(folder: str, path: str) -> str:

@@ -1,4 +1,4 @@
-"""The little of protobuf's wire format that event records need, so that no protobuf package is pinned."""
+"""The part of protobuf's wire format that event records use."""
 
 import math
 import struct
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from smdebug.exceptions import SMDebugValueError
 
-# A varint, or the bytes of any other field.
+# The value of a varint, or the bytes of any other field.
 FieldValue = int | memoryview
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
 
 def encode_varint(number: int) -> bytes:
-    """Encode an integer; a negative one takes ten bytes, as int64 does."""
+    """Encode an integer; a negative one takes ten bytes, as in int64 fields."""
     if 0 <= number < 0x80:
         return bytes((number,))
     number &= 0xFFFFFFFFFFFFFFFF
@@ -26,7 +26,7 @@ def encode_varint(number: int) -> bytes:
 
 
 def encode_int(field: int, number: int) -> bytes:
-    """Encode an integer field; nothing at all for 0, which is what a missing one reads as."""
+    """Encode an integer field; 0 is encoded as no bytes, because it is the default."""
     return encode_varint(field << 3 | _VARINT) + encode_varint(number) if number else b""
 
 
@@ -36,7 +36,7 @@ def encode_double(field: int, number: float) -> bytes:
 
 
 def encode_float(field: int, number: float) -> bytes:
-    """Encode a float field; infinity for a number that single precision does not hold."""
+    """Encode a float field; numbers beyond single precision become infinity."""
     try:
         content = struct.pack("<f", number)
     except OverflowError:
@@ -50,20 +50,20 @@ def encode_doubles(field: int, numbers: list[float]) -> bytes:
 
 
 def encode_length_key(field: int, length: int) -> bytes:
-    """Encode what stands before `length` bytes of a field."""
+    """Encode the key and length that precede `length` bytes of a field."""
     return encode_varint(field << 3 | _LENGTH) + encode_varint(length)
 
 
 def encode_bytes(field: int, content: bytes) -> bytes:
-    """Encode a field of bytes, of text or of a whole message."""
+    """Encode a field of bytes, text or a message."""
     return encode_length_key(field, len(content)) + content
 
 
 def decode_fields(data: bytes | bytearray | memoryview) -> Iterator[tuple[int, FieldValue]]:
-    """Yield (field number, value) in the order of the message, bytes as views.
+    """Yield (field number, value) in the order of the message; bytes are views.
 
     Raises:
-        SMDebugValueError: the message is cut or is none.
+        SMDebugValueError: the message is truncated or invalid.
     """
     view = memoryview(data)
     offset = 0
@@ -81,20 +81,22 @@ def decode_fields(data: bytes | bytearray | memoryview) -> Iterator[tuple[int, F
         else:
             raise SMDebugValueError(f"A message is damaged: field {field} has wire type {wire_type}.")
         if offset + size > len(view):
-            raise SMDebugValueError(f"A message is cut: field {field} needs {offset + size - len(view)} bytes more.")
+            raise SMDebugValueError(
+                f"A message is truncated: field {field} needs {offset + size - len(view)} more bytes."
+            )
         yield field, view[offset : offset + size]
         offset += size
 
 
 def as_bytes(value: FieldValue) -> memoryview:
-    """Return the bytes of a field; SMDebugValueError where it holds a number."""
+    """Return the bytes of a field; SMDebugValueError if it is a number."""
     if isinstance(value, int):
-        raise SMDebugValueError("A message is damaged: a number stands where bytes should be.")
+        raise SMDebugValueError("A message is damaged: expected bytes, found a number.")
     return value
 
 
 def decode_text(value: FieldValue) -> str:
-    """Return a field of text; SMDebugValueError where it holds something else."""
+    """Return a text field; SMDebugValueError if it is not text."""
     try:
         return str(as_bytes(value), "utf-8")
     except UnicodeDecodeError as error:
@@ -112,9 +114,9 @@ def decode_float(value: FieldValue) -> float:
 
 
 def decode_signed(value: FieldValue) -> int:
-    """Return an int64 field, which may be negative; SMDebugValueError where it holds bytes."""
+    """Return an int64 field; SMDebugValueError if it is not a number."""
     if not isinstance(value, int):
-        raise SMDebugValueError("A message is damaged: bytes stand where a number should be.")
+        raise SMDebugValueError("A message is damaged: expected a number, found bytes.")
     return value - (1 << 64) if value >> 63 else value
 
 
@@ -142,7 +144,7 @@ def _decode_varint(view: memoryview, offset: int) -> tuple[int, int]:
     number = shift = 0
     while True:
         if offset >= len(view) or shift > 63:
-            raise SMDebugValueError("A message is cut or damaged inside a number.")
+            raise SMDebugValueError("A message is truncated or damaged inside a number.")
         byte = view[offset]
         offset += 1
         number |= (byte & 0x7F) << shift

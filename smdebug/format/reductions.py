@@ -1,7 +1,7 @@
-"""Reductions of a tensor to one number: how they are named in a run, and numpy's way to compute them.
+"""Reductions of tensors to one number: names and computation.
 
-A saved reduction is a tensor record of its own, named `smdebug/reductions/<op>/<tensor>`, or
-`smdebug/reductions/abs_<op>/<tensor>` where the absolute values were reduced.
+A saved reduction is a separate record named `smdebug/reductions/<op>/<tensor>`, or
+`smdebug/reductions/abs_<op>/<tensor>` for a reduction of the absolute values.
 """
 
 import re
@@ -21,13 +21,13 @@ _COLON_INDEX = re.compile(r":\d+")
 
 
 def get_reduction_tensor_name(tensorname: str, reduction_name: str, abs: bool, remove_colon_index: bool = True) -> str:  # noqa: A002 -- smdebug's signature
-    """Return the name under which a reduction of a tensor is saved.
+    """Return the name of the record of a reduction.
 
     Args:
-        tensorname: the tensor that is reduced.
+        tensorname: the tensor.
         reduction_name: min, max, mean, std, variance, sum, prod, l1 or l2.
         abs: whether the absolute values are reduced.
-        remove_colon_index: drop every `:<digits>` of the tensor's name, as all frameworks but TensorFlow do.
+        remove_colon_index: remove every `:<digits>` from the tensor's name, as all hooks but TensorFlow's do.
     """
     if remove_colon_index:
         tensorname = _COLON_INDEX.sub("", tensorname)
@@ -50,7 +50,7 @@ def reverse_reduction_tensor_name(reduction_tensor_name: str) -> tuple[str, str,
 
 
 def check_reduction_name(reduction_name: str) -> None:
-    """Refuses what is no reduction.
+    """Check the name of a reduction.
 
     Raises:
         SMDebugValueError: the reduction is not one of the nine.
@@ -61,29 +61,29 @@ def check_reduction_name(reduction_name: str) -> None:
 
 
 def get_basic_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any]) -> Any:
-    """Reduce an array as `get_numpy_reduction` does; None for a norm, which is no basic reduction."""
+    """Reduce an array as `get_numpy_reduction` does; return None for a norm."""
     return None if reduction_name in ALLOWED_NORMS else get_numpy_reduction(reduction_name, numpy_data)
 
 
 def get_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any], abs: bool = False) -> Any:  # noqa: A002 -- smdebug's signature
-    """Reduces an array of any shape to one numpy scalar.
+    """Reduce an array of any shape to one numpy scalar.
 
     std and variance divide by the number of elements n, numpy's default (torch divides by n-1). The norms l1 and l2
-    are those of the flattened array, whatever its shape: the sum of absolute values, and the square root of the sum
-    of squares, as PyTorch and MXNet hooks save them. (smdebug 1.0.34 computed matrix norms for two dimensions, and
-    failed for none and for more than two.) What half precision cannot hold, as the sum of many numbers, comes in
-    single precision, and norms always do. Absolute values of signed integers are unsigned: that of int8's -128 is 128.
+    are those of the flattened array: the sum of absolute values, and the square root of the sum of squares, as PyTorch
+    and MXNet hooks save them. (smdebug 1.0.34 computes matrix norms for two dimensions and fails for zero or more than
+    two.) For half precision, norms and results that would overflow are returned in single precision. Absolute values
+    of signed integers are unsigned: that of int8's -128 is 128.
 
     Raises:
-        SMDebugValueError: the reduction is not one of the nine, the array is not one of numbers, or min or max is
-            asked for where there are no elements.
+        SMDebugValueError: the reduction is not one of the nine, the array is not numeric, or it is empty and has no
+            min or max.
     """
     check_reduction_name(reduction_name)
     data = numpy_data
     if data.dtype.kind not in "biufc":
-        raise SMDebugValueError(f"There is no {reduction_name} of values of type {data.dtype}: they are no numbers.")
+        raise SMDebugValueError(f"Values of type {data.dtype} have no {reduction_name}: they are not numbers.")
     if not data.size and reduction_name in ("min", "max"):
-        raise SMDebugValueError(f"There is no {reduction_name} of an array without elements.")
+        raise SMDebugValueError(f"An array without elements has no {reduction_name}.")
     if abs:
         data = np.absolute(data)
         if data.dtype.kind == "i":

@@ -1,4 +1,4 @@
-"""Where an index file says that things are: one record of an event file, or one shape."""
+"""Entries of index files: locations of records, and shapes."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,9 @@ class TensorLocation(NamedTuple):
         tensorname: the tag of the record: the tensor's name, or the name of one of its saved reductions.
         event_file_name: path of the event file, relative to the run's folder.
         start_idx: byte offset of the record's length field.
-        length: bytes of the whole record, its framing of 16 bytes included.
-        crc32c: CRC-32C of the record's payload, where the writer put it into the index; None otherwise.
-        true_dtype: the dtype that the tensor had before it was widened for the file; None if it was not.
+        length: size of the whole record in bytes, including 16 bytes of framing.
+        crc32c: CRC-32C of the record's payload; None if it is not in the index.
+        true_dtype: the tensor's dtype before it was widened for the file; None if it was not widened.
     """
 
     tensorname: str
@@ -24,11 +24,11 @@ class TensorLocation(NamedTuple):
 
 
 class TensorShape(NamedTuple):
-    """The shape of a tensor, saved without (or beside) its value.
+    """The shape of a tensor, saved with or without its value.
 
     Attributes:
         name: the tensor's name.
-        original_name: the name the framework knows it by.
+        original_name: the framework's name of the tensor.
         shape: size of each dimension.
     """
 

@@ -1,1 +1,1 @@
-"""What a page shows of a run, as plain data: series, histograms, heat maps, values; reduced to what a screen holds."""
+"""Chart data of runs and profiles, reduced to what a screen can show."""

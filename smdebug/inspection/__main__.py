@@ -1,8 +1,9 @@
-"""Answers questions about runs and profiles: `python -m smdebug.inspection`, a line of JSON in, one out for each.
+"""The process that answers questions about runs: `python -m smdebug.inspection`.
 
-A question is ``{"path": PATH, "question": NAME, "arguments": {...}}``, its answer ``{"answer": {...}}`` or
-``{"error": one sentence, "kind": class of the error}``. Runs stay open, the last few of them. Its memory is bounded,
-so that a value that is too large is an error of one question and no trouble of the machine's.
+Questions come on standard input, answers go to standard output, each one line of JSON. A question is
+``{"path": PATH, "question": NAME, "arguments": {...}}``, its answer ``{"answer": {...}}`` or
+``{"error": message, "kind": class of the error}``. The last few runs stay open. Memory is limited, so that too large
+a value fails one question and does not affect the machine.
 """
 
 import json
@@ -22,23 +23,23 @@ from smdebug.inspection.watched_run import WatchedRun, asks_for_few
 from smdebug.storage.s3 import build_s3_client
 
 _MOST_RUNS = 6
-# Of address space; what numpy and boto3 reserve for themselves is some of it.
+# Address space in bytes, including what numpy and boto3 reserve.
 _MOST_MEMORY = 4 * 1024**3
 
 Profiles = OrderedDict[tuple[str, str | None], WatchedProfile]
 
 
 def main() -> int:
-    """Answer until standard input ends."""
+    """Answer questions until standard input ends."""
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
-    # Answers have a descriptor of their own: whatever else is printed goes to standard error.
+    # Answers have a separate descriptor; anything else that is printed goes to standard error.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)
         logging.basicConfig(level=logging.WARNING)
         runs: OrderedDict[str, WatchedRun] = OrderedDict()
         profiles: Profiles = OrderedDict()
         if "AWS_ENDPOINT_URL" in os.environ:
-            build_s3_client()  # what the first one loads takes longer than the first question may
+            build_s3_client()  # loads boto3, which would take too long for the first question
         for line in sys.stdin:
             answers.write(json.dumps(answer(line, runs, profiles), allow_nan=False) + "\n")
             answers.flush()
@@ -49,9 +50,9 @@ def answer(line: str, runs: OrderedDict[str, WatchedRun], profiles: Profiles) ->
     """Answer one question.
 
     Args:
-        line: JSON.
-        runs: those that are open, by path, the last used last.
-        profiles: likewise, by path and the folder of what is not whole yet.
+        line: the question as JSON.
+        runs: open runs by path, the most recently used last.
+        profiles: open profiles by path and folder of unfinished files, in the same order.
     """
     path = ""
     try:
@@ -63,7 +64,7 @@ def answer(line: str, runs: OrderedDict[str, WatchedRun], profiles: Profiles) ->
         known = runs.get(path)
         if known is None or not known.suffices(name, arguments):
             runs[path] = WatchedRun(path, few=known is None and asks_for_few(name, arguments))
-            # A first look that met a tensor which is saved seldom is none.
+            # The few steps of a preview may not contain a tensor that is saved rarely.
             if not runs[path].suffices(name, arguments):
                 runs[path] = WatchedRun(path)
             while len(runs) > _MOST_RUNS:
@@ -74,11 +75,11 @@ def answer(line: str, runs: OrderedDict[str, WatchedRun], profiles: Profiles) ->
         runs.clear()
         profiles.clear()
         return {
-            "error": f"It takes more than {_MOST_MEMORY // 1024**3} GiB of memory to read this.",
+            "error": f"Reading this takes more than {_MOST_MEMORY // 1024**3} GiB of memory.",
             "kind": "MemoryError",
         }
     except (SMDebugError, OSError, KeyError, ValueError, TypeError) as error:
-        # The run may have been replaced by another one of its name: it is opened anew for the next question.
+        # The run may have been replaced by another one at the same path, so that the next question opens it again.
         runs.pop(path, None)
         text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
         return {"error": " ".join(text.split()) or type(error).__name__, "kind": type(error).__name__}
@@ -87,7 +88,7 @@ def answer(line: str, runs: OrderedDict[str, WatchedRun], profiles: Profiles) ->
 def _ask_profile(path: str, name: str, arguments: Mapping[str, Any], profiles: Profiles) -> dict[str, Any]:
     key = path, arguments.get("unfinished")
     profile = profiles.pop(key, None) or WatchedProfile(*key)
-    # One that cannot be read is opened anew for the next question.
+    # A profile that cannot be read is opened again by the next question.
     found = PROFILE_QUESTIONS[name](profile, arguments)
     profiles[key] = profile
     while len(profiles) > _MOST_RUNS:

@@ -1,4 +1,4 @@
-"""What a question is asked with, as it comes from the query of a request."""
+"""Parsing of the arguments of questions, which come from the query of a request."""
 
 import re
 from collections.abc import Mapping
@@ -9,67 +9,67 @@ from smdebug.mode_keys import ModeKeys
 
 Arguments = Mapping[str, Any]
 
-# What one answer is of at most.
+# The maximum number of tensors in one answer.
 _MOST_NAMES = 12
 
 
 def read_count(arguments: Arguments, name: str, default: int, most: int) -> int:
-    """Read how many of something are wanted.
+    """Parse a count.
 
     Raises:
-        SMDebugValueError: it is no whole number from 1 to `most`.
+        SMDebugValueError: the argument is not an integer from 1 to `most`.
     """
     count = arguments.get(name, default)
     if not str(count).isdecimal() or not 0 < int(count) <= most:
-        raise SMDebugValueError(f"{name} is {str(count)[:40]!r}: give a whole number from 1 to {most}.")
+        raise SMDebugValueError(f"{name} is {str(count)[:40]!r}: use an integer from 1 to {most}.")
     return int(count)
 
 
 def read_names(arguments: Arguments) -> list[str]:
-    """Read the names of tensors.
+    """Parse the names of tensors.
 
     Raises:
-        SMDebugValueError: there are none, or too many.
+        SMDebugValueError: there are no names, or too many.
     """
     names = list(dict.fromkeys(map(str, arguments.get("tensors", ()))))
     if not 0 < len(names) <= _MOST_NAMES:
-        raise SMDebugValueError(f"Give the names of 1 to {_MOST_NAMES} tensors, not {len(names)}.")
+        raise SMDebugValueError(f"tensors has {len(names)} names: use 1 to {_MOST_NAMES}.")
     return names
 
 
 def read_mode(arguments: Arguments) -> ModeKeys:
-    """Read a mode; GLOBAL where none is given.
+    """Parse a mode; GLOBAL by default.
 
     Raises:
-        SMDebugValueError: there is no such mode.
+        SMDebugValueError: the mode does not exist.
     """
     name = str(arguments.get("mode") or "GLOBAL")
     if name not in ModeKeys.__members__:
-        raise SMDebugValueError(f"mode is {name!r}: give one of {', '.join(ModeKeys.__members__)}.")
+        raise SMDebugValueError(f"mode is {name!r}: use one of {', '.join(ModeKeys.__members__)}.")
     return ModeKeys[name]
 
 
 def read_step(arguments: Arguments, name: str) -> int | None:
-    """Read a global step; None where none is given.
+    """Parse a global step; None by default.
 
     Raises:
-        SMDebugValueError: it is none.
+        SMDebugValueError: the argument is not a global step.
     """
     step = arguments.get(name)
     if step in (None, ""):
         return None
     if not str(step).isdecimal() or len(str(step)) > 18:
-        raise SMDebugValueError(f"{name} is {str(step)[:40]!r}: give a global step.")
+        raise SMDebugValueError(f"{name} is {str(step)[:40]!r}: use a global step.")
     return int(str(step))
 
 
 def read_index(arguments: Arguments) -> list[int]:
-    """Read an index of several dimensions; none of any where it is not given.
+    """Parse an index of several dimensions; empty by default.
 
     Raises:
-        SMDebugValueError: it is no list of whole numbers.
+        SMDebugValueError: the argument is not a list of integers.
     """
     text = str(arguments.get("index") or "")
     if text and not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
-        raise SMDebugValueError(f"index is {text[:40]!r}: give whole numbers with commas between them.")
+        raise SMDebugValueError(f"index is {text[:40]!r}: use integers separated by commas.")
     return [int(part) for part in text.split(",")] if text else []

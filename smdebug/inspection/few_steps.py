@@ -1,4 +1,4 @@
-"""A long run of which only some steps are known: enough for a first look, and no entry for each of its steps."""
+"""Previews of long runs: a few evenly chosen steps instead of all."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,26 +8,26 @@ from smdebug.reading.run_files import RunFiles
 
 T = TypeVar("T")
 
-# Folders of index files that are listed, each of a thousand steps: a request on S3, maybe a cold folder on disk.
+# How many folders of index files are listed. Each has a thousand steps and costs a request on S3.
 _MOST_BLOCKS = 12
-# Where there are more, the first names of some are asked of S3, and all names of one in the middle and of the last.
+# With more folders on S3, only the first file of some is requested, and all files of a middle one and the last one.
 _WHOLE_BLOCKS = 2
 
 
 class FewSteps:
-    """The files of a run of one worker, of whose index files some are listed, evenly chosen; the ends are among them.
+    """The files of a run of one worker, with only some of its index files: evenly chosen, with the first and the last.
 
     Args:
-        files: all of them; some folders of index files are listed here, and never again.
-        most: of how many steps.
+        files: all files of the run. Index files are listed once, by the constructor.
+        most: the maximum number of steps.
 
     Attributes:
-        count: how many steps the run has, or about how many where not all folders of index files were listed.
+        count: the number of steps of the run; an estimate if not all folders of index files were listed.
     """
 
     def __init__(self, files: RunFiles, most: int) -> None:
         self._files = files
-        # Asked first: what was written before the job ended is then found.
+        # Checked before listing, so that the list contains all that the job wrote before it ended.
         self._ended = files.has_ended()
         blocks = files.list_index_blocks()
         if files.request_bytes and len(blocks) > _WHOLE_BLOCKS:
@@ -44,65 +44,53 @@ class FewSteps:
         return count, [name for names in listed for name in names]
 
     def _list_starts(self, blocks: Sequence[str]) -> tuple[int, list[str]]:
-        """Find the first step of some folders, and the run's last: a thousand names take long to come from S3."""
-        with ThreadPoolExecutor(2) as pool:  # one page is taken apart here while S3 makes the other
+        """List the first step of some folders and the last of the run: listing a thousand names takes long on S3."""
+        with ThreadPoolExecutor(2) as pool:  # one response is parsed while S3 prepares the other
             asked = pool.map(self._files.list_index_block, (blocks[len(blocks) // 2], blocks[-1]))
             starts = self._files.list_first_index_files(thin_out(blocks[:-1], _MOST_BLOCKS))
             inner, last = asked
         return len(inner) * (len(blocks) - 1) + len(last), [*starts, *last[-1:]]
 
     def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
-        """See `RunFiles`."""
         return [name for name in self._chosen if name > start_after], self._ended
 
     def list_collections_files(self) -> list[str]:
-        """See `RunFiles`."""
         return self._files.list_collections_files()
 
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
-        """See `RunFiles`."""
         return self._files.measure_index_files(names)
 
     def list_index_blocks(self) -> list[str]:
-        """See `RunFiles`."""
         return self._files.list_index_blocks()
 
     def list_index_block(self, block: str) -> list[str]:
-        """See `RunFiles`."""
         return self._files.list_index_block(block)
 
     def list_first_index_files(self, blocks: Sequence[str]) -> list[str]:
-        """See `RunFiles`."""
         return self._files.list_first_index_files(blocks)
 
     def has_ended(self) -> bool:
-        """See `RunFiles`."""
         return self._ended
 
     def read(self, names: Sequence[str]) -> list[bytes]:
-        """See `RunFiles`."""
         return self._files.read(names)
 
     def read_range(self, name: str, start: int, length: int) -> memoryview:
-        """See `RunFiles`."""
         return self._files.read_range(name, start, length)
 
     def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
-        """See `RunFiles`."""
         return self._files.read_ranges(ranges)
 
     @property
     def request_bytes(self) -> int:
-        """See `RunFiles`."""
         return self._files.request_bytes
 
     def locate(self, name: str) -> str:
-        """See `RunFiles`."""
         return self._files.locate(name)
 
 
 def thin_out(steps: Sequence[T], most: int) -> list[T]:
-    """Return at most so many of some steps, evenly, the first and the last among them.
+    """Return at most `most` of the given items, evenly chosen, with the first and the last.
 
     >>> thin_out([0, 1, 2, 3, 4, 5, 6, 7, 8], 3)
     [0, 4, 8]

@@ -1,4 +1,4 @@
-"""Profiles of Python as trees of calls: what took how long, below what called it."""
+"""Call trees of Python profiles."""
 
 import json
 import marshal
@@ -8,25 +8,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# What is drawn: calls of at least such a part of the whole, so many, so deep.
+# The limits of what is drawn: the minimum share of the total time, the number of calls and the depth.
 _LEAST_SHARE = 0.001
 _MOST_CALLS = 3000
 _MOST_DEPTH = 80
 _MOST_FUNCTIONS = 50
-# Of a profile that is read: a tree that is deeper was made to be.
+# A larger profile is not read further.
 _MOST_FRAMES = 2_000_000
 
-# File, line and name.
+# File, line and name of a function.
 Function = tuple[str, int, str]
 
 
 @dataclass
 class Call:
-    """A function that was called from the one above it; times in seconds.
+    """The calls of a function from one caller; times in seconds.
 
     Attributes:
-        seconds: with all that it called.
-        own: of these, in itself.
+        seconds: the time with all calls that it made.
+        own: the time without these.
     """
 
     name: str
@@ -37,37 +37,37 @@ class Call:
     children: "dict[Function, Call]" = field(default_factory=dict)
 
     def find_child(self, function: Function) -> "Call":
-        """Return the call of a function below this one, made where there was none."""
+        """Return the child for a function, created if needed."""
         file, line, name = function
         return self.children.setdefault(function, Call(name, file, line))
 
 
 def read_profile(profiler: str, content: bytes) -> Call:
-    """Read a profile's file.
+    """Parse the file of a profile.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: the file is damaged.
     """
     try:
         return read_cprofile(content) if profiler == "cprofile" else read_pyinstrument(content)
     except (TypeError, KeyError, AttributeError, EOFError, RecursionError) as error:
-        raise ValueError(f"no profile of {profiler}: {error!r}") from error
+        raise ValueError(f"not a profile of {profiler}: {error!r}") from error
 
 
 def _read_seconds(value: Any) -> float:
     seconds = float(value)
     if not math.isfinite(seconds):
-        raise ValueError("no time")
+        raise ValueError("a duration is not finite")
     return seconds
 
 
 def read_cprofile(content: bytes) -> Call:
-    """Make a tree of what cProfile counted.
+    """Return the call tree of a cProfile file.
 
-    It counts for each pair of functions how long one ran when the other called it, and knows no stack above the two:
-    what a function called is given to each of its callers in proportion to the time that it took from there.
+    cProfile measures for each pair of functions how long one ran when called by the other, and no deeper stacks. So the
+    time of what a function calls is divided among its callers in proportion to its time in each of them.
     """
-    table = marshal.loads(content)  # noqa: S302 -- by a process that may die of it
+    table = marshal.loads(content)  # noqa: S302 -- this process may crash without harm
     took: dict[Function, float] = {}
     called: dict[Function, list[tuple[Function, float]]] = defaultdict(list)
     outside: dict[Function, float] = {}
@@ -78,7 +78,7 @@ def read_cprofile(content: bytes) -> Call:
         for caller, of_it in above.items():
             if caller != function:
                 called[caller].append((function, of_it))
-        # What was not called by anything that was counted: the profiler began, or was told of, below it.
+        # Time outside of any measured caller: the profiler was started inside the function.
         outside[function] = max(took[function] - sum(of_it for each, of_it in above.items() if each != function), 0.0)
     root = Call("all", "", 0)
     least = _LEAST_SHARE / 10 * sum(outside.values())
@@ -98,9 +98,9 @@ def _expand(
     least: float,
     above: frozenset[Function],
 ) -> None:
-    """Give a call its time, and what it called its part of it; a function is not shown below itself."""
+    """Add time to a call and divide it among the calls that it made; a function is not shown below itself."""
     below = [(each, of_it) for each, of_it in called[function] if each not in above and each != function]
-    # A recursion may be counted more than once: no more than all is given away.
+    # Recursion may be counted more than once; the parts must not exceed the whole.
     total = max(took[function], sum(of_it for _, of_it in below))
     given = 0.0
     for each, of_it in below if total > 0 and len(above) < _MOST_DEPTH else ():
@@ -118,14 +118,14 @@ def _read_function(key: Any) -> Function:
 
 
 def read_pyinstrument(content: bytes) -> Call:
-    """Make a tree of what pyinstrument saw.
+    """Return the call tree of a pyinstrument file.
 
     Raises:
-        ValueError: it is no profile of pyinstrument's.
+        ValueError: the file is not a profile of pyinstrument.
     """
     frame = json.loads(content)["root_frame"]
     root = Call("all", "", 0)
-    # A stack of our own: as deep as a training is, and no deeper than memory.
+    # An explicit stack instead of recursion, which Python limits.
     left: list[tuple[Call, Any]] = [] if frame is None else [(root, frame)]
     for _ in range(_MOST_FRAMES):
         if not left:
@@ -143,7 +143,7 @@ def read_pyinstrument(content: bytes) -> Call:
 
 
 def add_calls(into: Call, other: Call) -> None:
-    """Add one tree's times to another one's."""
+    """Add the times of a tree to another tree."""
     left = [(into, other)]
     while left:
         target, source = left.pop()
@@ -153,11 +153,11 @@ def add_calls(into: Call, other: Call) -> None:
 
 
 def render_tree(root: Call) -> dict[str, Any]:
-    """Return the tree as JSON, without what is too small to be seen; the longest calls come first."""
+    """Return the tree as JSON without very short calls; the longest calls come first."""
     least = _LEAST_SHARE * root.seconds
     left = _MOST_CALLS
     made = _describe(root)
-    # Level by level: where there are too many, the lowest are left out.
+    # Level by level, so that the deepest calls are left out if there are too many.
     level = [(root, made)]
     for _ in range(_MOST_DEPTH):
         below = []
@@ -173,7 +173,7 @@ def render_tree(root: Call) -> dict[str, Any]:
 
 
 def find_longest(root: Call) -> list[dict[str, Any]]:
-    """Return the functions that took the most time in themselves, wherever they were called from."""
+    """Return the functions with the most own time, summed over all callers."""
     own: dict[Function, float] = defaultdict(float)
     left = list(root.children.items())
     while left:

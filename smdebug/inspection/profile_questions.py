@@ -1,4 +1,4 @@
-"""The questions that can be asked of a profiled job, by name; each answer is JSON."""
+"""Questions about the profile of a job; answers are JSON."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -12,19 +12,19 @@ from smdebug.profiler.time_bands import Bands
 
 Answer = dict[str, Any]
 
-# What one answer holds at most.
+# The limits of one answer.
 _MOST_POINTS, _MOST_PROFILES = 2000, 500
-# Shares of the loop's time are told in so many parts.
+# The number of intervals for which shares of the loop's time are given.
 _COLUMNS = 200
-# So many profiles of Python are put together.
+# The maximum number of Python profiles that are added up.
 _MOST_ADDED = 200
 
 
 def describe(profile: WatchedProfile, arguments: Arguments) -> Answer:
-    """Say what a job used of its machines over time, with its steps, and where the time of its loop went.
+    """Return a job's resource usage over time, its steps, and the phases of its training loop.
 
-    It is asked with:
-        points: of each line.
+    Arguments of the question:
+        points: the number of points of each line.
     """
     points = read_count(arguments, "points", 400, _MOST_POINTS)
     profile.read_on()
@@ -72,12 +72,12 @@ def _in_milliseconds(bands: Bands) -> dict[str, list[Any]]:
 
 
 def flame_graph(profile: WatchedProfile, arguments: Arguments) -> Answer:
-    """Return which function took how much of a profile of Python's, below the one that called it.
+    """Return the call tree of Python profiles.
 
-    It is asked with:
-        process: whose profiles.
-        profiler: cprofile or pyinstrument; the one of the first profile if it is left out.
-        name: of one profile; all of them are put together if it is left out.
+    Arguments of the question:
+        process: the process that was profiled.
+        profiler: cprofile or pyinstrument; by default that of the first profile.
+        name: the name of one profile; by default all profiles are added up.
     """
     process, name = str(arguments.get("process") or ""), str(arguments.get("name") or "")
     found = profile.list_python_profiles()
@@ -89,7 +89,7 @@ def flame_graph(profile: WatchedProfile, arguments: Arguments) -> Answer:
     ]
     if not chosen:
         raise SMDebugValueError(
-            "There is no such Python profile: one is made in the steps of PythonProfilingConfig in ProfilingParameters."
+            "There is no such Python profile. PythonProfilingConfig in ProfilingParameters sets the profiled steps."
         )
     taken, damaged = chosen[-_MOST_ADDED:], 0
     root = Call("all", "", 0)
@@ -99,7 +99,7 @@ def flame_graph(profile: WatchedProfile, arguments: Arguments) -> Answer:
         except ValueError:
             damaged += 1
     if damaged == len(taken):
-        raise SMDebugValueError("The Python profile is damaged: nothing of it can be read.")
+        raise SMDebugValueError("The Python profile is damaged and cannot be read.")
     return {
         "profiler": profiler,
         "profiles": len(taken) - damaged,

@@ -1,4 +1,4 @@
-"""The questions that can be asked of a run, by name; each answer is JSON that holds no number that JSON has not."""
+"""Questions about a run; answers are JSON without NaN and infinity."""
 
 import math
 import re
@@ -16,35 +16,35 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.reading.tensor_order import order_names
 from smdebug.rules.measuring.classes import count_pairs, order_scores, pair_classes
 from smdebug.trials.run_collections import load_collections
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 Answer = dict[str, Any]
 
-# What one answer holds at most.
+# The limits of one answer.
 _MOST_ROWS, _MOST_COLUMNS, _MOST_POINTS = 10_000, 400, 4000
-# Of a heat map: more rows are shown with fewer columns, but never fewer than these.
+# The maximum number of cells of a heat map. Many rows leave fewer columns, but at least _FEWEST_COLUMNS.
 _MOST_CELLS, _FEWEST_COLUMNS = 120_000, 8
-# Digits of a cell's number: more than a colour or a label shows.
+# Significant digits of a cell: more than a colour or a label shows.
 _CELL_DIGITS = 6
-_LOOKED_INTO = 60
+_MOST_EXAMINED = 60
 _SHOWN = 64
 _MOST_CLASSES = 100
-# Magnitudes below this are drawn at it; float64's own smallest is far smaller than what a training is told by.
+# Smaller magnitudes are drawn at this one.
 _SMALLEST_EXPONENT = -30.0
 
 
 def describe(run: WatchedRun, _: Arguments) -> Answer:
-    """Say what the run holds: steps, modes, workers, tensors by collection, and how collections are saved.
+    """Return a description of the run: steps, modes, workers, tensors, and collections with their configuration.
 
-    Tensors are in the order of the model. Of a long run only some steps are looked into, evenly chosen.
+    Tensors are in the order of the model. Only some evenly chosen steps of a long run are examined.
     """
     trial = run.trial
     steps = run.choose_steps(ModeKeys.GLOBAL, 1 << 62)
-    looked_into = thin_out(steps, _LOOKED_INTO)
-    trial.run_index.read(looked_into)
+    examined = thin_out(steps, _MOST_EXAMINED)
+    trial.run_index.read(examined)
     names: dict[str, set[str]] = {}
-    # Most steps share one layout.
-    layouts = dict.fromkeys(index.layout for step in looked_into for index in trial.run_index.at(step).values())
+    # Most steps have the same layout.
+    layouts = dict.fromkeys(index.layout for step in examined for index in trial.run_index.at(step).values())
     for layout in layouts:
         for name in layout.names:
             kinds = names.setdefault(name, set())
@@ -63,13 +63,13 @@ def describe(run: WatchedRun, _: Arguments) -> Answer:
             "first": steps[0] if steps else None,
             "last": steps[-1] if steps else None,
         },
-        "modes": [mode.name for mode in _list_modes(run, looked_into)],
+        "modes": [mode.name for mode in _list_modes(run, examined)],
         "workers": trial.workers(),
         "ended": trial.loaded_all_steps,
         "tensors": [{"name": name, "saved": sorted(names[name])} for name in ordered],
         "collections": [each for each in collections if each["tensors"] or each["name"] != "all"],
         "damaged": [reason for _, reason in sorted(trial.run_index.damage.items())][:_SHOWN],
-        "complete": len(looked_into) == len(steps) and run.steps_of_each == 1.0,
+        "complete": len(examined) == len(steps) and run.steps_of_each == 1.0,
     }
 
 
@@ -79,18 +79,18 @@ def _list_modes(run: WatchedRun, steps: Sequence[int]) -> list[ModeKeys]:
 
 
 def series(run: WatchedRun, arguments: Arguments) -> Answer:
-    """Return tensors over steps: of each part of the steps the lowest, highest and mean number.
+    """Return minimum, maximum and mean of tensors over intervals of steps.
 
-    Each mode and each worker of a tensor is a series of its own, which says whose it is.
+    Each mode and each worker of a tensor has its own series, with the keys `mode` and `worker`.
 
-    It is asked with:
+    Arguments of the question:
         tensors: names.
-        reduction: e.g. ``abs_mean``; none for tensors of one number.
-        mode: GLOBAL for all.
-        worker: a worker's name; none for all.
-        points: how many parts.
-        most: how many steps are read, evenly chosen where there are more.
-        first, last: global steps.
+        reduction: such as ``abs_mean``; not needed for scalars.
+        mode: the mode; GLOBAL for all steps.
+        worker: the name of a worker; empty for all.
+        points: the number of intervals.
+        most: the maximum number of steps that are read, evenly chosen.
+        first, last: the range of global steps.
     """
     names = read_names(arguments)
     mode, reduction = read_mode(arguments), parse_reduction(arguments.get("reduction"))
@@ -123,9 +123,9 @@ def _read_line(
 
 
 def _reduce_to(points: int, steps: Sequence[int], numbers: NDArray[np.float64]) -> Answer:
-    """Cut steps into so many parts of equal counts; a number that is none is left out of its part and counted."""
+    """Divide steps into `points` intervals. Numbers that are not finite are counted separately."""
     finite = np.isfinite(numbers)
-    strange = [[steps[at], _name_number(numbers[at])] for at in np.flatnonzero(~finite)[:_SHOWN]]
+    not_finite = [[steps[at], _name_number(numbers[at])] for at in np.flatnonzero(~finite)[:_SHOWN]]
     parts = [part for part in np.array_split(np.arange(len(steps)), min(points, len(steps)) or 1) if part.size]
     lines: dict[str, list[float | None]] = {"min": [], "max": [], "mean": []}
     for part in parts:
@@ -135,55 +135,55 @@ def _reduce_to(points: int, steps: Sequence[int], numbers: NDArray[np.float64]) 
     return {
         "steps": [steps[part[-1]] if part.size == 1 else steps[part[part.size // 2]] for part in parts],
         **lines,
-        "notFinite": {"count": int((~finite).sum()), "first": strange},
+        "notFinite": {"count": int((~finite).sum()), "first": not_finite},
     }
 
 
 def histogram(run: WatchedRun, arguments: Arguments) -> Answer:
-    """Return how a tensor's values are spread over steps: a row of shares a step.
+    """Return histograms of a tensor over steps, one row per step.
 
-    It is asked with:
+    Arguments of the question:
         tensor: name.
-        scale: ``magnitude`` for exponents of ten of absolute values, in which what vanishes is seen to; else ``value``.
-        columns: of how many steps.
-        bins: how many.
-        mode: GLOBAL for all.
+        scale: ``magnitude`` for decimal exponents of absolute values, which show vanishing values, or ``value``.
+        columns: the number of steps.
+        bins: the number of bins.
+        mode: the mode; GLOBAL for all steps.
     """
     name = str(arguments.get("tensor", ""))
     bins, columns = read_count(arguments, "bins", 48, 200), read_count(arguments, "columns", 80, _MOST_COLUMNS)
     scale = arguments.get("scale", "magnitude")
     if scale not in ("magnitude", "value"):
-        raise SMDebugValueError(f"scale is {scale!r}: give magnitude or value.")
+        raise SMDebugValueError(f"scale is {scale!r}: use magnitude or value.")
     run.trial.tensor(name)
     steps, _ = run.find_steps_of([name], read_mode(arguments), columns)[name]
-    places = [run.trial.step_tensors.places([name], step)[0] for step in steps]
-    large = [place for place in places if place.saved.location is not None and not _may_be_read(place)]
-    places = [place for place in places if _may_be_read(place)]
-    if large and not places:
-        raise SMDebugValueError(f"{name}: {_say_too_large(large[0])} Save reductions of it to see it over steps.")
+    saved = [run.trial.step_tensors.saved([name], step)[0] for step in steps]
+    large = [each for each in saved if each.saved.location is not None and not _may_be_read(each)]
+    saved = [each for each in saved if _may_be_read(each)]
+    if large and not saved:
+        raise SMDebugValueError(f"{name}: {_explain_size(large[0])} Save reductions to see it over steps.")
     low, high = math.inf, -math.inf
-    for place in places:
-        values = _spread(_read_array(run, place), scale)
+    for each in saved:
+        values = _get_numbers(_read_array(run, each), scale)
         if values.size:
             low, high = min(low, float(values.min())), max(high, float(values.max()))
     if low > high:
-        text = f"{name} holds no number at any step that was looked at, or only reductions of it were saved."
+        text = f"{name} has no finite number at the examined steps, or only reductions of it were saved."
         raise SMDebugValueError(text)
     if low == high:
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, bins + 1)
     rows, counts = [], []
-    for place in places:
-        array = _read_array(run, place)
-        values = _spread(array, scale)
+    for each in saved:
+        array = _read_array(run, each)
+        values = _get_numbers(array, scale)
         rows.append((np.histogram(values, edges)[0] / max(array.size, 1)).round(6).tolist())
         zeros = int(np.count_nonzero(array == 0)) if array.dtype.kind in "biuf" else 0
         counts.append({"size": int(array.size), "zero": zeros, "notFinite": _count_not_finite(array)})
-    return {"tensor": name, "scale": scale, "edges": edges.tolist(), "steps": [p.step for p in places],
-            "modes": [_find_mode(run, p.step) for p in places], "shares": rows, "counts": counts}  # fmt: skip
+    return {"tensor": name, "scale": scale, "edges": edges.tolist(), "steps": [each.step for each in saved],
+            "modes": [_find_mode(run, each.step) for each in saved], "shares": rows, "counts": counts}  # fmt: skip
 
 
-def _spread(array: NDArray[Any], scale: str) -> NDArray[np.float64]:
+def _get_numbers(array: NDArray[Any], scale: str) -> NDArray[np.float64]:
     if array.dtype.kind not in "biuf":
         return np.empty(0)
     values = array.reshape(-1).astype(np.float64)
@@ -196,19 +196,19 @@ def _spread(array: NDArray[Any], scale: str) -> NDArray[np.float64]:
 
 
 def heat_map(run: WatchedRun, arguments: Arguments) -> Answer:
-    """Return a reduction of many tensors over steps: a row a tensor, in the order of the model.
+    """Return a reduction of many tensors over steps, one row per tensor, in the order of the model.
 
-    It is asked with:
-        collection: of whose tensors, or
-        regex: found in their names.
-        reduction: e.g. ``abs_mean``, which is what is taken if none is given.
-        columns: of how many steps; of fewer where there are more than a thousand rows.
-        mode: GLOBAL for all.
+    Arguments of the question:
+        collection: the collection of the tensors, or
+        regex: a regex that matches their names.
+        reduction: such as the default, ``abs_mean``.
+        columns: the maximum number of steps; with more than a thousand rows there are fewer.
+        mode: the mode; GLOBAL for all steps.
     """
     trial = run.trial
-    looked_into = run.choose_steps(read_mode(arguments), _LOOKED_INTO)
-    trial.run_index.read(looked_into)
-    names = order_names(name for step in looked_into for name in trial.run_index.names(step))
+    examined = run.choose_steps(read_mode(arguments), _MOST_EXAMINED)
+    trial.run_index.read(examined)
+    names = order_names(name for step in examined for name in trial.run_index.names(step))
     if collection := arguments.get("collection"):
         matches = trial.collection(str(collection)).matches
     else:
@@ -234,7 +234,7 @@ def heat_map(run: WatchedRun, arguments: Arguments) -> Answer:
 
 
 def _find_mode(run: WatchedRun, step: int) -> str:
-    """Return the name of the mode of a global step, as its first worker tells it."""
+    """Return the name of the mode of a global step, according to its first worker."""
     return next(index.mode.name for index in run.trial.run_index.at(step).values())
 
 
@@ -243,12 +243,12 @@ def _shorten(number: float) -> float:
 
 
 def values(run: WatchedRun, arguments: Arguments) -> Answer:
-    """Return a tensor at a step: its statistics, and of its numbers as many as a screen shows.
+    """Return a tensor at a step: its statistics and some of its numbers.
 
-    It is asked with:
+    Arguments of the question:
         tensor: name.
-        step: the global step; the last at which it was saved if none is given.
-        index: of the dimensions before the last two, e.g. ``0,3``; zeros where it is shorter.
+        step: the global step; by default the last one at which it was saved.
+        index: the index of the dimensions before the last two, such as ``0,3``; filled with zeros.
     """
     name = str(arguments.get("tensor", ""))
     tensor = run.trial.tensor(name)
@@ -256,20 +256,20 @@ def values(run: WatchedRun, arguments: Arguments) -> Answer:
     if step is None:
         steps, _ = run.find_steps_of([name], ModeKeys.GLOBAL, 2)[name]
         step = steps[-1] if steps else 0
-    places = run.trial.step_tensors.places([name], step)
-    answer: Answer = {"tensor": name, "step": step, "workers": [place.worker for place in places]}
-    if not places:
-        tensor.value(step)  # says what is there instead
-    place = places[0]
+    saved = run.trial.step_tensors.saved([name], step)
+    answer: Answer = {"tensor": name, "step": step, "workers": [each.worker for each in saved]}
+    if not saved:
+        tensor.value(step)  # raises the error that explains why
+    first = saved[0]
     answer["reductions"] = {
         f"{'abs_' if of_abs else ''}{each}": _to_json(run.read_numbers(name, [step], (each, of_abs))[0])
-        for each, of_abs in sorted(place.saved.reductions)
+        for each, of_abs in sorted(first.saved.reductions)
     }
-    if place.saved.location is None:
+    if first.saved.location is None:
         return answer
-    if not _may_be_read(place):
-        return answer | {"tooLarge": _say_too_large(place), "bytes": place.saved.location.length}
-    array = _read_array(run, place)
+    if not _may_be_read(first):
+        return answer | {"tooLarge": _explain_size(first), "bytes": first.saved.location.length}
+    array = _read_array(run, first)
     answer |= {"shape": list(array.shape), "dtype": str(array.dtype)}
     if array.dtype.kind not in "biuf":
         return answer | {"texts": [str(each) for each in array.reshape(-1)[: _SHOWN * 4]]}
@@ -282,14 +282,14 @@ def values(run: WatchedRun, arguments: Arguments) -> Answer:
 
 
 def _cut_plane(array: NDArray[Any], index: Sequence[int]) -> tuple[NDArray[Any], list[int]]:
-    """Return two dimensions of an array, of at most _SHOWN rows and columns, and which of the others' were taken."""
+    """Return at most _SHOWN rows and columns of the last two dimensions, and the index of the other dimensions."""
     if array.ndim < 2:
         return array.reshape(1, -1)[:, :_SHOWN] if array.ndim else array.reshape(1, 1), []
     taken: list[int] = []
     while array.ndim > 2:
         wanted = index[len(taken)] if len(taken) < len(index) else 0
         if not 0 <= wanted < max(array.shape[0], 1):
-            raise SMDebugValueError(f"index {wanted} is none of 0 to {array.shape[0] - 1}.")
+            raise SMDebugValueError(f"index {wanted} is not in the range of 0 to {array.shape[0] - 1}.")
         if not array.shape[0]:
             return np.empty((0, 0)), taken
         array, taken = array[wanted], [*taken, wanted]
@@ -297,11 +297,11 @@ def _cut_plane(array: NDArray[Any], index: Sequence[int]) -> tuple[NDArray[Any],
 
 
 def confusion(run: WatchedRun, arguments: Arguments) -> Answer:
-    """Return how often each label was predicted as each class, a row a label.
+    """Return the confusion matrix of labels and predictions, one row per label.
 
-    It is asked with:
+    Arguments of the question:
         labels, predictions: names of tensors.
-        step: the global step; the last at which the labels were saved if none is given.
+        step: the global step; by default the last one at which the labels were saved.
     """
     labels, predictions = str(arguments.get("labels", "")), str(arguments.get("predictions", ""))
     for name in (labels, predictions):
@@ -314,7 +314,7 @@ def confusion(run: WatchedRun, arguments: Arguments) -> Answer:
     ordered = order_scores(scores, truth)
     pairs = None if ordered is None else pair_classes(truth, ordered)
     if pairs is None or not pairs[0].size:
-        raise SMDebugValueError(f"{labels} and {predictions} hold no labels and scores of classes at step {step}.")
+        raise SMDebugValueError(f"{labels} and {predictions} are not labels and scores of classes at step {step}.")
     if (highest := int(max(each.max() for each in pairs))) >= _MOST_CLASSES:
         raise SMDebugValueError(f"There are {highest + 1} classes; {_MOST_CLASSES} can be shown.")
     return {"step": step, "counts": count_pairs(*pairs).tolist()}
@@ -330,19 +330,19 @@ QUESTIONS: Mapping[str, Callable[[WatchedRun, Arguments], Answer]] = {
 }
 
 
-def _may_be_read(place: Place) -> bool:
-    return place.saved.location is not None and place.saved.location.length <= MOST_BYTES
+def _may_be_read(tensor: WorkerTensor) -> bool:
+    return tensor.saved.location is not None and tensor.saved.location.length <= MOST_BYTES
 
 
-def _say_too_large(place: Place) -> str:
-    assert place.saved.location is not None
-    size = place.saved.location.length / 1e9
+def _explain_size(tensor: WorkerTensor) -> str:
+    assert tensor.saved.location is not None
+    size = tensor.saved.location.length / 1e9
     return f"Its value takes {size:.1f} GB; values of up to {MOST_BYTES // 1024**2} MB are shown."
 
 
-def _read_array(run: WatchedRun, place: Place) -> NDArray[Any]:
-    assert place.saved.location is not None
-    return run.trial.step_tensors.read_record(place, place.saved.location)
+def _read_array(run: WatchedRun, tensor: WorkerTensor) -> NDArray[Any]:
+    assert tensor.saved.location is not None
+    return run.trial.step_tensors.read_record(tensor, tensor.saved.location)
 
 
 def _count_not_finite(array: NDArray[Any]) -> int:
@@ -354,5 +354,5 @@ def _to_json(number: Any) -> Any:
 
 
 def _name_number(number: float) -> str:
-    """Name what JSON has no number for, as JavaScript's Number reads it."""
+    """Return the name of a number that is not finite, as JavaScript's Number parses it."""
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"

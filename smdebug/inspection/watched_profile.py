@@ -1,4 +1,4 @@
-"""A profiled job that is looked at again and again: what it has left is read once, and kept as numbers."""
+"""Open profiles, which are read incrementally and kept as numbers."""
 
 import re
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ _PYTHON_PROFILE = re.compile(
 
 @dataclass(frozen=True)
 class PythonProfile:
-    """A profile of Python's: its file, whose it is, and from where to where it was made.
+    """A Python profile of one process.
 
     Attributes:
-        file: its name in the profile.
+        file: the name of the file in the profile of the job.
         begin, end: mode, step and point of the step.
-        begin_s, end_s: in seconds since the epoch.
+        begin_s, end_s: times in seconds since the epoch.
     """
 
     file: str
@@ -36,18 +36,18 @@ class PythonProfile:
 
 
 class WatchedProfile:
-    """One profile, open for questions; asked by one thread.
+    """The profile of a job, open for questions from one thread.
 
     Args:
         path: the job's `profiler-output`, as a folder or `s3://bucket/prefix`.
-        unfinished: a folder in which those of its files lie that are not whole yet.
+        unfinished: a folder with files that are not complete yet.
 
     Raises:
-        SMDebugError: the path names no bucket.
+        SMDebugError: the path has no bucket.
 
     Attributes:
-        usage: what each node used.
-        time: where the time of each process went.
+        usage: the resource usage of each node.
+        time: the time of each process by phase.
     """
 
     def __init__(self, path: str, unfinished: str | None = None) -> None:
@@ -57,19 +57,19 @@ class WatchedProfile:
 
     @property
     def ended(self) -> bool:
-        """Whether no more comes."""
+        """Whether the profile is complete."""
         return self._profile.ended
 
     @property
     def damaged(self) -> int:
-        """How many lines could not be read and were passed over."""
+        """How many lines were skipped because they could not be parsed."""
         return self._profile.damaged
 
     def read_on(self) -> None:
-        """Take note of what has come since the last call.
+        """Read what was added since the last call.
 
         Raises:
-            ObjectStoreError: S3 refuses or cannot be reached.
+            ObjectStoreError: S3 refuses the request or cannot be reached.
             OSError: a file cannot be read.
         """
         if self.ended:
@@ -79,12 +79,12 @@ class WatchedProfile:
         self.time.add(events)
 
     def find_span(self) -> tuple[float, float] | None:
-        """Return when the first and the last of all was, in seconds since the epoch; None where nothing has come."""
+        """Return the time span of all data in seconds since the epoch; None if there is no data."""
         spans = [span for span in (self.usage.find_span(), self.time.find_span()) if span]
         return (min(begin for begin, _ in spans), max(end for _, end in spans)) if spans else None
 
     def list_python_profiles(self) -> list[PythonProfile]:
-        """Return the profiles of Python by time and process."""
+        """Return the Python profiles, sorted by time and process."""
         found = []
         for file in self._profile.files.list_sizes("/framework/"):
             if match := _PYTHON_PROFILE.fullmatch(file):
@@ -98,6 +98,6 @@ class WatchedProfile:
         """Return a file of the profile.
 
         Raises:
-            FileNotFoundError: it is gone.
+            FileNotFoundError: the file does not exist any more.
         """
         return self._profile.files.get(file)

@@ -1,4 +1,4 @@
-"""A run that is looked at again and again: numbers that were read once are kept, and few steps stand for many."""
+"""Open runs, with a cache of numbers and previews of long runs."""
 
 import math
 import time
@@ -15,21 +15,20 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.reading.run_files import RunFiles
 from smdebug.trials.create import open_files
 from smdebug.trials.run_collections import load_collections
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 from smdebug.trials.trial import Trial
 
-# Numbers kept of one run: of the tensors that were asked for last, some 50 MB at most.
+# How many numbers of one run are cached, about 50 MB.
 _KEPT_NUMBERS = 1_000_000
-# Bytes of one value that is read whole, for its statistics or its picture.
+# The maximum size in bytes of a value that is read for its statistics or its chart.
 MOST_BYTES = 256 * 1024**2
-
-# Index files that are read to find steps of a tensor; each takes some milliseconds where a step has many tensors.
-_MOST_LOOKED_INTO = 4000
-# Of how many steps the first look at a long run is, as many as the page asks for first; and how many seconds it is
-# taken for the newest where the run goes on.
+# How many index files are read to find the steps of a tensor; each may take some milliseconds.
+_MOST_EXAMINED = 4000
+# The number of steps of a preview, equal to what the page asks for first.
 _FEW_STEPS = 24
-_YOUNG_SECONDS = 5.0
-# Values that are announced together: as many as an answer may wait for before the first of them is reduced.
+# How long a preview of a growing run is valid.
+_PREVIEW_SECONDS = 5.0
+# How many values are prefetched together.
 _READ_TOGETHER = 512
 
 Reduction = tuple[str, bool]
@@ -37,25 +36,25 @@ _Numbers = dict[int, float]
 
 
 class NoTensorsError(SMDebugValueError):
-    """There is no run here, or not yet."""
+    """There is no run at the path, or not yet."""
 
 
 class WatchedRun:
-    """One run, open for questions; asked by one thread.
+    """A run, open for questions from one thread.
 
     Args:
         path: a folder, or s3://bucket/prefix.
-        few: only a first look is wanted: of a long run of one worker some steps stand for all.
+        few: open a preview, if it is a long run of one worker.
 
     Raises:
-        NoTensorsError: it holds no run.
-        SMDebugError: it cannot be read, or not every worker has begun.
+        NoTensorsError: there is no run at the path, or not all workers have begun.
+        SMDebugError: the run cannot be read.
 
     Attributes:
         trial: the run.
-        files: where it lies.
-        unread: name, global step and worker of values that are too large to be read for a number, or are damaged.
-        steps_of_each: for how many of the run's steps each one stands that the trial knows; 1 for all but a first look.
+        files: its files.
+        unread: name, global step and worker of values that are damaged or too large.
+        steps_of_each: how many steps of the run each known step represents; 1 unless this is a preview.
     """
 
     def __init__(self, path: str, *, few: bool = False) -> None:
@@ -66,20 +65,20 @@ class WatchedRun:
             raise NoTensorsError(text)
         workers = load_collections(files, names[0]).get_num_workers()
         if len(names) < workers and not files.has_ended():
-            raise NoTensorsError("Not all workers have begun to save tensors: look again in a moment.")
+            raise NoTensorsError("Not all workers have begun to save tensors: try again later.")
         self._opened_at = time.monotonic()
         self.unread: set[tuple[str, int, str]] = set()
         self.steps_of_each = 1.0
         self.files = files
         if few and workers == 1:
-            self.trial = self._look_at_few(files, path)
+            self.trial = self._open_preview(files, path)
         else:
-            # Asked before all is listed: the names of a run that has ended are then asked of S3 once.
+            # Checked first, so that S3RunFiles lists a run that has ended only once.
             files.has_ended()
             self.trial = Trial(files, path)
         self._numbers: OrderedDict[tuple[str, Reduction | None, str | None], _Numbers] = OrderedDict()
 
-    def _look_at_few(self, files: RunFiles, path: str) -> Trial:
+    def _open_preview(self, files: RunFiles, path: str) -> Trial:
         listed = FewSteps(files, _FEW_STEPS)
         trial = Trial(listed, path)
         trial.maybe_refresh()
@@ -88,15 +87,15 @@ class WatchedRun:
         return trial
 
     def suffices(self, question: str, arguments: Mapping[str, Any]) -> bool:
-        """Whether a question can be answered: any of a run that is open, of a first look those that a page begins with.
+        """Return whether a question can be answered; a preview can answer only those that a page begins with.
 
         Args:
-            question: one of `smdebug.inspection.questions`.
-            arguments: what is asked for.
+            question: a key of `smdebug.inspection.questions.QUESTIONS`.
+            arguments: its arguments.
         """
         if self.trial.dynamic_refresh:
             return True
-        if not self.trial.loaded_all_steps and time.monotonic() - self._opened_at > _YOUNG_SECONDS:
+        if not self.trial.loaded_all_steps and time.monotonic() - self._opened_at > _PREVIEW_SECONDS:
             return False
         if question == "describe":
             return True
@@ -106,13 +105,13 @@ class WatchedRun:
         )
 
     def choose_steps(self, mode: ModeKeys, most: int, first: int | None = None, last: int | None = None) -> list[int]:
-        """Return global steps of a mode, evenly chosen where there are more than ``most``; both ends are among them.
+        """Return at most `most` global steps of a mode, evenly chosen, with the first and the last.
 
         Args:
-            mode: GLOBAL for all.
-            most: how many.
-            first: the lowest wanted.
-            last: the highest wanted.
+            mode: the mode; GLOBAL for all steps.
+            most: the maximum number of steps.
+            first: the lowest global step.
+            last: the highest global step.
         """
         trial = self.trial
         trial.maybe_refresh()
@@ -124,29 +123,29 @@ class WatchedRun:
     def find_steps_of(
         self, names: Iterable[str], mode: ModeKeys, most: int, first: int | None = None, last: int | None = None
     ) -> dict[str, tuple[list[int], int]]:
-        """Return of each tensor global steps at which it was saved, at most so many, and of how many they were chosen.
+        """Return for each tensor at most `most` global steps at which it was saved, and the number of all such steps.
 
-        Where the run has so many steps that not all index files are looked into, the count is that of the run's.
+        The number is an estimate if not all index files are read.
         """
         every = self.choose_steps(mode, 1 << 62, first, last)
         index = self.trial.run_index
         wanted, found = list(names), {}
-        look = most
+        count = most
         while wanted:
-            looked_into = thin_out(every, look)
-            index.read(looked_into)
-            whole = len(looked_into) == len(every)
-            seldom = []
+            examined = thin_out(every, count)
+            index.read(examined)
+            whole = len(examined) == len(every)
+            rare = []
             for name in wanted:
-                steps = index.find_steps(name, looked_into)
-                if len(steps) < most and not whole and len(steps) < len(looked_into) and look < _MOST_LOOKED_INTO:
-                    # A tensor that is saved seldom is missed by steps that are chosen blindly: more are looked into.
-                    seldom.append(name)
+                steps = index.find_steps(name, examined)
+                if len(steps) < most and not whole and len(steps) < len(examined) and count < _MOST_EXAMINED:
+                    # A tensor that is saved rarely may be missing from the chosen steps: read more index files.
+                    rare.append(name)
                     continue
-                share = 1.0 if whole else len(every) / len(looked_into)
+                share = 1.0 if whole else len(every) / len(examined)
                 known = round(len(steps) * share * self.steps_of_each)
                 found[name] = (thin_out(steps, most), known)
-            wanted, look = seldom, min(4 * look, _MOST_LOOKED_INTO)
+            wanted, count = rare, min(4 * count, _MOST_EXAMINED)
         return found
 
     def split_steps(self, name: str, steps: Iterable[int]) -> dict[tuple[ModeKeys, str], list[int]]:
@@ -166,13 +165,13 @@ class WatchedRun:
     def read_numbers(
         self, name: str, steps: Sequence[int], reduction: Reduction | None, worker: str | None = None
     ) -> list[float]:
-        """Return a number a step: the tensor's only one, or a reduction; NaN where there is none, or it is damaged.
+        """Return one number per step: a reduction, or the value; NaN if there is none, or it is damaged.
 
         Args:
             name: the tensor.
             steps: global steps.
-            reduction: name and whether of absolute values; None for the value, which is its mean where it has several.
-            worker: whose number; None: at each step the first worker's, by name.
+            reduction: name and whether of absolute values; None for the value, or its mean if it has several elements.
+            worker: the worker that saved the tensor; None for the first one by name at each step.
         """
         self.read_together([name], steps, reduction, worker)
         known = self._find_numbers(name, reduction, worker)
@@ -181,28 +180,28 @@ class WatchedRun:
     def read_together(
         self, names: Sequence[str], steps: Sequence[int], reduction: Reduction | None, worker: str | None = None
     ) -> None:
-        """Read what `read_numbers` will be asked for, step by step: the tensors of a step lie beside each other.
+        """Read into the cache what `read_numbers` will return, step by step, as the tensors are stored.
 
         Args:
             names: the tensors.
             steps: global steps.
-            reduction: as `read_numbers` takes it.
-            worker: as `read_numbers` takes it.
+            reduction: as in `read_numbers`.
+            worker: as in `read_numbers`.
         """
         known = {name: self._find_numbers(name, reduction, worker) for name in names}
-        places: list[Place] = []
+        tensors: list[WorkerTensor] = []
         for step in steps:
             unread = [name for name in names if step not in known[name]]
             for name in unread:
-                found = self.trial.step_tensors.places([name], step)
-                places += [place for place in found if worker in (None, place.worker)][:1]
-            if len(places) >= _READ_TOGETHER:
-                self._read_places(places, reduction, known)
-                places = []
-        self._read_places(places, reduction, known)
+                found = self.trial.step_tensors.saved([name], step)
+                tensors += [each for each in found if worker in (None, each.worker)][:1]
+            if len(tensors) >= _READ_TOGETHER:
+                self._read_tensors(tensors, reduction, known)
+                tensors = []
+        self._read_tensors(tensors, reduction, known)
 
     def _find_numbers(self, name: str, reduction: Reduction | None, worker: str | None) -> _Numbers:
-        # Of a run of one worker its numbers are the first worker's.
+        # With one worker, None and the name of the worker are the same.
         key = (name, reduction, worker if self.trial.num_workers > 1 else None)
         found = self._numbers.setdefault(key, {})
         self._numbers.move_to_end(key)
@@ -210,27 +209,29 @@ class WatchedRun:
             self._numbers.popitem(last=False)
         return found
 
-    def _read_places(self, places: Sequence[Place], reduction: Reduction | None, into: Mapping[str, _Numbers]) -> None:
+    def _read_tensors(
+        self, tensors: Sequence[WorkerTensor], reduction: Reduction | None, into: Mapping[str, _Numbers]
+    ) -> None:
         key = reduction or ("mean", False)
-        self.trial.step_tensors.prefetch(places, [key])
-        for place in places:
+        self.trial.step_tensors.prefetch(tensors, [key])
+        for tensor in tensors:
             try:
-                into[place.name][place.step] = self._reduce(place, key)
+                into[tensor.name][tensor.step] = self._reduce(tensor, key)
             except SMDebugError:
-                into[place.name][place.step] = math.nan  # `values` of that step says why
-                self.unread.add((place.name, place.step, place.worker))
+                into[tensor.name][tensor.step] = math.nan  # the question `values` of that step reports why
+                self.unread.add((tensor.name, tensor.step, tensor.worker))
 
-    def _reduce(self, place: Place, key: Reduction) -> float:
-        tensors, saved = self.trial.step_tensors, place.saved
-        # A value of one number is read as it is: what was reduced of it is the same.
+    def _reduce(self, tensor: WorkerTensor, key: Reduction) -> float:
+        tensors, saved = self.trial.step_tensors, tensor.saved
+        # A saved reduction is preferred.
         location = saved.reductions.get(key)
         if location is not None:
-            return float(np.squeeze(tensors.read_record(place, location)))
+            return float(np.squeeze(tensors.read_record(tensor, location)))
         if saved.location is None:
             return math.nan
         if saved.location.length > MOST_BYTES:
-            raise SMDebugValueError(f"Its value takes more than {MOST_BYTES // 1024**2} MB.")
-        array = tensors.read_record(place, saved.location)
+            raise SMDebugValueError(f"Its value is larger than {MOST_BYTES // 1024**2} MB.")
+        array = tensors.read_record(tensor, saved.location)
         if array.dtype.kind not in "biufc" or not array.size:
             return math.nan
         if array.dtype.kind == "c":
@@ -242,20 +243,20 @@ class WatchedRun:
 
 
 def asks_for_few(question: str, arguments: Mapping[str, Any]) -> bool:
-    """Whether a first look at a long run may answer a question: what it holds, or a line through few steps."""
+    """Return whether a preview may answer a question: a description, or a line through few steps."""
     if question == "describe":
         return True
     parts = any(arguments.get(name) not in (None, "", "GLOBAL") for name in ("mode", "first", "last"))
-    # A number of a query is a text.
+    # Numbers in a query are texts.
     most = str(arguments.get("most", ""))
     return question == "series" and not parts and most.isdecimal() and 0 < int(most) <= _FEW_STEPS
 
 
 def parse_reduction(text: str | None) -> Reduction | None:
-    """Return name and whether of absolute values of e.g. ``abs_mean``; None for none.
+    """Split a reduction such as ``abs_mean`` into its name and whether it is of absolute values; None for no text.
 
     Raises:
-        SMDebugValueError: there is no such reduction.
+        SMDebugValueError: the reduction does not exist.
     """
     if not text:
         return None

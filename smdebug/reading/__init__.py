@@ -1,6 +1,11 @@
-"""Reading a run: its files, indexes and records, and one tensor of it.
+"""Readers of runs, in layers that only use the ones below.
 
-`run_files` lists and reads files, `index_reader` and `step_index` say what was saved where, `records` decodes.
-`run_reader` is the one way to values, `event_cache` what it keeps, `stacks` many small tensors as one. `tensor` is what
-users hold.
+`tensor`                       the values, shapes and reductions of one tensor
+`run_steps`, `record_reader`   which steps are complete, with polling; values by their location
+`run_index`, `stacks`          where each value is; small tensors of a step read together (optional)
+`event_cache`                  parts of event files, cached and prefetched
+`run_files`                    the files of a run, local here and on S3 in `smdebug.storage.s3`
+
+The other modules parse: index files (`index_files`, `index_templates`, `step_index`) and records (`record_decoder`,
+`record_template`).
 """

@@ -1,99 +1,81 @@
-"""What was read of a run's event files, kept under one bound, and how much more than what is asked for to read.
+"""Byte ranges of event files: cached and prefetched where requests are slow.
 
-Where a request takes long, as on S3, small records should come many at a time. They are read tensor by tensor over all
-steps, or step by step over all tensors, and nobody says which way it will be. So a read brings more of its file only as
-far as reads before it have shown that this will be used, and never so much that more than twice the bytes that were
-asked for have been read, one allowance for the beginning apart.
+On S3, where a request takes long, small records should be fetched many at a time. A run is read tensor by tensor over
+all steps, or step by step over all tensors, and nothing tells in advance which way. So a read fetches more of its file
+only as far as earlier reads show that this will be used, and the total never exceeds twice the bytes that were asked
+for, plus an initial allowance.
 """
 
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
-
+from smdebug.reading.byte_cache import ByteCache
 from smdebug.reading.run_files import RunFiles
-from smdebug.reading.stacks import Stack
 
-# The one bound on what a trial keeps of event files: bytes as they stand there, arrays and stacks made of them.
-KEEP_BYTES = 32 * 1024 * 1024
-# What may be read in vain before anything shows how a run is read, in bytes.
+# How many bytes may be fetched without being used before the reading order is known.
 ALLOWANCE_BYTES = 1024 * 1024
-# Beside a record of this size another request costs next to nothing: nothing more is read with it.
+# From this size on the cost of a request does not matter beside that of the record: nothing is fetched in addition.
 _SMALL_RECORD_BYTES = 256 * 1024
-# Ranges of one file that lie no further apart are read together.
+# Ranges of one file with at most this gap between them are fetched together.
 _LARGEST_GAP_BYTES = 1024 * 1024
-# How many parts of a file are in use at a time where its tensors are read in another order than they were saved in.
-_PARTS_IN_USE = 4
-# How many files are remembered as having been read.
+# How many ranges of one file are in use at the same time if its tensors are read in another order than they were saved.
+_RANGES_IN_USE = 4
+# For how many files the reading history is kept.
 _REMEMBERED_FILES = 4096
 
 
-class _Kept(NamedTuple):
-    """What is kept of a file, and from which byte of it on."""
-
-    name: str
-    start: int
-    kind: str
-
-
 class _FileUse:
-    """How a file was read, and where the ranges begin that are kept of it.
+    """The reading history of one file.
 
     Attributes:
-        ranges: their first bytes.
-        stacks: how many stacks were made of it.
-        served: how many bytes were asked for so far.
-        visit: the number of the visit in which it was last read.
+        ranges: first byte and length of the ranges that were cached.
+        served: how many bytes were asked for.
+        visit: the number of the last visit. Consecutive reads of one file are one visit.
     """
 
-    __slots__ = ("ranges", "served", "stacks", "visit")
+    __slots__ = ("ranges", "served", "visit")
 
     def __init__(self, visit: int) -> None:
-        self.ranges: list[int] = []
-        self.stacks = 0
+        self.ranges: dict[int, int] = {}
         self.served = 0
         self.visit = visit
 
 
 class EventCache:
-    """Reads ranges of a run's event files, and keeps what may be asked for again.
+    """Reads byte ranges of the event files of a run.
 
     Args:
         files: the files of the run.
-        limit: how many bytes are kept at most; what was not used for longest is forgotten first.
+        cache: keeps what may be asked for again.
 
     Attributes:
-        limit: see above.
-        kept: how many bytes are kept now.
-        returned: how many bytes were asked for so far.
-        fetched: how many bytes were read from files for that.
+        returned: how many bytes were asked for.
+        fetched: how many bytes were read from files.
     """
 
-    def __init__(self, files: RunFiles, limit: int = KEEP_BYTES) -> None:
+    def __init__(self, files: RunFiles, cache: ByteCache) -> None:
         self._files = files
         self._request_bytes = files.request_bytes
-        self.limit = limit
-        self.kept = self.returned = self.fetched = 0
-        self._held: OrderedDict[_Kept, Any] = OrderedDict()
+        self._cache = cache
+        self.returned = self.fetched = 0
         self._used: OrderedDict[str, _FileUse] = OrderedDict()
         self._visited = ""
         self._visits = 0
-        # How many files were visited since the visited one was before, and what was asked for of the one before it.
+        # How many files were visited since the last visit of the current one, and the bytes served of the previous one.
         self._apart = 1
         self._served_before = 0
         # Several threads may read a run.
         self._lock = threading.RLock()
 
     def read(self, name: str, start: int, length: int) -> memoryview:
-        """Bytes start to start + length of a file; fewer where the file ends earlier.
+        """Return `length` bytes from `start` on; fewer if the file ends earlier.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
         """
         if not self._request_bytes and name not in self._used:
-            # Nothing of the file is kept, and nothing more than the record is worth reading.
+            # Nothing of the file is cached, and fetching more than the record would gain nothing.
             self.returned += length
             content = self._files.read_range(name, start, length)
             self.fetched += len(content)
@@ -122,7 +104,7 @@ class EventCache:
         return part[start - begin : start - begin + length]
 
     def read_span(self, name: str, start: int, length: int) -> memoryview | None:
-        """Return the same for a range of which most is wanted, and only now; None where it is not there as a whole."""
+        """Return a range that is used once and not cached; None if the file does not have all of it."""
         use = self._used.get(name)
         self.returned += length
         content: memoryview | None = None
@@ -135,11 +117,11 @@ class EventCache:
         return content if content is not None and len(content) == length else None
 
     def prefetch(self, ranges: Iterable[tuple[str, int, int]], *, announced: bool = True) -> None:
-        """Read small ranges together that will be asked for, near ones of a file as one; no more than can be kept.
+        """Fetch small ranges that will be read, neighbouring ones with one request; no more than can be cached.
 
         Args:
             ranges: (name, start, length).
-            announced: whether all of them will be asked for; else only as many are read as may be in vain.
+            announced: whether all of them will certainly be read; otherwise the allowance limits what is fetched.
         """
         by_file: dict[str, list[tuple[int, int]]] = {}
         for name, start, length in ranges:
@@ -155,40 +137,6 @@ class EventCache:
                 if part is not None:
                     self.fetched += len(part)
                     self._keep_range(name, start, part)
-
-    def find_array(self, name: str, start: int) -> NDArray[Any] | None:
-        """Return the array of the record that begins at a byte of a file, if it is kept by itself or in a stack."""
-        if not self._held:
-            return None
-        key = _Kept(name, start, "array")
-        with self._lock:
-            array: NDArray[Any] | None = self._held.get(key)
-            if array is not None:
-                self._held.move_to_end(key)
-                return array
-        return next((found for stack in self.find_stacks(name) if (found := stack.find(start)) is not None), None)
-
-    def find_stacks(self, name: str) -> list[Stack]:
-        """Return the stacks that are kept of a file."""
-        use = self._used.get(name)
-        if use is None or not use.stacks:
-            return []
-        with self._lock:
-            keys = [_Kept(name, number, "stack") for number in range(use.stacks)]
-            return [self._held[key] for key in keys if key in self._held]
-
-    def keep_array(self, name: str, start: int, array: NDArray[Any]) -> None:
-        """Keep a value for others that ask for it, unless it is so large that it would drive out most else."""
-        if array.nbytes <= self.limit // 4:
-            with self._lock:
-                self._keep(_Kept(name, start, "array"), array, array.nbytes)
-
-    def keep_stack(self, name: str, stack: Stack) -> None:
-        """Keep a stack of small tensors of a file."""
-        with self._lock:
-            use = self._visit(name)
-            use.stacks += 1
-            self._keep(_Kept(name, use.stacks - 1, "stack"), stack, stack.nbytes)
 
     def _visit(self, name: str) -> _FileUse:
         use = self._used.get(name)
@@ -208,25 +156,26 @@ class EventCache:
         return use
 
     def _widen(self, name: str, use: _FileUse, start: int, length: int, credit: int) -> tuple[int, int]:
-        """(begin, size) of the part of a file that is worth reading for one range of it."""
+        """Return (begin, size) of the range that is fetched for a range that was asked for."""
         if not self._request_bytes or length >= _SMALL_RECORD_BYTES:
             return start, length
-        # A file that is new is read as the one before it was, one that is known as it was itself.
-        hoped = use.served if use.served > length else max(self._served_before, self._request_bytes - length)
-        # What is brought must be there still when the file's turn comes again.
-        room = self.limit // (_PARTS_IN_USE * self._apart) - length
-        size = length + max(min(hoped, room, credit), 0)
-        # Files are read forwards and backwards: the part lies around the range, and beside what is kept already.
+        # A new file is expected to be read like the previous one, a known file as before.
+        expected = use.served if use.served > length else max(self._served_before, self._request_bytes - length)
+        # The range must still be cached when the file is read again.
+        capacity = self._cache.limit // (_RANGES_IN_USE * self._apart) - length
+        size = length + max(min(expected, capacity, credit), 0)
+        # Files are read forwards and backwards: the range extends to both sides, up to the neighbouring cached ranges.
         begin = start - min(start % size, size - length)
-        for kept_start in use.ranges:
-            if kept_start <= start:
-                begin = max(begin, min(kept_start + len(self._held[_Kept(name, kept_start, "range")]), start))
-        following = [kept_start for kept_start in use.ranges if kept_start >= start + length]
+        use.ranges = {at: cached for at, cached in use.ranges.items() if (name, at, "range") in self._cache}
+        for first, cached in use.ranges.items():
+            if first <= start:
+                begin = max(begin, min(first + cached, start))
+        following = [first for first in use.ranges if first >= start + length]
         return begin, min([begin + size, *following]) - begin
 
     def _plan(self, by_file: Mapping[str, Sequence[tuple[int, int]]], *, announced: bool) -> list[tuple[str, int, int]]:
         chosen: list[tuple[str, _FileUse, int, int, bool]] = []
-        left, credit = self.limit, self._count_credit()
+        left, credit = self._cache.limit, self._count_credit()
         for name, ranges in by_file.items():
             use = self._visit(name)
             missing = [each for each in ranges if self._find_range(name, use, *each) is None]
@@ -238,7 +187,7 @@ class EventCache:
                 credit -= 0 if announced else length
                 left -= length
                 chosen.append((name, use, start, length, len(merged) == 1))
-        # What is asked for comes first: only what is left may bring more of the same files.
+        # The wanted ranges come first; the remaining credit may extend them.
         wanted: list[tuple[str, int, int]] = []
         for name, use, start, length, alone in chosen:
             begin, size = start, length
@@ -250,50 +199,29 @@ class EventCache:
         return wanted
 
     def _count_credit(self) -> int:
-        """How many bytes may be read beyond what was asked for."""
+        """Return how many bytes may be fetched beyond what was asked for."""
         return 2 * self.returned + ALLOWANCE_BYTES - self.fetched
 
     def _find_range(self, name: str, use: _FileUse, start: int, length: int) -> memoryview | None:
-        for begin in use.ranges:
-            if begin <= start:
-                key = _Kept(name, begin, "range")
-                content: memoryview = self._held[key]
-                if start + length <= begin + len(content):
-                    self._held.move_to_end(key)
+        for begin, size in use.ranges.items():
+            if begin <= start and start + length <= begin + size:
+                content: memoryview | None = self._cache.get((name, begin, "range"))
+                if content is not None:
                     return content[start - begin : start - begin + length]
         return None
 
     def _keep_range(self, name: str, start: int, content: memoryview) -> None:
-        if len(content) <= self.limit:
-            use = self._visit(name)
-            if start not in use.ranges:
-                use.ranges.append(start)
-            # Whoever is given a part of it must not write into what others are given.
-            self._keep(_Kept(name, start, "range"), content.toreadonly(), len(content))
-
-    def _keep(self, key: _Kept, value: Any, size: int) -> None:
-        held = self._held.pop(key, None)
-        self.kept += size - (0 if held is None else _measure(held))
-        self._held[key] = value
-        while self.kept > self.limit and len(self._held) > 1:
-            dropped, content = self._held.popitem(last=False)
-            self.kept -= _measure(content)
-            use = self._used.get(dropped.name)
-            if dropped.kind == "range" and use is not None and dropped.start in use.ranges:
-                use.ranges.remove(dropped.start)
-
-
-def _measure(kept: Any) -> int:
-    """Return the size in bytes of a range, an array or a stack."""
-    return int(kept.nbytes)
+        self._visit(name).ranges[start] = len(content)
+        # Read-only, because several readers are given parts of it.
+        self._cache.put((name, start, "range"), content.toreadonly(), len(content))
 
 
 def _merge(ranges: Iterable[tuple[int, int]], credit: int) -> tuple[list[tuple[int, int]], int]:
-    """Join (start, length) pairs that overlap or lie near each other, and count the bytes between them.
+    """Join (start, length) pairs of one file that overlap or are near each other; return them and the sum of the gaps.
 
     Args:
-        ranges: of one file.
-        credit: how many bytes that nobody asked for may be read.
+        ranges: the pairs.
+        credit: the maximum sum of the gaps.
     """
     merged: list[tuple[int, int]] = []
     gaps = 0

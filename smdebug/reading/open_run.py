@@ -1,30 +1,29 @@
-"""What tables, plots and rules ask of the run that they look at; `smdebug.trials.Trial` answers."""
+"""The interface of a run for tables, plots and rules."""
 
 from collections.abc import Iterable
 from typing import Protocol
 
 from smdebug.config.collection import Collection
 from smdebug.mode_keys import ModeKeys
+from smdebug.reading.record_reader import RecordReader
+from smdebug.reading.run_index import RunIndex
 from smdebug.reading.tensor import Tensor
-from smdebug.reading.tensor_source import TensorSource
 
 
-class OpenRun(TensorSource, Protocol):
-    """What can be asked of a run by those who look at all of it; see `smdebug.trials.Trial`."""
+class OpenRun(Protocol):
+    """A run that can be read. `Trial` implements it; the methods are documented at `smdebug.trials.Trial`."""
 
     dynamic_refresh: bool
     name: str
     path: str
+    run_index: RunIndex
+    reader: RecordReader
 
     @property
-    def num_workers(self) -> int:
-        """How many workers write each step."""
-        ...
+    def num_workers(self) -> int: ...
 
     @property
-    def last_complete_step(self) -> int:
-        """The highest global step that is complete; -1 if there is none."""
-        ...
+    def last_complete_step(self) -> int: ...
 
     def tensor_names(
         self,
@@ -34,30 +33,16 @@ class OpenRun(TensorSource, Protocol):
         mode: ModeKeys = ModeKeys.GLOBAL,
         regex: str | Iterable[str] | None = None,
         collection: str | Collection | None = None,
-    ) -> list[str]:
-        """Sorted names of the tensors that were saved, narrowed by what is given."""
-        ...
+    ) -> list[str]: ...
 
-    def has_tensor(self, tname: str) -> bool:
-        """Whether some step seen so far has this tensor."""
-        ...
+    def has_tensor(self, tname: str) -> bool: ...
 
-    def tensor(self, tname: str) -> Tensor:
-        """Return the tensor of this name."""
-        ...
+    def tensor(self, tname: str) -> Tensor: ...
 
-    def collection(self, coll_name: str) -> Collection:
-        """Return a collection by name."""
-        ...
+    def collection(self, coll_name: str) -> Collection: ...
 
-    def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
-        """Sorted steps of a mode, in its own numbers."""
-        ...
+    def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]: ...
 
-    def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
-        """Return the global step of a mode's step."""
-        ...
+    def global_step(self, mode: ModeKeys, mode_step: int) -> int | None: ...
 
-    def mode_modestep(self, global_step: int) -> tuple[ModeKeys, int] | tuple[None, None]:
-        """Mode and mode step of a global step."""
-        ...
+    def mode_modestep(self, global_step: int) -> tuple[ModeKeys, int] | tuple[None, None]: ...

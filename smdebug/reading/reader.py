@@ -1,4 +1,4 @@
-"""Reading event files whole, from their first record to their last, without a run or an index."""
+"""A reader of whole event files, without a run or an index."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ _CONSTANT_CHECKSUM = masked_crc32c(CHECKSUM_MAGIC_BYTES)
 
 
 class FileReader:
-    """Reads a local event file from its first record to its last.
+    """Reads all records of a local event file.
 
     Args:
         fname: path of the file.
@@ -34,11 +34,11 @@ class FileReader:
         """Yield (name, global step, value, mode, mode step) of each tensor.
 
         Args:
-            check: `minimal` or True: each record's footer must be the constant of a run's event files; `full`: it
-                must be the payload's checksum; anything else: it is not looked at.
+            check: `minimal` or True: each record's footer must be smdebug's constant; `full`: it must be the checksum
+                of the payload; anything else: it is not checked.
 
         Raises:
-            SMDebugValueError: a record is cut or damaged, or its footer is not what was asked for.
+            SMDebugValueError: a record is truncated or damaged, or the check of its footer fails.
         """
         for event in self._read(check):
             for value in event.values:
@@ -53,11 +53,11 @@ class FileReader:
         Timestamps are seconds since the epoch.
 
         Args:
-            check: as in `read_tensors`; TensorBoard's files want `full`.
-            regex_list: only names in which one of these is found.
+            check: as in `read_tensors`; TensorBoard's files need `full`.
+            regex_list: only names that match one of these.
 
         Raises:
-            SMDebugValueError: a record is cut or damaged, or its footer is not what was asked for.
+            SMDebugValueError: a record is truncated or damaged, or the check of its footer fails.
         """
         patterns = [regex_list] if isinstance(regex_list, str) else regex_list
         return [

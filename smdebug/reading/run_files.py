@@ -1,7 +1,7 @@
-"""The files of one run as a reader needs them, and how they are read from a local folder.
+"""Read access to the files of a run: the interface, and local folders.
 
 Names are paths relative to the run's folder with forward slashes: `index/000000000/000000000004_worker_0.json`.
-`smdebug.storage.s3` has the same interface over S3.
+`smdebug.storage.s3` implements the same interface for S3.
 """
 
 import mmap
@@ -15,77 +15,75 @@ import numpy as np
 
 from smdebug.format.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF_JOB_FILE, INDEX_DIR
 
-# Below this many bytes one read call is quicker than setting up a memory map.
+# Below this size one read call is faster than setting up a memory map.
 _MAP_FROM_BYTES = 256 * 1024
-# A map has a file descriptor of its own for as long as somebody holds an array that lies in it, and a process may have
-# 1024 of them. So many maps at a time, for all runs together; from then on large ranges are copied.
+# A memory map holds a file descriptor as long as an array in it is used, and a process may have 1024 of them. This is
+# the limit for all runs together; beyond it large ranges are copied.
 _MOST_MAPS = 64
 _maps: WeakSet[mmap.mmap] = WeakSet()
-# Opening and closing a file takes twice as long as reading a small record of it: so many files stay open, for all
-# runs together.
+# Opening and closing a file takes twice as long as reading a small record of it. So files stay open; this is the limit
+# for all runs together.
 _MOST_OPEN = 128
 _open_files: "WeakSet[_OpenFile]" = WeakSet()
 _READ_BYTES = 64 * 1024
 
 
 class RunFiles(Protocol):
-    """Reading access to the files of one run. All of them are immutable once their final name is visible."""
+    """Read access to the files of one run. A file is immutable once its final name is visible."""
 
     def list_collections_files(self) -> list[str]:
-        """Names of the collections files, sorted."""
+        """Return the sorted names of the collections files."""
         ...
 
     def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
-        """List the index files whose names sort after `start_after`.
+        """Return the sorted names of the index files after `start_after`, and whether the job has ended.
 
-        Returns:
-            The names, sorted, and whether the job has ended. If it has, the list holds everything that was written
-            before the end-of-job file.
+        If it has, the list contains all files that were written before the end-of-job file.
         """
         ...
 
     def list_index_blocks(self) -> list[str]:
-        """Return the names of the folders of index files, sorted; each holds those of so many steps."""
+        """Return the sorted names of the folders of index files; each has the files of 1000 steps."""
         ...
 
     def list_index_block(self, block: str) -> list[str]:
-        """Return the names of the index files of one of these folders, sorted."""
+        """Return the sorted names of the index files in one of these folders."""
         ...
 
     def list_first_index_files(self, blocks: Sequence[str]) -> list[str]:
-        """Return the name of the first index file of each of some of these folders, where it has any."""
+        """Return the first index file of each of the given folders; empty folders are left out."""
         ...
 
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
-        """Return the sizes in bytes that index files had when they were listed last; None for those not listed then.
+        """Return the sizes of index files in bytes, as of their last listing; None for files that were not listed.
 
-        A hook adds to its newest step what is saved after that was over, and its index file grows.
+        The index file of a worker's newest step grows if the hook saves more for it later.
         """
         ...
 
     def has_ended(self) -> bool:
-        """Whether the end-of-job file is there."""
+        """Return whether the end-of-job file exists."""
         ...
 
     def read(self, names: Sequence[str]) -> list[bytes]:
-        """Return the whole contents of some files, in the order asked for."""
+        """Return the contents of files, in the given order."""
         ...
 
     def read_range(self, name: str, start: int, length: int) -> memoryview:
-        """Bytes start to start + length of a file; fewer where the file ends earlier.
+        """Return `length` bytes from `start` on; fewer if the file ends earlier.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
         """
         ...
 
     def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
-        """Return what `read_range` gives for (name, start, length), read several at a time; None for missing files."""
+        """Return the ranges (name, start, length), several of them read concurrently; None for missing files."""
         ...
 
     @property
     def request_bytes(self) -> int:
-        """How many bytes come in the time that one more request takes; 0 where a request takes next to none."""
+        """The number of bytes that are transferred in the time that one more request takes; 0 if requests are fast."""
         ...
 
     def locate(self, name: str) -> str:
@@ -94,7 +92,7 @@ class RunFiles(Protocol):
 
 
 class _OpenFile:
-    """A file that is open for as long as somebody holds this."""
+    """An open file, closed when this object is released."""
 
     __slots__ = ("__weakref__", "descriptor")
 
@@ -103,13 +101,13 @@ class _OpenFile:
         _open_files.add(self)
 
     def __del__(self) -> None:
-        # Where the file could not be opened there is no descriptor.
+        # There is no descriptor if opening failed.
         if hasattr(self, "descriptor"):
             os.close(self.descriptor)
 
 
 class LocalRunFiles:
-    """A run in a folder of this machine."""
+    """A run in a local folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -118,7 +116,6 @@ class LocalRunFiles:
         self._last: tuple[str, _OpenFile | None] = "", None
 
     def list_collections_files(self) -> list[str]:
-        """See `RunFiles`."""
         return [
             f"{COLLECTIONS_DIR}/{name}"
             for name in _list_folder(self._folder / COLLECTIONS_DIR)
@@ -126,8 +123,8 @@ class LocalRunFiles:
         ]
 
     def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
-        """See `RunFiles`. Only the folders of 1000 steps that can hold later names are looked into."""
-        # Asked before listing: what the job wrote before it ended is then in the list.
+        """Lists only folders that can contain later names."""
+        # Checked before listing, so that the list contains all that the job wrote before it ended.
         ended = self.has_ended()
         first_block, _, first_name = start_after.removeprefix(f"{INDEX_DIR}/").partition("/")
         names: list[str] = []
@@ -140,41 +137,36 @@ class LocalRunFiles:
         return names, ended
 
     def list_index_blocks(self) -> list[str]:
-        """See `RunFiles`."""
         return _list_folder(self._folder / INDEX_DIR)
 
     def list_index_block(self, block: str) -> list[str]:
-        """See `RunFiles`."""
         prefix = f"{INDEX_DIR}/{block}/"
         return [prefix + name for name in _list_folder(self._folder / prefix) if name.endswith(".json")]
 
     def list_first_index_files(self, blocks: Sequence[str]) -> list[str]:
-        """See `RunFiles`."""
         return [name for block in blocks for name in self.list_index_block(block)[:1]]
 
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
-        """See `RunFiles`. What they have now, which is no less."""
+        """The current sizes."""
         return [_measure_file(self._root + name) for name in names]
 
     def has_ended(self) -> bool:
-        """See `RunFiles`."""
         return os.path.exists(self._root + END_OF_JOB_FILE)  # noqa: PTH110 -- asked at every refresh
 
     def read(self, names: Sequence[str]) -> list[bytes]:
-        """See `RunFiles`."""
         return [_read_file(self._root + name) for name in names]
 
     def read_range(self, name: str, start: int, length: int) -> memoryview:
-        """See `RunFiles`. Large ranges come as a memory map of their own, without a copy, unless there are many maps.
+        """Large ranges are memory-mapped instead of copied, unless there are many maps.
 
-        What is written into such a map is seen by nobody else and never reaches the file.
+        Writes into such a map are private and never reach the file.
         """
         if length < _MAP_FROM_BYTES:
             file = self._find_open(name)
             content = b"" if file is None else os.pread(file.descriptor, length, start)
             if len(content) < length:
-                # It was written again, with more in it, after it was opened.
-                file = self._open_file(name)  # held here: another thread may open it, too, and take its place
+                # The file was replaced by a longer one after it was opened.
+                file = self._open_file(name)  # a local reference: another thread may open and store it, too
                 content = os.pread(file.descriptor, length, start)
             return memoryview(content)
         descriptor = os.open(self._root + name, os.O_RDONLY)
@@ -182,7 +174,7 @@ class LocalRunFiles:
             end = min(start + length, os.fstat(descriptor).st_size)
             if end <= start:
                 return memoryview(b"")
-            # Numbers lie as well aligned in what is returned as they do in the file.
+            # Starting at a page boundary keeps the alignment that the numbers have in the file.
             page_start = start - start % mmap.ALLOCATIONGRANULARITY
             if len(_maps) >= _MOST_MAPS:
                 return _copy_range(descriptor, page_start, end)[start - page_start :]
@@ -204,7 +196,7 @@ class LocalRunFiles:
         return file
 
     def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
-        """See `RunFiles`. One after the other: the operating system's page cache is as near as memory of ours."""
+        """One after the other: the page cache is fast enough."""
         return [self._read_if_there(*each) for each in ranges]
 
     def _read_if_there(self, name: str, start: int, length: int) -> memoryview | None:
@@ -215,11 +207,9 @@ class LocalRunFiles:
 
     @property
     def request_bytes(self) -> int:
-        """See `RunFiles`."""
         return 0
 
     def locate(self, name: str) -> str:
-        """See `RunFiles`."""
         return str(self._folder / name)
 
 
@@ -231,17 +221,17 @@ def _measure_file(path: str) -> int | None:
 
 
 def _copy_range(descriptor: int, start: int, end: int) -> memoryview:
-    # numpy's memory is not filled with zeros first.
+    # numpy does not fill this memory with zeros first.
     content = np.empty(end - start, np.uint8).data
     size = 0
-    # One call reads 2 GiB at most.
+    # One call reads at most 2 GiB.
     while size < len(content) and (read := os.preadv(descriptor, [content[size:]], start + size)):
         size += read
     return content[:size]
 
 
 def _read_file(path: str) -> bytes:
-    # Called 100,000 times to read the index of a long run: a quarter of the time of Path.read_bytes.
+    # Called 100,000 times for the index of a long run; takes a quarter of the time of Path.read_bytes.
     descriptor = os.open(path, os.O_RDONLY)
     try:
         content = os.read(descriptor, _READ_BYTES)

@@ -1,7 +1,7 @@
-"""What one worker saved at one step, held in little memory: steps that look alike share all but their checksums.
+"""Compact index entries: what one worker saved at one step.
 
-A run of 100,000 steps with 100 tensors has ten million records. Where they lie is the same at every step but for a few
-digits, so names, offsets, lengths and shapes are kept once for all steps that agree in them, as a `Layout`.
+A run of 100,000 steps with 100 tensors has ten million records. Names, offsets, lengths and shapes repeat from step to
+step, so that they are stored once, as a `Layout`, for all steps that agree in them; only checksums are stored per step.
 """
 
 from array import array
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from smdebug.format.reductions import REDUCTIONS_PREFIX, reverse_reduction_tensor_name
 from smdebug.format.tensor_location import TensorLocation, TensorShape
 from smdebug.mode_keys import ModeKeys
-from smdebug.reading.index_reader import IndexFile
+from smdebug.reading.index_files import IndexFile
 
-# (tag, start_idx, length, true dtype) of a record.
+# Tag, start offset, length and true dtype of a record.
 _Record = tuple[str, int, int, str | None]
 
 
@@ -20,8 +20,8 @@ class SavedTensor:
     """What one worker saved of a tensor at one step.
 
     Attributes:
-        location: the value; None if it was not saved.
-        shape: the shape, where it was saved by itself.
+        location: the record of the value; None if it was not saved.
+        shape: the shape, if it was saved separately.
         reductions: saved reductions by (name, whether of absolute values).
     """
 
@@ -39,14 +39,14 @@ class SavedTensor:
 
 
 class Layout:
-    """Names, places and shapes of what was saved at a step; of two entries of one name the later counts.
+    """The names, offsets and shapes of the tensors of a step. If a name occurs twice, the later entry counts.
 
     Attributes:
         records: the records in the order of the index file.
-        values: number of the record that holds a tensor's value, by tensor.
-        reductions: numbers of the records of a tensor's reductions, by tensor and (name, whether of absolute values).
-        shapes: shapes saved by themselves, by tensor.
-        names: all tensors of which something was saved, in the order in which they were written.
+        values: position in `records` of each tensor's value, by tensor.
+        reductions: positions in `records` of reductions, by tensor and (name, whether of absolute values).
+        shapes: separately saved shapes, by tensor.
+        names: the names of all tensors, in the order in which they were written.
     """
 
     __slots__ = ("names", "records", "reductions", "shapes", "values")
@@ -72,7 +72,7 @@ class StepIndex:
     """What one worker saved at one step.
 
     Attributes:
-        layout: which tensors, and where.
+        layout: the tensors and their offsets.
         mode: mode of the step.
         mode_step: number of the step in that mode.
         event_file_name: path of the event file, relative to the run's folder.
@@ -91,19 +91,19 @@ class StepIndex:
 
     @property
     def checksums(self) -> Sequence[int | None] | None:
-        """The CRC-32C of each record of the layout; None where there are none."""
+        """The CRC-32C of each record of the layout; None if the index has none."""
         return self._checksums
 
     def locate(self, number: int) -> TensorLocation:
-        """Return the place of a record of the layout."""
+        """Return the location of a record of the layout."""
         tag, start, length, true_dtype = self.layout.records[number]
         checksums = self._checksums
         checksum = None if checksums is None else checksums[number]
-        # A third of the time of calling the class, and this is called for every value that is read.
+        # A third of the time of calling the class; this runs for every value that is read.
         return tuple.__new__(TensorLocation, (tag, self.event_file_name, start, length, checksum, true_dtype))
 
     def find(self, name: str) -> SavedTensor | None:
-        """Return what was saved of a tensor; None if nothing was."""
+        """Return what was saved of a tensor; None if nothing was saved."""
         layout = self.layout
         if name not in layout.names:
             return None
@@ -117,10 +117,10 @@ class StepIndex:
 
 
 class Layouts:
-    """All layouts of a run; equal ones are one object.
+    """The layouts of a run, each stored once.
 
     Attributes:
-        names: all tensors that a layout so far holds, in the order in which they came.
+        names: the names of all tensors so far, in the order of their appearance.
     """
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Layouts:
         self.names: dict[str, None] = {}
 
     def pack(self, index: IndexFile) -> StepIndex:
-        """Return what an index file said, in little memory."""
+        """Return the compact form of a parsed index file."""
         records = tuple([(each[0], each[2], each[3], each[5]) for each in index.tensors])
         shapes = tuple(index.shapes)
         layout = self._layouts.get((records, shapes))
@@ -149,13 +149,13 @@ class Layouts:
         }
 
     def find_original_name(self, tname: str) -> str | None:
-        """Return the name that the framework knows a tensor by; None where no shape of it was saved."""
+        """Return the framework's name of a tensor; None if no shape of it was saved."""
         found = [layout.shapes[tname].original_name for layout in self._layouts.values() if tname in layout.shapes]
         return found[-1] if found else None
 
 
 def _pack(checksums: Sequence[int | None]) -> Sequence[int | None] | None:
-    """Four bytes a checksum; None where there are none, and as they are where some are missing."""
+    """Return an array of four bytes per checksum; a tuple if some are missing, None if all are."""
     known = [each for each in checksums if each is not None]
     if len(known) == len(checksums):
         return array("I", known)

@@ -1,8 +1,6 @@
-"""One tensor of a run: the steps at which it was saved, and its values, shapes and reductions there."""
+"""Tensors of a run: their steps, values, shapes and reductions."""
 
 from collections.abc import Iterator
-from functools import partial
-from itertools import islice
 from typing import Any
 
 from numpy.typing import NDArray
@@ -21,103 +19,108 @@ from smdebug.format.tensor_location import TensorLocation
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.mode_steps import ModeSteps, Step
 from smdebug.reading.read_ahead import ReadAhead
+from smdebug.reading.record_reader import RecordReader
+from smdebug.reading.run_steps import RunSteps, StepState
 from smdebug.reading.step_index import SavedTensor
-from smdebug.reading.step_table import StepState, StepTable
-from smdebug.reading.tensor_source import TensorSource
 
 __all__ = ["ModeSteps", "Step", "StepState", "Tensor"]
 
 
 class Tensor:
-    """A tensor by name; made by `trial.tensor(name)`.
+    """A tensor of a run, returned by `trial.tensor(name)`.
 
-    Arrays that it returns belong to the caller and may be written to.
+    The arrays that it returns belong to the caller and are writable.
+
+    Args:
+        name: the tensor's name.
+        steps: the steps of the run.
+        reader: reads the records of the run.
+        cache: whether values are kept in memory, within the limit of the reader.
+        trial: the trial that returns it; not used here.
 
     Attributes:
-        name: the tensor's name.
-        original_name: the name that the framework knows it by; only where shapes were saved.
-        trial: the trial it belongs to.
-        cache: whether values that were read are kept in memory, as far as the reader's bound on it goes.
+        name, trial, cache: see above.
     """
 
-    def __init__(self, name: str, trial: TensorSource, table: StepTable, cache: bool = False) -> None:
+    def __init__(
+        self, name: str, steps: RunSteps, reader: RecordReader, cache: bool = False, trial: object = None
+    ) -> None:
         self.name = name
         self.trial = trial
-        self._table = table
         self.cache = cache
-        self._index = trial.run_index
-        self._reader = trial.reader
+        self._steps = steps
+        self._index = steps.index
+        self._reader = reader
         self._read_ahead: dict[tuple[ModeKeys, str | None], ReadAhead] = {}
 
     @property
     def original_name(self) -> str | None:
-        """The name that the framework knows the tensor by; None where no shape of it was saved."""
+        """The framework's name of the tensor; None if no shape of it was saved."""
         self._index.read_all()
         return self._index.layouts.find_original_name(self.name)
 
     def has_step(self, global_step: int) -> bool:
-        """Whether some worker saved something of this tensor at a global step."""
+        """Return whether any worker saved something of this tensor at a global step."""
         return self._index.has(global_step, self.name)
 
     def saved(self, global_step: int) -> dict[str, SavedTensor]:
-        """Return what each worker saved at a global step; empty if nothing was."""
+        """Return what each worker saved of this tensor at a global step."""
         return self._index.saved(global_step, self.name)
 
     def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
-        """Sorted steps at which this tensor was saved, in the mode's numbers.
+        """Return the sorted steps at which this tensor was saved, in the numbers of the mode.
 
         Args:
-            mode: count in this mode's steps; GLOBAL gives the steps of all modes by their global numbers.
-            show_incomplete_steps: also steps that not all workers have written yet.
+            mode: the mode; GLOBAL returns the steps of all modes by their global numbers.
+            show_incomplete_steps: include steps that not all workers have written yet.
         """
-        self.trial.maybe_refresh()
+        self._steps.maybe_refresh()
         self._index.read_all()
-        steps = self._table.steps(mode, show_incomplete=show_incomplete_steps)
+        steps = self._steps.steps(mode, show_incomplete=show_incomplete_steps)
         if mode is ModeKeys.GLOBAL:
             return self._index.find_steps(self.name, steps)
         return [step for step in steps if self._has(step, mode)]
 
     def value(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> NDArray[Any]:
-        """Return the tensor at a step, as an array of the caller's own.
+        """Return the value at a step.
 
         Args:
-            step_num: step, in the mode's numbers.
-            mode: what step_num counts.
-            worker: whose value; None: the first one's, by name, that saved it.
+            step_num: the step, in the numbers of the mode.
+            mode: the mode.
+            worker: the worker that saved it; None for the first one by name.
 
         Raises:
             StepUnavailable: the step was not saved.
-            StepNotYetAvailable: it was not saved yet.
-            TensorUnavailableForStep: the step has no value of this tensor, or its file is missing or damaged.
-            InvalidWorker: this worker saved nothing of the tensor there.
+            StepNotYetAvailable: the step was not saved yet.
+            TensorUnavailableForStep: the step has no value of this tensor, or the file is missing or damaged.
+            InvalidWorker: this worker saved nothing of the tensor at this step.
         """
-        self.trial.maybe_refresh()
+        self._steps.maybe_refresh()
         location = self._locate(step_num, mode, worker)
         if self._reader.fetches_together:
-            self._get_read_ahead(mode, worker).note(step_num)
+            self._prefetch_next(step_num, mode, worker, location)
         return self._read(location, step_num, mode)
 
     def values(self, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> dict[int, NDArray[Any]]:
-        """Values at all complete steps of a mode, by step; errors as `value` raises them."""
+        """Return the values at all complete steps of a mode, by step; errors as in `value`."""
         return {step: value for step, value, _ in self.walk(mode, worker)}
 
     def walk(
         self, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
     ) -> Iterator[tuple[int, NDArray[Any], TensorLocation]]:
-        """Yield (step, value, where it lies) at all complete steps of a mode, first to last.
+        """Yield (step, value, location) for all complete steps of a mode, in ascending order; errors as in `value`.
 
-        Memory holds one value at a time on a disk, and some megabytes of the next ones on S3, where the event files of
-        many steps are asked for at once. Errors as `value` raises them.
+        One value at a time is in memory; on S3 also some megabytes of the next ones, which are fetched together.
         """
         found = [(step, self._locate(step, mode, worker)) for step in self.steps(mode)]
         for step, location in self._reader.read_ahead(found):
             yield step, self._read(location, step, mode), location
 
     def shape(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> tuple[int, ...]:
-        """Return the saved shape, else that of the value.
+        """Return the saved shape, or else the shape of the saved value.
 
         Raises:
-            ShapeUnavailableForStep: neither was saved; for a missing step errors are those of `value`.
+            ShapeUnavailableForStep: neither was saved; for a missing step as in `value`.
         """
         saved = self._find(step_num, mode, worker)
         if saved.shape is not None:
@@ -131,7 +134,7 @@ class Tensor:
         return shape
 
     def shapes(self, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> dict[int, tuple[int, ...]]:
-        """Shapes at all complete steps of a mode, by step; errors as `shape` raises them."""
+        """Return the shapes at all complete steps of a mode, by step; errors as in `shape`."""
         return {step: self.shape(step, mode, worker) for step in self.steps(mode)}
 
     def reduction_value(
@@ -142,15 +145,15 @@ class Tensor:
         worker: str | None = None,
         abs: bool = False,  # noqa: A002 -- smdebug's signature
     ) -> Any:
-        """Return a reduction of the tensor: the saved one, else computed from the saved value.
+        """Return a reduction of the tensor: the saved one, or else one computed from the saved value.
 
-        What is computed follows `get_numpy_reduction`: std and variance divide by n, where PyTorch's saved ones
+        Computed ones follow `get_numpy_reduction`: std and variance divide by n, while those that PyTorch hooks save
         divide by n-1.
 
         Args:
-            step_num: step, in the mode's numbers.
+            step_num: the step, in the numbers of the mode.
             reduction_name: min, max, mean, std, variance, sum, prod, l1 or l2.
-            mode: what step_num counts.
+            mode: the mode.
             worker: as in `value`.
             abs: reduce the absolute values.
 
@@ -158,7 +161,7 @@ class Tensor:
             An array with one element (saved) or a numpy scalar (computed).
 
         Raises:
-            SMDebugValueError: there is no such reduction.
+            SMDebugValueError: the reduction does not exist.
             TensorUnavailableForStep: neither the reduction nor the value was saved; other errors as in `value`.
         """
         check_reduction_name(reduction_name)
@@ -174,28 +177,28 @@ class Tensor:
     def reduction_values(
         self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
     ) -> dict[tuple[str, bool], NDArray[Any]]:
-        """Return the saved reductions by (name, whether of absolute values), computing none. Errors as in `value`."""
+        """Return the saved reductions by (name, whether of absolute values); errors as in `value`."""
         reductions = self._find(step_num, mode, worker).reductions
         self._reader.prefetch(reductions.values())
         return {key: self._read(location, step_num, mode) for key, location in reductions.items()}
 
     def workers(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[str]:
-        """Sorted names of the workers that saved something of this tensor at a step.
+        """Return the sorted names of the workers that saved something of this tensor at a step.
 
         Raises:
-            TensorUnavailableForStep: none did.
+            TensorUnavailableForStep: there are none.
         """
-        self.trial.maybe_refresh()
+        self._steps.maybe_refresh()
         saved = self._at(step_num, mode)
         if not saved:
             raise TensorUnavailableForStep(self.name, step_num, mode)
         return sorted(saved)
 
     def prev_steps(self, step: int, n: int | None = None, mode: ModeKeys = ModeKeys.GLOBAL) -> list[int]:
-        """Return the last n of this tensor's steps that are not after `step`; all of them if n is None or 0."""
-        self.trial.maybe_refresh()
+        """Return the last n steps of this tensor up to `step`; all of them if n is None or 0."""
+        self._steps.maybe_refresh()
         found: list[int] = []
-        for earlier in self._table.steps_back_from(step, mode):
+        for earlier in self._steps.steps_back_from(step, mode):
             if n and len(found) == n:
                 break
             if self._has(earlier, mode):
@@ -207,15 +210,15 @@ class Tensor:
         raise SMDebugNotImplementedError(f"Tensor.step({step_num}, {mode}, {worker}) does not exist: use value.")
 
     def _has(self, step_num: int, mode: ModeKeys) -> bool:
-        global_step = self._table.global_step(mode, step_num)
+        global_step = self._index.global_step(mode, step_num)
         return global_step is not None and self._index.has(global_step, self.name)
 
     def _at(self, step_num: int, mode: ModeKeys) -> dict[str, SavedTensor]:
-        global_step = self._table.global_step(mode, step_num)
+        global_step = self._index.global_step(mode, step_num)
         return {} if global_step is None else self._index.saved(global_step, self.name)
 
     def _find(self, step_num: int, mode: ModeKeys, worker: str | None) -> SavedTensor:
-        self.trial.maybe_refresh()
+        self._steps.maybe_refresh()
         saved = self._at(step_num, mode)
         if worker is None and saved:
             return saved[min(saved)]
@@ -224,20 +227,20 @@ class Tensor:
         raise self._explain_missing(step_num, mode, worker if saved else None)
 
     def _explain_missing(self, step_num: int, mode: ModeKeys, worker: str | None) -> SMDebugError:
-        global_step = self._table.global_step(mode, step_num)
+        global_step = self._index.global_step(mode, step_num)
         damage = None if global_step is None else self._index.find_damage(global_step)
         if damage is not None:
             return TensorUnavailableForStep(self.name, step_num, mode, detail=damage.rstrip("."))
         if worker is not None:
             return InvalidWorker(worker)
-        state = self._table.state(step_num, mode)
+        state = self._steps.state(step_num, mode)
         if state is StepState.AVAILABLE:
             return TensorUnavailableForStep(self.name, step_num, mode)
         return (StepUnavailable if state is StepState.UNAVAILABLE else StepNotYetAvailable)(step_num, mode)
 
     def _locate(self, step_num: int, mode: ModeKeys, worker: str | None) -> TensorLocation:
         if worker is None and mode is ModeKeys.GLOBAL:
-            # The way of nearly every read: one worker, and nothing but the value is asked for.
+            # A fast path for the common case: one worker, and a tensor with a value.
             by_worker = self._index.at(step_num)
             if len(by_worker) == 1:
                 for index in by_worker.values():
@@ -249,22 +252,17 @@ class Tensor:
             raise TensorUnavailableForStep(self.name, step_num, mode, bool(saved.reductions))
         return saved.location
 
-    def _get_read_ahead(self, mode: ModeKeys, worker: str | None) -> ReadAhead:
-        found = self._read_ahead.get((mode, worker))
-        if found is None:
+    def _prefetch_next(self, step_num: int, mode: ModeKeys, worker: str | None, location: TensorLocation) -> None:
+        ahead = self._read_ahead.setdefault((mode, worker), ReadAhead())
+        self._reader.prefetch(ahead.plan(step_num, location, self._following(step_num, mode, worker)), announced=False)
 
-            def list_next(step: int, count: int) -> list[int]:
-                following = (each for each in self._table.steps_on_from(step, mode) if self._has(each, mode))
-                return list(islice(following, count))
-
-            def locate(step: int) -> TensorLocation | None:
-                saved = self._at(step, mode)
-                chosen = saved.get(worker or min(saved)) if saved else None
-                return None if chosen is None else chosen.location
-
-            prefetch = partial(self._reader.prefetch, announced=False)
-            found = self._read_ahead[mode, worker] = ReadAhead(list_next, locate, prefetch)
-        return found
+    def _following(
+        self, step_num: int, mode: ModeKeys, worker: str | None
+    ) -> Iterator[tuple[int, TensorLocation | None]]:
+        for step in self._steps.steps_on_from(step_num, mode):
+            if saved := self._at(step, mode):
+                chosen = saved.get(worker or min(saved))
+                yield step, None if chosen is None else chosen.location
 
     def _read(self, location: TensorLocation, step_num: int, mode: ModeKeys) -> NDArray[Any]:
         if self.cache:

@@ -33,10 +33,10 @@ def order_names(written: Iterable[str]) -> list[str]:
 
 def _order_gradients(names: Sequence[str]) -> list[str]:
     gradients = [name for name in names if _GRADIENT.match(name)]
-    places = {name: place for place, name in enumerate(names)}
+    positions = {name: position for position, name in enumerate(names)}
     # TensorFlow's gradients are called gradients/<weight>Grad, those of other frameworks gradient/<weight>.
     weights = [_GRADIENT.sub("", name, count=1).removesuffix("Grad") for name in gradients]
-    of_saved_weights = [places[name] for name in weights if name in places]
+    of_saved_weights = [positions[name] for name in weights if name in positions]
     if len(of_saved_weights) > 1:
         backward = _falls(of_saved_weights)
     else:

@@ -14,7 +14,7 @@ from smdebug.reading.stacks import StackRows
 from smdebug.rules.parameters import Parameter, boolean, convert_parameters, regex, texts
 from smdebug.rules.rule import Finding, Rule
 from smdebug.rules.watched_quantity import Limit
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 from smdebug.trials.trial import Trial
 
 # Reductions by name and whether of the absolute values.
@@ -121,7 +121,7 @@ class BuiltInRule(Rule):
         return self.base_trial.mode(step) not in (ModeKeys.EVAL, ModeKeys.PREDICT)
 
     def inspect(
-        self, places: Sequence[Place], judge: Callable[[Place], bool | None], reductions: Reductions = ()
+        self, places: Sequence[WorkerTensor], judge: Callable[[WorkerTensor], bool | None], reductions: Reductions = ()
     ) -> bool:
         """Judge one tensor after the other until one fires.
 
@@ -151,7 +151,7 @@ class BuiltInRule(Rule):
         return False
 
     def inspect_doubtful(
-        self, rows: StackRows, step: int, doubtful: NDArray[np.bool_], judge: Callable[[Place], bool | None]
+        self, rows: StackRows, step: int, doubtful: NDArray[np.bool_], judge: Callable[[WorkerTensor], bool | None]
     ) -> bool:
         """`inspect` after small tensors were measured together.
 
@@ -163,7 +163,7 @@ class BuiltInRule(Rule):
         """
         names = rows.others + [rows.names[at] for at in np.flatnonzero(doubtful)]
         self.inspected += len(rows.names) + len(rows.others) - len(names)
-        for place in self.tensors.places(sorted(names), step):
+        for place in self.tensors.saved(sorted(names), step):
             answer = judge(place)
             self.inspected += answer is not None
             if answer:
@@ -176,7 +176,7 @@ class BuiltInRule(Rule):
         step: int,
         limits: Sequence[Limit],
         measure: Callable[[StackRows], NDArray[np.float64]],
-        judge: Callable[[Place], bool | None],
+        judge: Callable[[WorkerTensor], bool | None],
         reductions: Reductions = (),
     ) -> bool:
         """Judge tensors of which one number decides: small ones are measured together, the others one by one.
@@ -192,7 +192,7 @@ class BuiltInRule(Rule):
         """
         rows = self.tensors.stack(names, step, tuple(reductions))
         if rows is None:
-            return self.inspect(self.tensors.places(names, step), judge, reductions)
+            return self.inspect(self.tensors.saved(names, step), judge, reductions)
         values = measure(rows)
         doubtful = ~np.isfinite(values)
         for limit in limits:
@@ -200,7 +200,9 @@ class BuiltInRule(Rule):
             doubtful |= limit.is_passed_by(values, INEXACT)
         return self.inspect_doubtful(rows, step, doubtful, judge)
 
-    def weigh(self, place: Place, value: float, limits: Sequence[Limit], describe: Callable[[Limit], str]) -> bool:
+    def weigh(
+        self, place: WorkerTensor, value: float, limits: Sequence[Limit], describe: Callable[[Limit], str]
+    ) -> bool:
         """`weigh_number` for what one worker saved."""
         return self.weigh_number(place.name, place.step, value, limits, describe, place.worker)
 

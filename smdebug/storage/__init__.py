@@ -1,1 +1,1 @@
-"""Files and objects: written whole or not at all, read from disk or S3."""
+"""Storage of runs on local disks and on S3; files appear complete or not at all."""

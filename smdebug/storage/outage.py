@@ -1,4 +1,4 @@
-"""How long a training may wait for storage that does not answer."""
+"""A circuit breaker for storage that fails or does not respond."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,20 +6,20 @@ from contextlib import contextmanager
 
 from smdebug.exceptions import SMDebugError
 
-# Seconds without an attempt, for each second that the failed one took: a storage that is down, or hangs, costs a
-# training at most a fifth of its time.
+# The pause after a failed call, in multiples of its duration: storage that is down or hangs costs a training at most a
+# fifth of its time.
 _PAUSE_FOR_A_SECOND = 4.0
 
 
 class ObjectStoreError(SMDebugError):
-    """S3 refused, failed or did not answer, after the retries that its client makes."""
+    """S3 refused a request, failed or did not respond, after the retries of its client."""
 
 
 class Outage:
-    """Lets calls of a storage through, but after one that failed none for four times as long as that one took.
+    """Passes calls to the storage; after a failed call, rejects further ones for four times its duration.
 
     Args:
-        clock: seconds that only grow.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -29,16 +29,16 @@ class Outage:
 
     @contextmanager
     def watched(self, purpose: str) -> Iterator[None]:
-        """Make a call inside it; `purpose` says what for, as in `write s3://bucket/key`.
+        """Guard a call; `purpose` describes it for messages, as in `write s3://bucket/key`.
 
         Raises:
-            ObjectStoreError: at once, where the last call has failed and the pause after it is not over.
+            ObjectStoreError: the last call has failed and the pause after it is not over.
         """
         began = self._clock()
         if self._resumes_at is not None and began < self._resumes_at:
             raise ObjectStoreError(
-                f"Did not {purpose}: S3 has failed before, and the next attempt is made in "
-                f"{self._resumes_at - began:.1f} s, so that the training does not wait for it."
+                f"Did not {purpose}: S3 has failed before. To not slow down the training, the next attempt is made in "
+                f"{self._resumes_at - began:.1f} s."
             ) from self._failure
         try:
             yield
@@ -50,5 +50,5 @@ class Outage:
         self._resumes_at = None
 
     def forget(self) -> None:
-        """Let the next call through, whatever was before: it is the last chance for what is still to be written."""
+        """Pass the next call even during a pause; used for the last writes of a training."""
         self._resumes_at = None

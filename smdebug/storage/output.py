@@ -1,4 +1,4 @@
-"""Files of a run being written, on disk or in a bucket: nobody sees one before it is whole."""
+"""Atomic writes of files to local disks and S3."""
 
 import os
 import shutil
@@ -15,33 +15,33 @@ from smdebug.storage.outage import Outage
 
 S3_SCHEME = "s3://"
 _NAMELESS_REGIONS = (None, "us-east-1", "aws-global")
-# What one call of writev takes.
+# The limit of one call of writev.
 _MAX_BUFFERS = 1024
-# A training waits for its client, so it gives up sooner than one that reads: after half a minute at most.
+# The training waits for this client, so that it gives up earlier than a reader: after at most half a minute.
 _ANSWER_SECONDS = 15
 _ATTEMPTS = 2
 
 
 class Output(Protocol):
-    """A file or object that appears under its name when it is committed."""
+    """A file or object that becomes visible when it is committed."""
 
     size: int
 
     def write(self, buffers: Sequence[Buffer]) -> None:
-        """Append the buffers, in their order."""
+        """Append the buffers in order."""
 
     def commit(self) -> None:
-        """Make it visible under its final name, in place of what was there."""
+        """Make the file visible under its final name; an existing file is replaced."""
 
     def abort(self) -> None:
-        """Throw away what was written; what was there before stays."""
+        """Discard what was written; an existing file is kept."""
 
 
 class LocalOutput:
-    """A file written under a temporary name in the same folder and renamed: readers see all of it or nothing."""
+    """A file that is written under a temporary name in the same folder and renamed when complete."""
 
     def __init__(self, path: str, *, append: bool = False) -> None:
-        """Open the temporary file; with `append` it begins as a copy of the final one, which stays untouched."""
+        """Open the temporary file; with `append` it begins with a copy of the existing file."""
         self._path = path
         self._temp_path = path + TEMP_SUFFIX
         folder = os.path.dirname(path)  # noqa: PTH120 - this runs at every saved step
@@ -59,7 +59,7 @@ class LocalOutput:
         return os.open(self._temp_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
 
     def write(self, buffers: Sequence[Buffer]) -> None:
-        """Append the buffers without joining them first; OSError names the file."""
+        """Append the buffers without joining them first; an OSError names the file."""
         try:
             self._write(buffers)
         except OSError as error:
@@ -72,14 +72,14 @@ class LocalOutput:
             written = os.writev(self._descriptor, part)
             self.size += written
             while written < size:
-                # A signal, or more than the 2 GiB that one call writes.
+                # Interrupted by a signal, or more than the 2 GiB that one call writes.
                 part, skipped = _skip(part, written)
                 size -= skipped
                 written = os.writev(self._descriptor, part)
                 self.size += written
 
     def commit(self) -> None:
-        """Close the file and give it its name."""
+        """Close the file and rename it to its final name."""
         os.close(self._descriptor)
         try:
             os.replace(self._temp_path, self._path)  # noqa: PTH105
@@ -94,27 +94,27 @@ class LocalOutput:
 
 
 class S3Output:
-    """An object gathered in memory and uploaded whole."""
+    """An object that is collected in memory and uploaded with one request."""
 
     def __init__(self, path: str, *, append: bool = False) -> None:
-        """Take an `s3://bucket/key` path; with `append` the object's present content comes first."""
+        """Open an `s3://bucket/key` path; with `append` the object begins with its existing content."""
         self._bucket, self._key = split_s3_path(path)
         self._client = get_s3_client()
         self._content = bytearray()
         if append:
-            with _asking("read", path):
+            with _guarded("read", path):
                 self._content += self._client.get_object(Bucket=self._bucket, Key=self._key)["Body"].read()
         self.size = len(self._content)
 
     def write(self, buffers: Sequence[Buffer]) -> None:
-        """Copy the buffers into the object's content."""
+        """Append copies of the buffers."""
         for buffer in buffers:
             self._content += buffer
         self.size = len(self._content)
 
     def commit(self) -> None:
-        """Upload the object; the bucket is created if it is not there."""
-        with _asking("write", f"{S3_SCHEME}{self._bucket}/{self._key}"):
+        """Upload the object; the bucket is created if it does not exist."""
+        with _guarded("write", f"{S3_SCHEME}{self._bucket}/{self._key}"):
             try:
                 self._put()
             except self._client.exceptions.NoSuchBucket:
@@ -123,25 +123,27 @@ class S3Output:
 
     def _create_bucket(self) -> None:
         region = self._client.meta.region_name
-        # us-east-1 is the one region that may not be named.
-        place = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region not in _NAMELESS_REGIONS else {}
-        self._client.create_bucket(Bucket=self._bucket, **place)
+        # us-east-1 is the only region that must not be given.
+        options = (
+            {"CreateBucketConfiguration": {"LocationConstraint": region}} if region not in _NAMELESS_REGIONS else {}
+        )
+        self._client.create_bucket(Bucket=self._bucket, **options)
 
     def _put(self) -> None:
         self._client.put_object(Bucket=self._bucket, Key=self._key, Body=bytes(self._content))
 
     def abort(self) -> None:
-        """Forget the content."""
+        """Discard the content."""
         self._content.clear()
 
 
 def open_output(path: str, *, append: bool = False) -> Output:
-    """Open a local path or an `s3://` one; the folders in between are made."""
+    """Open a local path or an `s3://` path; missing folders are created."""
     return S3Output(path, append=append) if is_s3_path(path) else LocalOutput(path, append=append)
 
 
 def write_whole_file(path: str, buffers: Sequence[Buffer]) -> None:
-    """Write a file or object whose content is at hand."""
+    """Write a complete file or object."""
     output = open_output(path)
     try:
         output.write(buffers)
@@ -152,66 +154,66 @@ def write_whole_file(path: str, buffers: Sequence[Buffer]) -> None:
 
 
 def withdraw_file(path: str) -> None:
-    """Delete a local file, if it is there. An object of S3 stays: asking for it at every step would cost too much."""
+    """Delete a local file, if it exists. S3 objects are kept: a request at every step would cost too much."""
     if not is_s3_path(path):
         _remove(path)
 
 
 def path_exists(path: str) -> bool:
-    """Tell whether a file or object is there."""
+    """Return whether a file or object exists."""
     if not is_s3_path(path):
         return Path(path).exists()
     bucket, key = split_s3_path(path)
     client = get_s3_client()
-    with _asking("list", path):
+    with _guarded("list", path):
         try:
             found = client.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
         except client.exceptions.NoSuchBucket:
-            # It is made with the first object.
+            # The bucket is created with the first object.
             return False
     return any(item["Key"] == key for item in found.get("Contents", ()))
 
 
 def is_s3_path(path: str) -> bool:
-    """Tell whether a path names an object of S3."""
+    """Return whether a path names an S3 object."""
     return path.startswith(S3_SCHEME)
 
 
 def split_s3_path(path: str) -> tuple[str, str]:
-    """Return bucket and key, repeated slashes of the key collapsed."""
+    """Return bucket and key; repeated slashes of the key are collapsed."""
     bucket, _, key = path.removeprefix(S3_SCHEME).partition("/")
     return bucket, "/".join(part for part in key.split("/") if part)
 
 
 def get_s3_client() -> Any:
-    """Return this process's client of S3, made when it is first asked for."""
+    """Return the S3 client of this process."""
     return _get_s3_client(os.getpid())
 
 
 def get_outage() -> Outage:
-    """Return what is known of failures of the storage that this process writes to."""
+    """Return the circuit breaker of the storage that this process writes to."""
     return _get_outage(os.getpid())
 
 
 @lru_cache(maxsize=1)
-def _get_s3_client(pid: int) -> Any:  # noqa: ARG001 - a forked child needs connections of its own
+def _get_s3_client(pid: int) -> Any:  # noqa: ARG001 - a forked child needs its own connections
     return s3.build_s3_client(answer_seconds=_ANSWER_SECONDS, attempts=_ATTEMPTS)
 
 
 @lru_cache(maxsize=1)
-def _get_outage(pid: int) -> Outage:  # noqa: ARG001 - what a parent met need not be so for its child
+def _get_outage(pid: int) -> Outage:  # noqa: ARG001 - a failure in the parent need not concern its child
     return Outage()
 
 
 @contextmanager
-def _asking(verb: str, path: str) -> Iterator[None]:
+def _guarded(verb: str, path: str) -> Iterator[None]:
     with get_outage().watched(f"{verb} {path}"), s3.explained(verb, path):
         yield
 
 
 def _make_folder(folder: str) -> None:
     try:
-        # A step's folder is new and its parent is not, nearly always.
+        # In nearly all cases the folder of a step is new and its parent exists.
         os.mkdir(folder)  # noqa: PTH102
     except FileExistsError:
         return

@@ -1,7 +1,7 @@
-"""A run on S3: few requests, made concurrently where there are several.
+"""Read access to S3: client, objects, and the files of a run.
 
-A refresh is one LIST that starts after the newest known index file and also sees the end-of-job file, whose name
-sorts after `index/`.
+A refresh of a trial is one LIST request that starts after the newest known index file. Its response also contains the
+end-of-job file, whose name sorts after `index/`.
 """
 
 import os
@@ -18,21 +18,21 @@ from smdebug.format.locations import COLLECTIONS_DIR, COLLECTIONS_SUFFIX, END_OF
 from smdebug.logger import get_logger
 from smdebug.storage.outage import ObjectStoreError
 
-# About what a connection moves in the time that another request would cost.
+# About the number of bytes that a connection transfers in the time that another request takes.
 REQUEST_BYTES = 256 * 1024
 _THREADS = 16
 _ATTEMPTS = 5
 _ANSWER_SECONDS = 30
-# Between two attempts while nothing answers, beside the pauses that boto3 makes.
+# The pause between two attempts during an outage, in addition to the pauses of boto3.
 _OUTAGE_PAUSE_S = 0.5
 _UNUSED = re.compile(rb"<(LastModified|ETag|StorageClass|ChecksumAlgorithm|ChecksumType)>[^<]*</\1>")
 
 
 def get_path_text(path: str | os.PathLike[str]) -> str:
-    """Return the text of a path or path object; one of pathlib's made of `s3://…` has lost a slash, and gets it back.
+    """Return a path or path object as text. The slash that pathlib removes from `s3://` is restored.
 
     Raises:
-        SMDebugTypeError: it is neither.
+        SMDebugTypeError: the argument is neither.
     """
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(text, str):
@@ -43,7 +43,7 @@ def get_path_text(path: str | os.PathLike[str]) -> str:
 
 
 def is_s3(path: str | os.PathLike[str]) -> tuple[bool, str, str]:
-    """Split `s3://bucket/key` into (True, bucket, key); anything else gives (False, "", "")."""
+    """Split `s3://bucket/key` into (True, bucket, key); return (False, "", "") for anything else."""
     path = get_path_text(path)
     if not path.startswith("s3://"):
         return False, "", ""
@@ -52,11 +52,11 @@ def is_s3(path: str | os.PathLike[str]) -> tuple[bool, str, str]:
 
 
 def build_s3_client(*, answer_seconds: float = _ANSWER_SECONDS, attempts: int = _ATTEMPTS) -> Any:
-    """Return an S3 client from the environment: AWS_ENDPOINT_URL, AWS_REGION, credentials where boto3 finds them.
+    """Return an S3 client configured by the environment: AWS_ENDPOINT_URL, AWS_REGION, and boto3's credentials.
 
     Args:
-        answer_seconds: how long an answer, or the next part of one, is waited for.
-        attempts: how often a request is sent before it has failed.
+        answer_seconds: the timeout for a response, or the next part of it.
+        attempts: how often a request is sent before it fails.
 
     Raises:
         SMDebugError: boto3 is not installed.
@@ -75,7 +75,7 @@ def build_s3_client(*, answer_seconds: float = _ANSWER_SECONDS, attempts: int = 
             connect_timeout=5,
             read_timeout=answer_seconds,
             max_pool_connections=_THREADS,
-            # An endpoint of one's own seldom has a name for every bucket.
+            # Custom endpoints seldom have a DNS name for each bucket.
             s3={"addressing_style": "path"} if has_endpoint else {},
         ),
     )
@@ -83,7 +83,7 @@ def build_s3_client(*, answer_seconds: float = _ANSWER_SECONDS, attempts: int = 
 
 @contextmanager
 def explained(verb: str, path: str) -> Iterator[None]:
-    """Turn what boto3 raises into an error that says what to look at."""
+    """Convert errors of boto3 into an error that says what to check."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -95,26 +95,26 @@ def explained(verb: str, path: str) -> Iterator[None]:
 
 
 def _drop_unused(response_dict: dict[str, Any], **_: object) -> None:
-    """Leave out of a listing what nobody here looks at: parsing a thousand dates takes longer than all the rest."""
+    """Remove unused elements from a LIST response: parsing a thousand dates takes longer than everything else."""
     response_dict["body"] = _UNUSED.sub(b"", response_dict["body"])
 
 
 class S3Objects:
-    """Listing and reading what lies under one prefix.
+    """Lists and reads the objects under one prefix.
 
     Args:
         path: `s3://bucket/prefix`.
-        client: boto3's S3 client; by default one from the environment.
+        client: a boto3 S3 client; by default one configured by the environment.
 
     Raises:
-        SMDebugValueError: the path names no bucket.
-        ObjectStoreError: any method, if S3 refuses or cannot be reached after retries.
+        SMDebugValueError: the path has no bucket.
+        ObjectStoreError: raised by any method if S3 refuses a request or cannot be reached after retries.
     """
 
     def __init__(self, path: str, client: Any = None) -> None:
         on_s3, self._bucket, self._prefix = is_s3(path)
         if not on_s3 or not self._bucket:
-            raise SMDebugValueError(f"{path!r} is no path on S3. Give one of the form s3://bucket/prefix.")
+            raise SMDebugValueError(f"{path!r} is not an S3 path. Use the form s3://bucket/prefix.")
         self._prefix = self._prefix.rstrip("/")
         if client is None:
             client = build_s3_client()
@@ -122,11 +122,11 @@ class S3Objects:
         self._client = client
 
     def list_keys(self, under: str, start_after: str = "") -> list[str]:
-        """Keys that begin with the prefix and `under` and sort after `start_after`, both relative to the prefix."""
+        """Return keys that begin with `under` and sort after `start_after`; all relative to the prefix."""
         return list(self.list_sizes(under, start_after))
 
     def list_sizes(self, under: str, start_after: str = "") -> dict[str, int]:
-        """Return the same keys, sorted, with the sizes of their objects in bytes."""
+        """Return the result of `list_keys` with the sizes of the objects in bytes."""
         after = {"StartAfter": self.locate(start_after)} if start_after else {}
         return {
             item["Key"].removeprefix(self._prefix): item["Size"]
@@ -135,12 +135,12 @@ class S3Objects:
         }
 
     def find_first_key(self, under: str) -> str:
-        """Return the first key that begins with the prefix and `under`, relative to the prefix; empty for none."""
+        """Return the first key that begins with `under`, relative to the prefix; an empty text if there is none."""
         page = next(self._list_pages(under, {"MaxKeys": 1}))
         return next((str(item["Key"]).removeprefix(self._prefix) for item in page.get("Contents", ())), "")
 
     def list_folders(self, under: str) -> list[str]:
-        """Return the names of the folders right below `under`, which ends with a slash, sorted."""
+        """Return the sorted names of the folders directly below `under`, which ends with a slash."""
         pages = self._list_pages(under, {"Delimiter": "/"})
         found = [folder["Prefix"] for page in pages for folder in page.get("CommonPrefixes", ())]
         return [prefix.removeprefix(self.locate(under)).rstrip("/") for prefix in found]
@@ -156,30 +156,30 @@ class S3Objects:
                 request["ContinuationToken"] = page["NextContinuationToken"]
 
     def get(self, name: str, start: int | None = None, length: int = 0) -> bytes:
-        """Return an object, or its bytes start to start + length; fewer, or none, where it ends earlier.
+        """Return an object, or `length` bytes of it from `start` on; fewer, or none, if it ends earlier.
 
         Raises:
-            FileNotFoundError: there is no such object.
+            FileNotFoundError: the object does not exist.
         """
         from botocore.exceptions import ClientError
 
-        place = f"s3://{self._bucket}/{self.locate(name)}"
+        path = f"s3://{self._bucket}/{self.locate(name)}"
         request: dict[str, Any] = {"Bucket": self._bucket, "Key": self.locate(name)}
         if start is not None:
             request["Range"] = f"bytes={start}-{start + length - 1}"
-        with explained("read", place):
+        with explained("read", path):
             try:
                 return self._get_whole_body(request)
             except ClientError as error:
                 code = error.response.get("Error", {}).get("Code")
                 if code in ("NoSuchKey", "404"):
-                    raise FileNotFoundError(place) from error
+                    raise FileNotFoundError(path) from error
                 if code in ("InvalidRange", "416"):
                     return b""
                 raise
 
     def _get_whole_body(self, request: dict[str, Any]) -> bytes:
-        """Send a request again if the connection breaks while the body comes: boto3 retries only up to there."""
+        """Repeat a request if the connection fails while the body is received, which boto3 does not retry."""
         from botocore.exceptions import IncompleteReadError, ReadTimeoutError, ResponseStreamingError
 
         for attempt in range(_ATTEMPTS):
@@ -192,7 +192,7 @@ class S3Objects:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _send(self, method: Callable[..., Any], request: Mapping[str, Any]) -> Any:
-        """Send a request; while nobody answers at all it is sent again, as long as SMDEBUG_S3_OUTAGE_WAIT says."""
+        """Send a request; if there is no connection, repeat it for up to SMDEBUG_S3_OUTAGE_WAIT seconds."""
         from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError
 
         deadline = time.monotonic() + read_number(S3_OUTAGE_WAIT_KEY, 0)
@@ -203,7 +203,7 @@ class S3Objects:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise
-                get_logger().warning("S3 does not answer; asking again for %.0f s more: %s", left, error)
+                get_logger().warning("S3 does not respond; retrying for %.0f more seconds: %s", left, error)
                 time.sleep(min(left, _OUTAGE_PAUSE_S))
 
     def locate(self, name: str) -> str:
@@ -212,29 +212,27 @@ class S3Objects:
 
 
 class S3RunFiles:
-    """A run under `s3://bucket/prefix`: `smdebug.reading.run_files.RunFiles` with the errors of `S3Objects`."""
+    """The `smdebug.reading.run_files.RunFiles` of a run under `s3://bucket/prefix`; errors as in `S3Objects`."""
 
     def __init__(self, path: str, client: Any = None) -> None:
         # Writers collapse repeated slashes as well.
         self._objects = S3Objects(re.sub(r"(?<!:)//+", "/", path), client)
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="smdebug-s3")
         self._has_other_keys = False
-        # Whether the job's end was seen, after which nothing comes that a listing could miss.
+        # Whether the end-of-job file was found; then no more files will come.
         self._ended = False
-        # What was listed last when index files were looked for, with sizes.
+        # The sizes of the files that were listed last.
         self._listed: dict[str, int] = {}
 
     def list_collections_files(self) -> list[str]:
-        """See `RunFiles`."""
         names = self._list(f"{COLLECTIONS_DIR}/", "")
         return [name for name in names if name.endswith(COLLECTIONS_SUFFIX)]
 
     def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
-        """See `RunFiles`."""
         had_ended = self._ended
         names, self._ended = self._list_once(start_after)
         if self._ended and not had_ended:
-            # A LIST is no snapshot: an index file may have come in after its place in the list was passed.
+            # A LIST is not a snapshot: an index file may have appeared behind the position that was listed already.
             names, _ = self._list_once(start_after)
         return [name for name in names if name.endswith(".json")], self._ended
 
@@ -250,59 +248,55 @@ class S3RunFiles:
             elif name == END_OF_JOB_FILE:
                 return names, True
             else:
-                # Tensorboard's files would be listed at every refresh: from now on ask for the two apart.
+                # TensorBoard files would be listed at every refresh: from now on list the two separately.
                 self._has_other_keys = True
         return names, False
 
     def list_index_blocks(self) -> list[str]:
-        """See `RunFiles`. One request, or few."""
+        """One request, or few."""
         return self._objects.list_folders(f"/{INDEX_DIR}/")
 
     def list_index_block(self, block: str) -> list[str]:
-        """See `RunFiles`."""
         return [name for name in self._list(f"{INDEX_DIR}/{block}/", "") if name.endswith(".json")]
 
     def list_first_index_files(self, blocks: Sequence[str]) -> list[str]:
-        """See `RunFiles`. One small request each, some of them at a time."""
+        """One small request per folder, several of them concurrently."""
         keys = self._pool.map(self._objects.find_first_key, (f"/{INDEX_DIR}/{block}/" for block in blocks))
         return [key.removeprefix("/") for key in keys if key.endswith(".json")]
 
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
-        """See `RunFiles`. No request is made."""
+        """Without a request."""
         return [self._listed.get(name) for name in names]
 
     def has_ended(self) -> bool:
-        """See `RunFiles`."""
         self._ended = END_OF_JOB_FILE in self._list(END_OF_JOB_FILE, "")
         return self._ended
 
     def read(self, names: Sequence[str]) -> list[bytes]:
-        """See `RunFiles`. Several objects are fetched at a time."""
+        """Several objects concurrently."""
         if len(names) == 1:
             return [self._get(names[0])]
         return list(self._pool.map(self._get, names))
 
     def read_range(self, name: str, start: int, length: int) -> memoryview:
-        """See `RunFiles`."""
         return memoryview(self._get(name, start, length))
 
     def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
-        """See `RunFiles`. One GET each, some of them at a time."""
-        # A pool's thread that once held a large object keeps much of its memory: one request is made right here.
+        """One GET request per range, several of them concurrently."""
+        # A single request does not use the pool, whose threads keep much of the memory of a large object.
         get_all = map if len(ranges) == 1 else self._pool.map
         return list(get_all(lambda part: self._get_if_there(*part), ranges))
 
     @property
     def request_bytes(self) -> int:
-        """See `RunFiles`."""
         return REQUEST_BYTES
 
     def locate(self, name: str) -> str:
-        """See `RunFiles`; a key without scheme and bucket."""
+        """The key, without scheme and bucket."""
         return self._objects.locate(f"/{name}")
 
     def _list(self, under: str, start_after: str) -> dict[str, int]:
-        # With the slash, so that run1 does not pick up run10.
+        # With a slash, so that run1 does not match run10.
         after = f"/{start_after}" if start_after else ""
         sizes = self._objects.list_sizes(f"/{under}", after)
         return {key.removeprefix("/"): size for key, size in sizes.items()}
@@ -314,5 +308,5 @@ class S3RunFiles:
         try:
             return self.read_range(name, start, length)
         except FileNotFoundError:
-            # The read that this was meant for finds out again and names the tensor.
+            # The caller reads it again and reports the tensor.
             return None

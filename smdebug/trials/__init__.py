@@ -1,4 +1,4 @@
-"""Trials: runs that are read back, from a folder or from S3, finished or while they are being written."""
+"""Trials: runs read from a folder or from S3, finished or still being written."""
 
 from smdebug.trials.create import create_trial
 from smdebug.trials.local_trial import LocalTrial

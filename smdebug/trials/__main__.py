@@ -1,4 +1,4 @@
-"""Says what a run holds: `python -m smdebug.trials PATH`, a folder or s3://bucket/prefix."""
+"""The command `python -m smdebug.trials PATH`, which describes a run."""
 
 import argparse
 import json
@@ -17,40 +17,40 @@ from smdebug.trials.summary import describe_run, describe_values
 _EPILOG = """\
 examples:
   python -m smdebug.trials /tmp/run                        collections, tensors, steps, workers, sizes
-  python -m smdebug.trials s3://bucket/job/debug-output    the same on S3; AWS_ENDPOINT_URL says which S3
+  python -m smdebug.trials s3://bucket/job/debug-output    the same on S3, at AWS_ENDPOINT_URL
   python -m smdebug.trials /tmp/run --tensor loss          a tensor's statistics at each step
   python -m smdebug.trials /tmp/run --tensor loss --mode EVAL
   python -m smdebug.trials /tmp/run --tensor loss --plot loss.png
-  python -m smdebug.trials /tmp/run --json | jq .steps     for other programs
+  python -m smdebug.trials /tmp/run --json | jq .steps     JSON output
 
-A run is what holds the folders collections, events and index: a hook's out_dir, or S3OutputPath/<job>/debug-output.
-A run that is still being written is described as it is now. Exit code 0; 1 where PATH is no run or cannot be read,
-with the reason in one line.
+A run is a folder that contains collections, events and index: a hook's out_dir, or S3OutputPath/<job>/debug-output.
+A run that is still being written is described as it is now. The exit code is 0, or 1 if PATH is not a run or cannot
+be read; then one line says why.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what a run holds; returns the exit code."""
+    """Describe a run; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m smdebug.trials",
-        description="Says what a run of smdebug holds, on a disk or on S3, finished or still being written.",
+        description="Describes a run of smdebug, in a folder or on S3, finished or still being written.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("path", metavar="PATH", help="a folder, or s3://bucket/prefix")
-    parser.add_argument("--tensor", metavar="NAME", help="statistics of this tensor's values at each step")
+    parser.add_argument("--tensor", metavar="NAME", help="print statistics of this tensor at each step")
     parser.add_argument(
         "--mode",
         choices=[mode.name for mode in ModeKeys],
         default=ModeKeys.GLOBAL.name,
-        help="with --tensor: count steps in this mode (default GLOBAL: all steps by their global numbers)",
+        help="with --tensor: only steps of this mode, in its numbers (default GLOBAL: all global steps)",
     )
-    parser.add_argument("--plot", metavar="FILE", help="draw --tensor, a name or a regex, over its steps: .png, .svg")
-    parser.add_argument("--reduction", metavar="NAME", help="with --plot: mean, min, l2, … of tensors of many numbers")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
+    parser.add_argument("--plot", metavar="FILE", help="plot --tensor, a name or a regex, into a .png or .svg file")
+    parser.add_argument("--reduction", metavar="NAME", help="with --plot: mean, min, l2, ... of larger tensors")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args(arguments)
     try:
-        _check_that_it_opens(options.path)
+        _check_openable(options.path)
         trial = create_trial(options.path)
         if options.tensor is None:
             run = describe_run(trial)
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _write([json.dumps(list(lines))] if options.json else _format_values(lines))
     except (SMDebugError, OSError, KeyError, ValueError) as error:
         if isinstance(error, BrokenPipeError):
-            # Whoever reads has seen enough, as `head` has; what is left in the buffer has nowhere to go.
+            # The reader has closed the pipe, as `head` does; this discards the rest of the buffer at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         message = " ".join(str(error).split())
@@ -74,19 +74,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _check_that_it_opens(path: str) -> None:
-    """Refuses what a trial would wait for: a run that is none, or whose hooks have only begun."""
+def _check_openable(path: str) -> None:
     files = open_files(path)
     names = files.list_collections_files()
     if not names:
         raise SMDebugValueError(
-            "this is no run: there is no collections file under it. Give a hook's out_dir, or the path that holds the "
-            "folders collections, events and index; a training that has just begun writes them with its first step."
+            "this is not a run: it contains no collections file. Give a hook's out_dir, or the path that contains the "
+            "folders collections, events and index; a training creates them with its first step."
         )
     workers = load_collections(files, names[0]).get_num_workers()
     if len(names) < workers and not files.has_ended():
         raise SMDebugValueError(
-            f"{len(names)} of {workers} workers have written their collections so far; try again in a moment."
+            f"{len(names)} of {workers} workers have written their collections so far; try again later."
         )
 
 
@@ -97,7 +96,7 @@ def _write(lines: Iterable[str]) -> None:
 
 
 def _format_run(run: dict[str, Any]) -> list[str]:
-    state = "ended" if run["ended"] else "still being written, or ended without saying so"
+    state = "ended" if run["ended"] else "still being written, or ended without an end-of-job file"
     lines = [
         run["path"],
         f"  {state}; {_format_bytes(run['bytes'])} of tensors; workers: {', '.join(run['workers'])}",
@@ -109,7 +108,7 @@ def _format_run(run: dict[str, Any]) -> list[str]:
     if run["incomplete_steps"]:
         shown = ", ".join(map(str, run["incomplete_steps"][:10]))
         lines.append(f"  not yet written by all workers: {len(run['incomplete_steps'])} ({shown} ...)")
-    lines += ["", "collections, and how many saved tensors are in them"]
+    lines += ["", "collections and their numbers of saved tensors"]
     lines += [f"  {name:<24}{count:>6}" for name, count in run["collections"].items()]
     width = max([len(tensor["name"]) for tensor in run["tensors"]] + [6])
     lines += ["", f"{'tensor':<{width}}  {'steps':>7}  {'first':>8}  {'last':>8}  {'size':>9}  saved"]
@@ -127,14 +126,14 @@ def _format_values(values: Iterable[dict[str, Any]]) -> Iterable[str]:
     statistics = "".join(f"  {name:>12}" for name in ("min", "max", "mean", "std"))
     yield f"{'step':>8}  {'worker':<10}{statistics}  {'nan':>5}  {'inf':>5}  type"
     for value in values:
-        place = f"{value['step']:>8}  {value['worker']:<10}"
+        prefix = f"{value['step']:>8}  {value['worker']:<10}"
         if "dtype" not in value:
             reductions = (f"{name} {number:.6g}" for name, number in value.get("reductions", {}).items())
-            yield f"{place}  {value.get('error') or ', '.join(reductions)}"
+            yield f"{prefix}  {value.get('error') or ', '.join(reductions)}"
             continue
         numbers = "".join(f"  {_format_number(value.get(name)):>12}" for name in ("min", "max", "mean", "std"))
         counts = f"  {value.get('nan', '-'):>5}  {value.get('inf', '-'):>5}"
-        yield f"{place}{numbers}{counts}  {value['dtype']} {tuple(value['shape'])}"
+        yield f"{prefix}{numbers}{counts}  {value['dtype']} {tuple(value['shape'])}"
 
 
 def _format_number(number: float | None) -> str:

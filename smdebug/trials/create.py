@@ -1,4 +1,4 @@
-"""Opening a run by its path."""
+"""Opening of trials by path."""
 
 import os
 from collections.abc import Sequence
@@ -59,23 +59,23 @@ def create_trial(
     """Open a run, finished or still being written, or a job's profile.
 
     Args:
-        path: a local folder, or `s3://bucket/prefix`; what holds the folders collections, events and index.
+        path: a local folder, or `s3://bucket/prefix`, that contains the folders collections, events and index.
         name: the trial's name; the last component of the path by default.
-        profiler: whether the path is a job's `profiler-output`; a rule of one's own is given the trial that it makes.
-        output_dir: where such a rule writes; made where it is not there.
-        out_dir: the path, under the name that a hook has for it, as smdebug's first page calls it.
-        range_steps: (begin, end), global steps; None is open. Only steps in [begin, end) are read.
+        profiler: whether the path is the `profiler-output` of a job; then a trial for profiler rules is returned.
+        output_dir: where such a rule writes its output; created if needed.
+        out_dir: another name of `path`.
+        range_steps: (begin, end) in global steps, None for open. Only steps in [begin, end) are read.
         check: without effect: checksums are always verified.
         index_mode: must be True.
-        cache: keep values that were read in memory.
+        cache: keep values in memory.
         parallel: without effect.
-        poll_interval_s: seconds between two looks while waiting for steps.
+        poll_interval_s: seconds between two refreshes while waiting for steps.
 
     Raises:
         MissingCollectionFiles: the job has ended without writing its collections files.
-        SMDebugValueError: there is no path, or two, or it is empty or names no bucket; or index_mode is False.
-        NoMoreProfilerData: a profiled job has ended and left nothing.
-        OSError: output_dir cannot be made.
+        SMDebugValueError: not exactly one path is given, it is empty or has no bucket, or index_mode is False.
+        NoMoreProfilerData: a profiled job has ended without any data.
+        OSError: output_dir cannot be created.
         SMDebugError: S3 cannot be read.
     """
     given = [text for each in (path, out_dir) if each is not None and (text := get_path_text(each).strip())]
@@ -85,7 +85,7 @@ def create_trial(
     if profiler:
         return ProfilerTrial(name, path, output_dir, poll_interval_s=poll_interval_s)
     if not index_mode:
-        raise SMDebugValueError("index_mode=False would read nothing: leave it out.")
+        raise SMDebugValueError("index_mode=False is not supported: leave it out.")
     on_s3, bucket, prefix = is_s3(path)
     if on_s3:
         if name is None:
@@ -95,6 +95,6 @@ def create_trial(
 
 
 def open_files(path: str | os.PathLike[str]) -> RunFiles:
-    """Return the files of a run by its path; arguments and errors as `create_trial` has them. Nothing is waited for."""
+    """Return the files of a run by its path, without waiting for any; arguments and errors as in `create_trial`."""
     path = get_path_text(path).strip()
     return S3RunFiles(path) if is_s3(path)[0] else LocalRunFiles(Path(path).expanduser())

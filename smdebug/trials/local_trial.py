@@ -1,4 +1,4 @@
-"""A run in a local folder."""
+"""Trials of runs in local folders."""
 
 import os
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
 
 
 class LocalTrial(Trial):
-    """A run in a local folder; arguments and errors are those of `Trial`.
+    """A run in a local folder; other arguments and errors as in `Trial`.
 
     Args:
         name: the trial's name.
@@ -31,7 +31,7 @@ class LocalTrial(Trial):
         super().__init__(
             LocalRunFiles(folder),
             str(folder),
-            # With a trailing slash the last component of the path is empty, as in smdebug.
+            # As in smdebug, a path with a trailing slash has an empty last component.
             dirname.rpartition("/")[2] if name is None else name,
             range_steps=range_steps,
             cache=cache,

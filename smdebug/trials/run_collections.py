@@ -1,4 +1,4 @@
-"""The collections of a run: waiting for their files, and taking in what hooks add to them later."""
+"""The collections of a run, with what hooks add to them later."""
 
 import time
 
@@ -9,25 +9,25 @@ from smdebug.format.locations import parse_worker_of_collections_file
 from smdebug.logger import get_logger
 from smdebug.reading.run_files import RunFiles
 
-_SAY_WAITING_EVERY_S = 30.0
+_LOG_WAITING_EVERY_S = 30.0
 
 
 class RunCollections:
-    """Collections as the first worker, by name, described them; waits until every worker has written its file.
+    """The collections as saved by the first worker by name. The constructor waits for the files of all workers.
 
     Args:
         files: the files of the run.
-        path: where they are, for messages.
-        poll_interval_s: seconds between two looks.
+        path: the path of the run, for messages.
+        poll_interval_s: seconds between two checks.
 
     Raises:
-        MissingCollectionFiles: the job has ended, and some worker's file is not there.
-        SMDebugValueError: no worker's file can be read as a collections file.
+        MissingCollectionFiles: the job has ended and the file of some worker is missing.
+        SMDebugValueError: no worker's file can be parsed.
 
     Attributes:
         workers: sorted names of the workers that write the run.
         num_workers: how many workers write each step.
-        may_have_grown: set it when something shows that hooks may have written their collections again.
+        may_have_grown: set by the owner if hooks may have written their collections again.
     """
 
     def __init__(self, files: RunFiles, path: str, poll_interval_s: float) -> None:
@@ -38,19 +38,19 @@ class RunCollections:
         self.num_workers = self._manager.get_num_workers()
 
     def get_all(self) -> dict[str, Collection]:
-        """All collections by name."""
+        """Return all collections by name."""
         self._update()
         return self._manager.get_collections()
 
     def get(self, name: str) -> Collection:
-        """Return a collection by name; an unknown one is created empty."""
+        """Return a collection by name; an unknown one is created, without tensors."""
         self._update()
         return self._manager.get(name)
 
     def _wait_for_files(self, path: str, poll_interval_s: float) -> list[str]:
-        next_word = time.monotonic() + _SAY_WAITING_EVERY_S
+        next_log = time.monotonic() + _LOG_WAITING_EVERY_S
         while True:
-            # Asked before listing: a job that has ended writes no more of them.
+            # Checked before listing: a job that has ended writes no more files.
             ended = self._files.has_ended()
             names = self._files.list_collections_files()
             if names:
@@ -59,9 +59,9 @@ class RunCollections:
                     return names
             if ended:
                 raise MissingCollectionFiles(path)
-            if time.monotonic() >= next_word:
-                next_word += _SAY_WAITING_EVERY_S
-                get_logger().warning("Waiting for the collections files of %s: %d so far.", path, len(names))
+            if time.monotonic() >= next_log:
+                next_log += _LOG_WAITING_EVERY_S
+                get_logger().warning("Waiting for the collections files of %s: %d found so far.", path, len(names))
             time.sleep(poll_interval_s)
 
     def _update(self) -> None:
@@ -71,7 +71,7 @@ class RunCollections:
         try:
             read_again = self._load_first(self._files.list_collections_files())
         except SMDebugValueError as error:
-            # What is known of them stays known.
+            # The collections read before stay valid.
             get_logger().warning("%s", error)
             return
         for name, collection in read_again.get_collections().items():
@@ -81,27 +81,27 @@ class RunCollections:
                 self._manager.add(collection)
 
     def _load_first(self, names: list[str]) -> CollectionManager:
-        """Return the first file that can be read; the error of the first one where none can."""
+        """Return the collections of the first readable file; if there is none, raise the error of the first file."""
         first_error: SMDebugValueError | None = None
         for name in names:
             try:
                 return load_collections(self._files, name)
             except SMDebugValueError as error:
                 first_error = first_error or error
-        raise first_error or SMDebugValueError("There is no collections file any more: the run was deleted.")
+        raise first_error or SMDebugValueError("The collections files are gone: the run was deleted.")
 
 
 def load_collections(files: RunFiles, name: str) -> CollectionManager:
     """Read one collections file.
 
     Raises:
-        SMDebugValueError: it is gone, or no collections file, or not a whole one.
+        SMDebugValueError: the file is missing, truncated, or not a collections file.
     """
     try:
         (content,) = files.read([name])
         return CollectionManager.load_from_string(content.decode())
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise SMDebugValueError(
-            f"Collections file {files.locate(name)} cannot be read ({type(error).__name__}: {error}). Every worker has "
-            "one of its own: a copy of another worker's may take its place."
+            f"Collections file {files.locate(name)} cannot be read ({type(error).__name__}: {error}). A copy of "
+            "another worker's file can replace it."
         ) from error

@@ -1,4 +1,4 @@
-"""A run on S3."""
+"""Trials of runs on S3."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,12 @@ from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
 
 
 class S3Trial(Trial):
-    """A run on S3; arguments and errors are those of `Trial` and of `smdebug.storage.s3.S3RunFiles`.
+    """A run on S3; other arguments and errors as in `Trial` and `smdebug.storage.s3.S3RunFiles`.
 
     Args:
         name: the trial's name.
         bucket_name: bucket.
-        prefix_name: key under which the run lies, without a slash at its end.
+        prefix_name: key prefix of the run, without a trailing slash.
     """
 
     def __init__(

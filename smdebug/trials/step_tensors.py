@@ -1,4 +1,4 @@
-"""The tensors of one step after the other, as rules look at them: what one rule has found is there for the next."""
+"""Tensors step by step, shared by the rules of a trial."""
 
 import math
 from bisect import bisect_right
@@ -16,8 +16,8 @@ from smdebug.reading.stacks import StackRows
 from smdebug.reading.step_index import SavedTensor
 
 
-class Place(NamedTuple):
-    """What one worker saved of a tensor at a global step."""
+class WorkerTensor(NamedTuple):
+    """A tensor of a global step as one worker saved it."""
 
     name: str
     step: int
@@ -26,7 +26,7 @@ class Place(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """Names chosen of the names of a step, while the collections were in a certain state."""
+    """The result of a choice of names, valid as long as names and collections are the same."""
 
     names: tuple[str, ...]
     state: tuple[Any, ...]
@@ -34,34 +34,34 @@ class _Choice(NamedTuple):
 
 
 class StepTensors:
-    """What a run holds at a global step. What was found of the step asked about last is remembered.
+    """The tensors of a run at a global step. Results for the last step are kept for the next rule.
 
     Args:
-        run: the run; its trial owns this.
+        run: the run.
     """
 
     def __init__(self, run: OpenRun) -> None:
         self._run = run
         self._step: int | None = None
         self._names: tuple[str, ...] = ()
-        self._places: dict[str, list[Place]] = {}
+        self._saved: dict[str, list[WorkerTensor]] = {}
         self._chosen: dict[tuple[Any, ...], _Choice] = {}
         self._steps: dict[ModeKeys, tuple[int, list[int]]] = {}
         self._before_key: tuple[int, int, int] | None = None
         self._before: tuple[int, ...] = ()
 
     def names(self, step: int) -> tuple[str, ...]:
-        """Sorted names of all tensors at a complete global step; the same object as long as they stay the same."""
+        """Return the sorted names of all tensors at a complete global step; the same object if they are as before."""
         if step != self._step:
             found = tuple(self._run.tensor_names(step=step))
-            # The tuple of the step before, where it is the same, is what choices are remembered by.
+            # Kept choices are compared by the identity of this tuple.
             self._names = self._names if found == self._names else found
             self._step = step
-            self._places = {}
+            self._saved = {}
         return self._names
 
     def choose(self, step: int, collections: Iterable[str], patterns: Iterable[str] | None = None) -> list[str]:
-        """Sorted names at a global step that are in one of the collections or in which a regex is found."""
+        """Return the sorted names at a global step that are in one of the collections or match one of the patterns."""
         names = self.names(step)
         key = (tuple(collections), tuple(patterns or ()))
         found = [self._run.collection(name) for name in key[0]]
@@ -74,20 +74,20 @@ class StepTensors:
             remembered = self._chosen[key] = _Choice(names, state, sorted(chosen))
         return list(remembered.chosen)
 
-    def places(self, names: Iterable[str], step: int) -> list[Place]:
-        """Return what was saved of some tensors at a global step, worker by worker."""
-        known = self._places if step == self._step else {}
-        result: list[Place] = []
+    def saved(self, names: Iterable[str], step: int) -> list[WorkerTensor]:
+        """Return what was saved of the given tensors at a global step, worker by worker."""
+        known = self._saved if step == self._step else {}
+        result: list[WorkerTensor] = []
         for name in names:
             found = known.get(name)
             if found is None:
                 saved = self._run.run_index.saved(step, name)
-                found = known[name] = [Place(name, step, worker, saved[worker]) for worker in sorted(saved)]
+                found = known[name] = [WorkerTensor(name, step, worker, saved[worker]) for worker in sorted(saved)]
             result += found
         return result
 
     def steps_before(self, step: int, count: int) -> tuple[int, ...]:
-        """Return the last `count` complete global steps of a step's mode, itself included; none if it is not known."""
+        """Return the last `count` complete global steps of the same mode up to a step; empty for an unknown step."""
         run = self._run
         key = step, count, run.last_complete_step
         if key != self._before_key:
@@ -104,7 +104,7 @@ class StepTensors:
         return self._before
 
     def steps_of(self, name: str, step: int, count: int) -> list[int]:
-        """Return the last `count` global steps of the same mode up to this one at which a tensor was saved, rising."""
+        """Return the last `count` global steps of the same mode up to a step at which a tensor was saved, ascending."""
         tensor = self._run.tensor(name)
         steps = self.steps_before(step, count)
         if all(map(tensor.has_step, steps)):
@@ -116,58 +116,58 @@ class StepTensors:
         return [each for each in found if each is not None]
 
     def stack(self, names: Sequence[str], step: int, unless: tuple[tuple[str, bool], ...] = ()) -> StackRows | None:
-        """Return the small tensors among some, to be measured together; see `reading.run_reader.RunReader.stack`."""
+        """Return the small ones of the given tensors; see `smdebug.reading.record_reader.RecordReader.stack`."""
         by_worker = self._run.run_index.at(step)
         if self._run.num_workers != 1 or len(by_worker) != 1:
             return None
         ((worker, index),) = by_worker.items()
         return self._run.reader.stack(names, worker, index, unless)
 
-    def prefetch(self, places: Iterable[Place], reductions: Sequence[tuple[str, bool]] = ()) -> None:
-        """Announce the reductions of these that were saved, or else the values, which will be read next."""
+    def prefetch(self, tensors: Iterable[WorkerTensor], reductions: Sequence[tuple[str, bool]] = ()) -> None:
+        """Prefetch the saved ones of the given reductions, and the value of each tensor that has none of them."""
         locations: list[TensorLocation] = []
-        for place in places:
-            found = [place.saved.reductions[key] for key in reductions if key in place.saved.reductions]
-            locations += found or ([place.saved.location] if place.saved.location is not None else [])
+        for _, _, _, saved in tensors:
+            found = [saved.reductions[key] for key in reductions if key in saved.reductions]
+            locations += found or ([saved.location] if saved.location is not None else [])
         self._run.reader.prefetch(locations)
 
-    def read_record(self, place: Place, location: TensorLocation) -> NDArray[Any]:
-        """Return the array of a record, shared with others and so not to be written to.
+    def read_record(self, tensor: WorkerTensor, location: TensorLocation) -> NDArray[Any]:
+        """Return the value of a record, as a shared read-only array.
 
         Raises:
-            TensorUnavailableForStep: the event file is missing, cut or damaged.
+            TensorUnavailableForStep: the event file is missing, truncated or damaged.
         """
-        return self._run.reader.read_shared(place.name, location, place.step)
+        return self._run.reader.read_shared(tensor.name, location, tensor.step)
 
-    def read(self, place: Place) -> NDArray[Any] | None:
-        """Return the value, shared with others and so not to be written to; None if none was saved, or it is text."""
-        if place.saved.location is None:
+    def read(self, tensor: WorkerTensor) -> NDArray[Any] | None:
+        """Return the value, as a shared read-only array; None if it was not saved, or is text."""
+        if tensor.saved.location is None:
             return None
-        array = self.read_record(place, place.saved.location)
+        array = self.read_record(tensor, tensor.saved.location)
         return None if array.dtype.kind == "U" else array
 
     def read_first(self, name: str, step: int) -> NDArray[Any] | None:
-        """Return the value that the first worker saved, by name; None as in `read`."""
-        places = self.places([name], step)
-        return self.read(places[0]) if places else None
+        """Return the value of the first worker by name; None as in `read`."""
+        saved = self.saved([name], step)
+        return self.read(saved[0]) if saved else None
 
-    def read_reduction(self, place: Place, name: str, of_absolute: bool = False) -> float | None:
-        """Return a reduction as it was saved; None if it was not."""
-        location = place.saved.reductions.get((name, of_absolute))
-        return None if location is None else float(np.squeeze(self.read_record(place, location)))
+    def read_reduction(self, tensor: WorkerTensor, name: str, of_absolute: bool = False) -> float | None:
+        """Return a saved reduction; None if it was not saved."""
+        location = tensor.saved.reductions.get((name, of_absolute))
+        return None if location is None else float(np.squeeze(self.read_record(tensor, location)))
 
     def read_mean(self, name: str, step: int) -> float:
-        """Return the mean over a tensor's elements and workers at a global step; NaN where it is no finite number.
+        """Return the mean over the elements and workers of a tensor at a global step; NaN if it is not finite.
 
         Raises:
-            TensorUnavailableForStep: it has neither values nor their mean there.
+            TensorUnavailableForStep: neither values nor their mean were saved.
         """
         means: list[float] = []
-        for place in self.places([name], step):
-            mean = self.read_reduction(place, "mean")
-            array = self.read(place) if mean is None else None
+        for tensor in self.saved([name], step):
+            mean = self.read_reduction(tensor, "mean")
+            array = self.read(tensor) if mean is None else None
             if array is not None:
-                # Most of what is asked for is one number, and np.mean takes ten times as long as item for that.
+                # Most tensors here are single numbers, for which np.mean takes ten times as long as item.
                 single = array.size == 1 and array.dtype.kind in "fiub"
                 mean = float(array.item()) if single else _compute_mean(array)
             if mean is not None:

@@ -1,4 +1,4 @@
-"""What a run holds, and what a tensor's values are like, as plain data: for printing and for JSON."""
+"""Summaries of runs and tensors as plain data, for printing and JSON."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ from smdebug.trials.trial import Trial
 
 
 def describe_run(trial: Trial) -> dict[str, Any]:
-    """Return what a run holds, read from its index and collections files; no tensor is read.
+    """Return a summary of a run from its index and collections files, without reading tensors.
 
     Returns:
-        path, ended, workers, num_workers, bytes (of all records), steps (by mode: count, first, last; GLOBAL counts all
-        by their global numbers), incomplete_steps (global steps that not all workers have written), collections (name:
-        how many of the saved tensors belong to it), tensors (a list of name, steps, first, last, bytes, saved, in the
-        order of the model), and damaged (one sentence for each index file that cannot be read).
+        path, ended, workers, num_workers, bytes (of all records), steps (by mode: count, first, last; GLOBAL has all
+        global steps), incomplete_steps (global steps that not all workers have written), collections (number of saved
+        tensors by name), tensors (a list of name, steps, first, last, bytes, saved, in the order of the model), and
+        damaged (a message for each index file that cannot be read).
     """
     trial.tensor_names()
     steps = {mode.name: _describe_steps(trial.steps(mode, show_incomplete_steps=True)) for mode in _list_modes(trial)}
@@ -43,13 +43,13 @@ def describe_run(trial: Trial) -> dict[str, Any]:
 
 
 def describe_values(trial: Trial, tname: str, mode: ModeKeys = ModeKeys.GLOBAL) -> Iterator[dict[str, Any]]:
-    """Yield what a tensor is like at each step and worker: step, worker, dtype, shape, min, max, mean, std, nan, inf.
+    """Yield statistics of a tensor by step and worker: step, worker, dtype, shape, min, max, mean, std, nan, inf.
 
-    nan and inf are counts; the four statistics are of the finite numbers, None where there are none. Where only
-    reductions were saved they stand in `reductions`, and where a file is damaged, `error` says so.
+    nan and inf are counts; the other statistics are those of the finite numbers, None if there are none. If only
+    reductions were saved, they are in `reductions`; if a file is damaged, `error` has the message.
 
     Raises:
-        TensorUnavailable: there is no such tensor.
+        TensorUnavailable: the tensor does not exist.
     """
     tensor = trial.tensor(tname)
     for step in tensor.steps(mode, show_incomplete_steps=True):

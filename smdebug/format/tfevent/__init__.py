@@ -1,9 +1,9 @@
-"""Records of event files: one tensor each, framed as TensorFlow frames its events, both ways.
+"""Encoding and decoding of event file records, in TensorFlow's framing.
 
-An index entry holds `start_idx` and `length` of the whole record, and beside them, where the original ignores it:
+An index entry has `start_idx` and `length` of the whole record, and two keys that smdebug ignores:
 
     crc32c     CRC-32C of the payload, not masked
-    dtype      name of the tensor's dtype, only where it was widened to one that the original can read
+    dtype      name of the tensor's dtype, only if it was widened to one that smdebug can read
 
-`framing` is how records follow each other, `encoding` and `decoding` what is in them, `data_types` which tensors.
+`framing` has the framing of records, `encoding` and `decoding` their payload, `data_types` the types of tensors.
 """

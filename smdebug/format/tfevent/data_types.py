@@ -1,4 +1,4 @@
-"""Types of tensors: their numbers in a record, and what stands in for types that the original cannot read."""
+"""Tensor data types: numbers in records, and types that smdebug can read."""
 
 from functools import lru_cache
 from typing import Any
@@ -26,8 +26,8 @@ DATA_TYPES = {
 }
 DATA_TYPE_NUMBERS = {name: number for number, name in DATA_TYPES.items()}
 STRING_DATA_TYPE = 7
-# What smdebug 1.0.34 reads wrongly or not at all goes into the next type that it does read, without loss. A uint64
-# beyond int64 stays what it is: the original cannot read that one tensor then.
+# Types that smdebug 1.0.34 reads wrongly or not at all are widened without loss to one that it reads. A tensor of
+# uint64 with numbers beyond int64 is not widened; smdebug cannot read it.
 WIDENED = {
     "int8": "int32",
     "int16": "int32",
@@ -40,7 +40,7 @@ WIDENED = {
 
 @lru_cache(maxsize=256)
 def get_dtype_name(dtype: np.dtype[Any]) -> str:
-    """Return `dtype.name`, which numpy puts together anew each time it is asked."""
+    """Return `dtype.name`, cached because numpy builds it on each access."""
     return dtype.name
 
 
@@ -51,20 +51,20 @@ def _is_foreign(dtype: np.dtype[Any]) -> bool:
 
 @lru_cache(maxsize=256)
 def get_number_of_plain(dtype: np.dtype[Any]) -> int | None:
-    """Return the number of a type whose arrays are stored as they lie in memory, if C-ordered; None for any other."""
+    """Return the number of a type whose C-ordered arrays are stored without conversion; None for other types."""
     return None if dtype.name in WIDENED or not dtype.isnative else DATA_TYPE_NUMBERS.get(dtype.name)
 
 
 def get_plain_array(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array as one of numpy's own types: bfloat16 and the kinds of float8, of ml_dtypes, become float32."""
+    """Return the array in a type that numpy has: bfloat16 and the float8 types of ml_dtypes become float32."""
     return array.astype(np.float32) if _is_foreign(array.dtype) else array
 
 
 def get_storable_array(array: NDArray[Any]) -> tuple[NDArray[Any], str | None]:
-    """Return a C-ordered little-endian array of a type that the format holds, and the true dtype if that was widened.
+    """Return a C-ordered little-endian array of a storable type, and the original dtype if it was widened.
 
     Raises:
-        SMDebugTypeError: the array holds neither numbers nor truth values.
+        SMDebugTypeError: the array is neither numeric nor boolean.
     """
     name = get_dtype_name(array.dtype)
     plain = get_plain_array(array)
@@ -72,19 +72,19 @@ def get_storable_array(array: NDArray[Any]) -> tuple[NDArray[Any], str | None]:
         return np.ascontiguousarray(plain).reshape(array.shape), name
     target = WIDENED.get(name)
     if target and not (name == "uint64" and array.size and int(array.max()) > np.iinfo(np.int64).max):
-        # A signalling NaN becomes a quiet one, which numpy warns of and nobody can do anything about.
+        # Converting a signalling NaN makes numpy warn, which does not help the user.
         with np.errstate(invalid="ignore"):
             return np.ascontiguousarray(array, dtype=target).reshape(array.shape), name
     if name not in DATA_TYPE_NUMBERS:
         raise SMDebugTypeError(f"A tensor of dtype {name} cannot be saved: convert it to a number type first.")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    # ascontiguousarray gives a single number one dimension.
+    # ascontiguousarray adds a dimension to a scalar.
     return np.ascontiguousarray(array).reshape(array.shape), None
 
 
 def get_dtype(data_type: int) -> np.dtype[Any]:
-    """Return numpy's type of a DataType number; SMDebugValueError where numpy has none."""
+    """Return numpy's type of a DataType number; SMDebugValueError if numpy has none."""
     if data_type not in DATA_TYPES:
-        raise SMDebugValueError(f"A tensor of data type {data_type} cannot be read: no numpy type holds it.")
+        raise SMDebugValueError(f"A tensor of data type {data_type} cannot be read: numpy has no such type.")
     return np.dtype(DATA_TYPES[data_type])

@@ -1,4 +1,4 @@
-"""Payloads of event records, read back; arrays are views into the record."""
+"""Decoding of event records; arrays are views into the record."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class SummaryValue:
 
     Attributes:
         tag: the tensor's name, or that of a saved reduction.
-        tensor: its values; an array of text where text was saved; None where the value is no tensor.
+        tensor: the tensor, an array of text for saved text; None if the value is not a tensor.
         simple_value: a TensorBoard scalar, None otherwise.
         histogram: the encoded HistogramProto of a TensorBoard histogram, None otherwise.
-        mode: the mode in which it was saved, None where the record does not say.
-        mode_step: the step of that mode, None where the record does not say.
+        mode: the mode in which it was saved; None if it is not in the record.
+        mode_step: the step in that mode; None if it is not in the record.
     """
 
     tag: str = ""
@@ -45,7 +45,7 @@ class Event:
 
 
 def read_events(data: Buffer) -> Iterator[Event]:
-    """Decode every record of an event file, first to last; errors as `read_record` and `decode_event` raise them."""
+    """Decode all records of an event file in order; errors as in `read_record` and `decode_event`."""
     offset = 0
     while offset < len(data):
         payload, offset = read_record(data, offset)
@@ -53,10 +53,10 @@ def read_events(data: Buffer) -> Iterator[Event]:
 
 
 def decode_event(payload: Buffer) -> Event:
-    """Decode a record's payload; arrays of numbers are read-only views into it.
+    """Decode the payload of a record; numeric arrays are read-only views into it.
 
     Raises:
-        SMDebugValueError: the payload is no event, or holds a tensor that cannot be understood.
+        SMDebugValueError: the payload is not an event, or has an invalid tensor.
     """
     event = Event(wall_time=0.0, step=0, values=[])
     for field, value in protobuf.decode_fields(payload):
@@ -102,7 +102,7 @@ def _decode_metadata(data: memoryview, value: SummaryValue) -> None:
             value.mode = ModeKeys(int(content))
 
 
-# Typed lists of TensorProto, for tensors that other writers made: field to (bytes of one number, numpy format).
+# Typed lists of TensorProto, which other writers use: numpy format by field.
 _FIXED_LISTS = {5: "<f4", 6: "<f8", 9: "<c8", 12: "<c16"}
 _VARINT_LISTS = frozenset({7, 10, 11})
 

@@ -1,4 +1,4 @@
-"""Payloads of event records: what stands before a tensor's bytes."""
+"""Encoding of event records up to the bytes of the tensor."""
 
 import struct
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from smdebug.mode_keys import MODE_PLUGIN_NAME, MODE_STEP_PLUGIN_NAME, ModeKeys
 
 
 class Heads(NamedTuple):
-    """What a record holds before its tensor's bytes; only the step's own fields are left out.
+    """The parts of a record before the bytes of its tensor, except the fields that change with each step.
 
     The record is `frame + event fields + value + metadata + tensor`, then the tensor's bytes, then a footer.
     """
@@ -19,17 +19,17 @@ class Heads(NamedTuple):
     frame: bytes
     value: bytes
     tensor: bytes
-    # Bytes of the whole record.
+    # The size of the whole record in bytes.
     length: int
 
 
 def encode_event_fields(wall_time: float, step: int) -> bytes:
-    """Encode what every record of a step begins with: seconds since the epoch, and the global step."""
+    """Encode the first fields of every record of a step: seconds since the epoch, and the global step."""
     return protobuf.encode_double(1, wall_time) + protobuf.encode_int(2, step)
 
 
 def encode_metadata(mode: ModeKeys, mode_step: int) -> bytes:
-    """Encode the part of a record that says in which mode, and at which step of it, the tensor was saved."""
+    """Encode the mode in which a tensor was saved, and the step in that mode."""
     plugins = ((MODE_STEP_PLUGIN_NAME, str(mode_step)), (MODE_PLUGIN_NAME, str(mode.value)))
     content = b"".join(
         protobuf.encode_bytes(1, protobuf.encode_bytes(1, name.encode()) + protobuf.encode_bytes(2, text.encode()))
@@ -40,7 +40,7 @@ def encode_metadata(mode: ModeKeys, mode_step: int) -> bytes:
 
 @cache
 def encode_padding(size: int) -> bytes:
-    """Encode 15 + `size` bytes, below 100, that may follow a record's metadata and mean nothing to any reader."""
+    """Encode padding of 15 + `size` bytes, less than 100, that may follow the metadata and that readers ignore."""
     plugin = protobuf.encode_bytes(1, b"padding") + protobuf.encode_bytes(2, b" " * size)
     return protobuf.encode_bytes(9, protobuf.encode_bytes(1, plugin))
 
@@ -48,7 +48,7 @@ def encode_padding(size: int) -> bytes:
 def encode_heads(
     name: str, data_type: int, shape: Sequence[int], content_bytes: int, event_bytes: int, metadata_bytes: int
 ) -> Heads:
-    """Encode what stands before a tensor's bytes and is the same at every step of equally long numbers.
+    """Encode the parts of a record that are the same at every step with fields of equal length.
 
     Args:
         name: the tensor's name, stored as it is.
@@ -69,8 +69,8 @@ def encode_heads(
 
 
 def encode_string_heads(name: str, texts: Sequence[str], event_bytes: int, metadata_bytes: int) -> Heads:
-    """Encode a one-dimensional tensor of text; nothing but the footer comes after it."""
-    # DataType 0, not 7: the original reads back only what it wrote itself.
+    """Encode a one-dimensional tensor of text, complete but for the footer."""
+    # DataType 0 instead of 7, as smdebug writes it: it cannot read anything else.
     size = len(texts)
     dim = protobuf.encode_int(1, size) + protobuf.encode_bytes(2, f"{name}_{size}".encode())
     tensor = protobuf.encode_bytes(2, protobuf.encode_bytes(2, dim))

@@ -1,10 +1,10 @@
-"""How records stand in an event file, one after the other, each with its length and two checksums.
+"""Framing of the records of an event file: length and checksums.
 
 uint64 LE  length of the payload
 uint32 LE  masked CRC-32C of those 8 bytes
 bytes      payload
 uint32 LE  masked CRC-32C of the payload in TensorBoard files; in a run's event files a constant, because smdebug
-           1.0.34 refuses to read anything else. What the payload's CRC-32C really is stands in the index entry.
+           1.0.34 does not read anything else. The real CRC-32C of the payload is in the index entry.
 """
 
 import struct
@@ -15,7 +15,7 @@ from smdebug.exceptions import SMDebugValueError
 
 Buffer = bytes | bytearray | memoryview
 
-# What an index entry holds beside what the original reads.
+# Keys of index entries that smdebug ignores.
 INDEX_CRC_KEY = "crc32c"
 INDEX_DTYPE_KEY = "dtype"
 
@@ -39,16 +39,16 @@ CONSTANT_FOOTER = struct.pack("<I", masked_crc32c(CHECKSUM_MAGIC_BYTES))
 
 
 def encode_record(payload: bytes, *, real_checksum: bool = False) -> bytes:
-    """Frame one payload; `real_checksum` as TensorBoard wants it, else the constant of a run's event files."""
+    """Frame one payload, with the `real_checksum` that TensorBoard needs or the constant of a run's event files."""
     size = struct.pack("<Q", len(payload))
     footer = struct.pack("<I", masked_crc32c(payload)) if real_checksum else CONSTANT_FOOTER
     return b"".join((size, struct.pack("<I", masked_crc32c(size)), payload, footer))
 
 
 def read_record(data: Buffer, offset: int = 0) -> tuple[memoryview, int]:
-    """Return the payload of the record at `offset`, without copying it, and the offset after the record.
+    """Return the payload of the record at `offset` as a view, and the offset after the record.
 
-    The payload's own checksum is not looked at: in a run it is a constant.
+    The checksum of the payload is not verified: in a run it is a constant.
 
     Raises:
         SMDebugValueError: the data ends inside the record, or its length does not match the length's checksum.
@@ -63,12 +63,12 @@ def read_record(data: Buffer, offset: int = 0) -> tuple[memoryview, int]:
     end = start + size + FOOTER_BYTES
     if len(view) < end:
         raise SMDebugValueError(
-            f"The event data ends at byte {len(view)}; the record that begins at {offset} goes on to byte {end}."
+            f"The event data ends at byte {len(view)}; the record that begins at {offset} ends at byte {end}."
         )
     return view[start : start + size], end
 
 
 def get_footer(data: Buffer, record_end: int) -> int:
-    """Return the checksum that stands at the end of the record which ends at `record_end`."""
+    """Return the checksum at the end of the record that ends at `record_end`."""
     (checksum,) = struct.unpack_from("<I", data, record_end - FOOTER_BYTES)
     return int(checksum)

@@ -10,7 +10,7 @@ from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRu
 from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import number
 from smdebug.rules.watched_quantity import Limit
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 # Each of them is 0 only if every element is.
 _ZERO_ONLY_IF_ALL = (("max", True), ("mean", True), ("sum", True), ("l1", False), ("l2", False), ("l1", True))
@@ -62,7 +62,7 @@ class AllZero(BuiltInRule):
         """Whether a tensor is zero at this global step; TensorUnavailableForStep if none can be judged."""
         return self.inspect_measured(self.chosen_names(step), step, self._limits, _measure, self._judge)
 
-    def _judge(self, place: Place) -> bool | None:
+    def _judge(self, place: WorkerTensor) -> bool | None:
         values = self.tensors.read(place)
         if values is not None and not values.size:
             return False
@@ -79,7 +79,7 @@ class AllZero(BuiltInRule):
             lambda limit: f"{zeros:.4g} % of its values are 0, threshold {limit.threshold:g} %",
         )
 
-    def _percent_by_reductions(self, place: Place) -> float | None:
+    def _percent_by_reductions(self, place: WorkerTensor) -> float | None:
         found = (self.tensors.read_reduction(place, *key) for key in _ZERO_ONLY_IF_ALL)
         size = next((value for value in found if value is not None), None)
         if size is None:

@@ -10,7 +10,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import integer, number, regex
 from smdebug.rules.watched_quantity import Limit
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 _COLLECTION = "input_image"
 # What a whole PyTorch model (called by its class), a Keras model or its input layer is given.
@@ -81,20 +81,20 @@ class CheckInputImages(BuiltInRule):
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether the images up to this global step are not normalised."""
-        places = self.tensors.places(self.tensors.choose(step, (), self.values["regex"]), step)
+        places = self.tensors.saved(self.tensors.choose(step, (), self.values["regex"]), step)
         if self.is_default("regex"):
             chosen = {place.name for place in places}
             more = set(self.tensors.choose(step, (_COLLECTION,), _MODEL_INPUTS)) - chosen
             in_collection = set(self.tensors.choose(step, (_COLLECTION,)))
-            others = self.tensors.places(sorted(more), step)
+            others = self.tensors.saved(sorted(more), step)
             places += [place for place in others if place.name in in_collection or self._has_four_axes(place)]
         return self.inspect(places, self._judge)
 
-    def _has_four_axes(self, place: Place) -> bool:
+    def _has_four_axes(self, place: WorkerTensor) -> bool:
         values = self.tensors.read(place)
         return values is not None and values.ndim == 4
 
-    def _judge(self, place: Place) -> bool | None:
+    def _judge(self, place: WorkerTensor) -> bool | None:
         channel: int = self.values["channel"]
         images = self.tensors.read(place)
         if images is None or images.ndim < 3 or channel >= images.ndim or not images.size:

@@ -96,8 +96,8 @@ class ClassImbalance(BuiltInRule):
         return names
 
     def _count(self, name: str, partner: str | None, step: int, counts: dict[int, int], wrong: dict[int, int]) -> None:
-        predictions = {place.worker: place for place in self.tensors.places([partner] if partner else [], step)}
-        for place in self.tensors.places([name], step):
+        predictions = {place.worker: place for place in self.tensors.saved([partner] if partner else [], step)}
+        for place in self.tensors.saved([name], step):
             values = self.tensors.read(place)
             labels = None if values is None else to_labels(values)
             if labels is None:

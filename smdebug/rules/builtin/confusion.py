@@ -10,7 +10,7 @@ from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, BuiltInRule
 from smdebug.rules.measuring.classes import count_pairs, order_scores, to_labels, to_predicted
 from smdebug.rules.parameters import integer, number, text
 from smdebug.rules.watched_quantity import Limit
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 
 def compute_shares(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -81,26 +81,28 @@ class Confusion(BuiltInRule):
         matrix = self._add_up(pairs)
         return self.inspect([labels[0]], lambda place: None if matrix is None else self._judge(place, matrix))
 
-    def _choose(self, what: str, step: int) -> list[Place]:
+    def _choose(self, what: str, step: int) -> list[WorkerTensor]:
         name: str = self.values[what]
         names = [name] if name in self.tensors.names(step) else []
-        return self.tensors.places(names or self.tensors.choose(step, [self.values[f"{what}_collection"]]), step)
+        return self.tensors.saved(names or self.tensors.choose(step, [self.values[f"{what}_collection"]]), step)
 
-    def _pair(self, labels: Place, predictions: Place) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    def _pair(
+        self, labels: WorkerTensor, predictions: WorkerTensor
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         raw, saved = self.tensors.read(labels), self.tensors.read(predictions)
         classes = None if raw is None else to_labels(raw)
         scores = None if raw is None or saved is None else order_scores(saved, raw)
         predicted = None if classes is None or scores is None else to_predicted(scores, classes)
         return None if classes is None or predicted is None else (classes, predicted)
 
-    def _add_up(self, pairs: list[tuple[Place, Place]]) -> NDArray[np.int64] | None:
+    def _add_up(self, pairs: list[tuple[WorkerTensor, WorkerTensor]]) -> NDArray[np.int64] | None:
         found = [found for one, other in pairs if (found := self._pair(one, other)) is not None]
         if not found:
             return None
         labels, predicted = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return count_pairs(labels, predicted, self.values["category_no"])
 
-    def _judge(self, place: Place, matrix: NDArray[np.int64]) -> bool:
+    def _judge(self, place: WorkerTensor, matrix: NDArray[np.int64]) -> bool:
         shares = compute_shares(matrix)
         right = Limit("smallest share of right predictions of a class", self.values["min_diag"], "below")
         wrong = Limit("largest share of one wrong label", self.values["max_off_diag"])
@@ -115,7 +117,7 @@ class Confusion(BuiltInRule):
 
     def _judge_worst(
         self,
-        place: Place,
+        place: WorkerTensor,
         columns: list[int],
         shares: NDArray[np.float64],
         others: NDArray[np.float64],
@@ -138,5 +140,5 @@ class Confusion(BuiltInRule):
         return False
 
 
-def _of(worker: str, *found: list[Place]) -> list[list[Place]]:
+def _of(worker: str, *found: list[WorkerTensor]) -> list[list[WorkerTensor]]:
     return [[place for place in places if place.worker == worker] for places in found]

@@ -110,7 +110,7 @@ class CreateXgboostReport(BuiltInRule):
 
     def _take_hyperparameters(self, step: int) -> int:
         names = self.tensors.choose(step, (), [f"^{_HYPERPARAMETERS}"])
-        for place in self.tensors.places(names, step):
+        for place in self.tensors.saved(names, step):
             if place.saved.location is not None:
                 values = self.tensors.read_record(place, place.saved.location)
                 listed = ", ".join(str(each) for each in values.reshape(-1).tolist())

@@ -9,7 +9,7 @@ from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.measuring.activations import RELU, ActivationFinder, build_names_regex
 from smdebug.rules.parameters import number, regex
 from smdebug.rules.watched_quantity import Limit
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 _COLLECTION = "relu_output"
 
@@ -80,9 +80,9 @@ class DeadRelu(BuiltInRule):
             names.update(self.tensors.choose(step, (_COLLECTION,), [build_names_regex([RELU], "output")]))
             found = self._finder.find(self.tensors.names(step), step)
             names.update(output for (_, output), kind in found.items() if kind == RELU)
-        return self.inspect(self.tensors.places(sorted(names), step), self._judge)
+        return self.inspect(self.tensors.saved(sorted(names), step), self._judge)
 
-    def _judge(self, place: Place) -> bool | None:
+    def _judge(self, place: WorkerTensor) -> bool | None:
         inactivity: float = self.values["threshold_inactivity"]
         outputs = self.tensors.read(place)
         dead = self._dead_by_reductions(place) if outputs is None else compute_dead_percent(outputs, inactivity)
@@ -98,7 +98,7 @@ class DeadRelu(BuiltInRule):
             ),
         )
 
-    def _dead_by_reductions(self, place: Place) -> float | None:
+    def _dead_by_reductions(self, place: WorkerTensor) -> float | None:
         highest = self.tensors.read_reduction(place, "max")
         highest = self.tensors.read_reduction(place, "max", of_absolute=True) if highest is None else highest
         if highest is not None and highest <= 0:

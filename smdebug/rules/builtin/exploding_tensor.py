@@ -12,7 +12,7 @@ from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import boolean
 from smdebug.rules.watched_quantity import Limit
 from smdebug.rules.wording import count_noun
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 # Reductions that hold NaN or an infinity only if the tensor does. (A sum may overflow, and the deviation of a single
 # element is NaN.)
@@ -68,13 +68,13 @@ class ExplodingTensor(BuiltInRule):
             self.watch_nearest(self._limit, step, rows, np.where(odd, np.nan, 0.0))
         records = [
             (place, location, is_reduction)
-            for place in self.tensors.places(names, step)
+            for place in self.tensors.saved(names, step)
             for location, is_reduction in _locate(place.saved)
         ]
         self.base_trial.reader.prefetch(location for _, location, _ in records)
         return any(self._judge(*record) for record in records)
 
-    def _judge(self, place: Place, location: TensorLocation, is_reduction: bool) -> bool:
+    def _judge(self, place: WorkerTensor, location: TensorLocation, is_reduction: bool) -> bool:
         values = self.tensors.read_record(place, location)
         self.inspected += 1
         exploded = count_exploded(values, only_nan=self.values["only_nan"])

@@ -51,7 +51,7 @@ class FeatureImportanceOverweight(BuiltInRule):
     def invoke_at_step(self, step: int) -> bool:
         """Whether a few features weigh too much at this global step."""
         names = self.tensors.choose(step, (), self.values["tensor_regex"])
-        self.tensors.prefetch(self.tensors.places(names, step))
+        self.tensors.prefetch(self.tensors.saved(names, step))
         importances = {name: self.tensors.read_mean(name, step) for name in names}
         self.inspected += len(names)
         if not names:

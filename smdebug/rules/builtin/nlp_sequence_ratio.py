@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import numbers, regex
 from smdebug.rules.watched_quantity import Limit
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 _COLLECTION = "input_sequence"
 # PyTorch `embedding_input_0`, `encoder.word_embeddings_input_0`; Keras `embedding_1/inputs`.
@@ -70,15 +70,15 @@ class NLPSequenceRatio(BuiltInRule):
         names = set(self.tensors.choose(step, (), self.values["tensor_regex"]))
         if self.is_default("tensor_regex"):
             names.update(self.tensors.choose(step, (_COLLECTION,), [_EMBEDDING_INPUTS]))
-        return self.inspect(self.tensors.places(sorted(names), step), self._judge)
+        return self.inspect(self.tensors.saved(sorted(names), step), self._judge)
 
-    def _judge(self, place: Place) -> bool | None:
+    def _judge(self, place: WorkerTensor) -> bool | None:
         tokens = self.tensors.read(place)
         if tokens is None:
             return None
         return any(self._weigh_token(place, tokens, token) for token in self._limits)
 
-    def _weigh_token(self, place: Place, tokens: NDArray[Any], token: float) -> bool:
+    def _weigh_token(self, place: WorkerTensor, tokens: NDArray[Any], token: float) -> bool:
         percent = compute_token_percent(tokens, token)
         return self.weigh(
             place,

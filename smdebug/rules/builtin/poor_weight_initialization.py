@@ -15,7 +15,7 @@ from smdebug.rules.measuring.moments import VARIANCE_REDUCTIONS, read_variance
 from smdebug.rules.parameters import integer, number, regex
 from smdebug.rules.watched_quantity import Limit
 from smdebug.rules.wording import count_noun
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 _COLLECTION = "relu_input"
 _GRADIENT_NAMES = "^gradients?/"
@@ -118,7 +118,7 @@ class PoorWeightInitialization(BuiltInRule):
 
     def _judge_variances(self, step: int) -> bool:
         by_worker: dict[str, dict[str, float]] = {}
-        places = self.tensors.places(self._input_names(step), step)
+        places = self.tensors.saved(self._input_names(step), step)
         self.tensors.prefetch(places, VARIANCE_REDUCTIONS)
         for place in places:
             variance = read_variance(self.tensors, place)
@@ -144,9 +144,9 @@ class PoorWeightInitialization(BuiltInRule):
 
     def _judge_gradients(self, step: int) -> bool:
         names = self.tensors.choose(step, (CollectionKeys.GRADIENTS,), [_GRADIENT_NAMES])
-        return any(self._judge_gradient(place) for place in self.tensors.places(names, step))
+        return any(self._judge_gradient(place) for place in self.tensors.saved(names, step))
 
-    def _judge_gradient(self, place: Place) -> bool:
+    def _judge_gradient(self, place: WorkerTensor) -> bool:
         values = self.tensors.read(place)
         if values is None or values.size < 2:
             return False

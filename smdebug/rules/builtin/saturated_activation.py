@@ -16,7 +16,7 @@ from smdebug.rules.measuring.activations import (
 )
 from smdebug.rules.parameters import number, regex, texts
 from smdebug.rules.watched_quantity import Limit
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 _KINDS = (TANH, SIGMOID)
 
@@ -108,10 +108,10 @@ class SaturatedActivation(BuiltInRule):
         recognised = {given: kind for (given, _), kind in found.items() if kind in (*_KINDS, TANH_OR_SIGMOID)}
         if is_default and not collections:
             names.update(self.tensors.choose(step, (), [build_names_regex(_KINDS, "input")]), recognised)
-        places = self.tensors.places(sorted(names), step)
+        places = self.tensors.saved(sorted(names), step)
         return self.inspect(places, lambda place: self._judge(place, recognised.get(place.name)))
 
-    def _judge(self, place: Place, recognised: str | None) -> bool | None:
+    def _judge(self, place: WorkerTensor, recognised: str | None) -> bool | None:
         kind = recognised or tell_by_name(place.name)
         ranges = [self._ranges[kind]] if kind in self._ranges else list(self._ranges.values())
         lowest, highest = min(each[0] for each in ranges), max(each[1] for each in ranges)

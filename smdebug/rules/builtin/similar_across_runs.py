@@ -9,7 +9,7 @@ from smdebug.reading.step_index import SavedTensor
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRule
 from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.watched_quantity import Limit
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 from smdebug.trials.trial import Trial
 
 _LIMIT = Limit("tensor that is the same (0: none)", 1, "at or above")
@@ -70,14 +70,16 @@ class SimilarAcrossRuns(BuiltInRule):
         return False
 
     def _compare_with(self, other: Trial, there: int, step: int) -> bool:
-        places = self.tensors.places(self._find_doubtful(other, there, step), step)
+        places = self.tensors.saved(self._find_doubtful(other, there, step), step)
         pairs = [(place, saved) for place in places if (saved := _find(other, place, there)) is not None]
         if not pairs:
             return False
-        partners = {(place.name, place.worker): Place(place.name, there, place.worker, saved) for place, saved in pairs}
+        partners = {
+            (place.name, place.worker): WorkerTensor(place.name, there, place.worker, saved) for place, saved in pairs
+        }
         other.step_tensors.prefetch(partners.values())
 
-        def judge(place: Place) -> bool | None:
+        def judge(place: WorkerTensor) -> bool | None:
             same = self._compare(other, place, partners[place.name, place.worker])
             if same is None:
                 return None
@@ -100,7 +102,7 @@ class SimilarAcrossRuns(BuiltInRule):
         known = {here.names[at] for at in np.flatnonzero(differ)}
         return [name for name in names if name not in known]
 
-    def _compare(self, other: Trial, place: Place, partner: Place) -> bool | None:
+    def _compare(self, other: Trial, place: WorkerTensor, partner: WorkerTensor) -> bool | None:
         ours, theirs = place.saved, partner.saved
         if ours.location is not None and theirs.location is not None:
             one = self.tensors.read_record(place, ours.location)
@@ -114,5 +116,5 @@ class SimilarAcrossRuns(BuiltInRule):
         )
 
 
-def _find(other: Trial, place: Place, step: int) -> SavedTensor | None:
+def _find(other: Trial, place: WorkerTensor, step: int) -> SavedTensor | None:
     return other.tensor(place.name).saved(step).get(place.worker) if other.has_tensor(place.name) else None

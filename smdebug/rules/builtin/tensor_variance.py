@@ -8,7 +8,7 @@ from smdebug.rules.measuring.moments import VARIANCE_REDUCTIONS, read_variance
 from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import number
 from smdebug.rules.watched_quantity import Limit
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 
 class TensorVariance(BuiltInRule):
@@ -74,7 +74,7 @@ class TensorVariance(BuiltInRule):
             VARIANCE_REDUCTIONS,
         )
 
-    def _judge(self, place: Place) -> bool | None:
+    def _judge(self, place: WorkerTensor) -> bool | None:
         variance = read_variance(self.tensors, place)
         if variance is None:
             return None

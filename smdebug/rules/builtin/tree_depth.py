@@ -10,7 +10,7 @@ from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import number
 from smdebug.rules.watched_quantity import Limit
 from smdebug.rules.wording import count_noun
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 _NODES, _TREES = "trees/Node", "trees/Tree"
 
@@ -61,9 +61,9 @@ class TreeDepth(BuiltInRule):
     def invoke_at_step(self, step: int) -> bool:
         """Whether a tree is too deep at this global step."""
         names = [name for name in (_NODES,) if name in self.tensors.names(step)]
-        return self.inspect(self.tensors.places(names, step), self._judge)
+        return self.inspect(self.tensors.saved(names, step), self._judge)
 
-    def _judge(self, place: Place) -> bool | None:
+    def _judge(self, place: WorkerTensor) -> bool | None:
         nodes = self.tensors.read(place)
         if nodes is None or not nodes.size:
             return None

@@ -10,7 +10,7 @@ from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, BuiltInRu
 from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import boolean, integer, number
 from smdebug.rules.watched_quantity import Limit
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 
 def is_unchanged(
@@ -83,7 +83,7 @@ class UnchangedTensor(BuiltInRule):
         rows = self.tensors.stack(names, step)
         before = self._stack_before(names, step) if rows is not None else None
         if rows is None or before is None or not rows.is_like(before):
-            return self.inspect(self.tensors.places(names, step), self._judge)
+            return self.inspect(self.tensors.saved(names, step), self._judge)
         # Where the first elements differ enough, the tensor has changed since the step before.
         with np.errstate(invalid="ignore"):
             one, other = measure(rows, "first"), measure(before, "first")
@@ -96,7 +96,7 @@ class UnchangedTensor(BuiltInRule):
         steps = self.tensors.steps_before(step, count)
         return self.tensors.stack(names, steps[-2]) if len(steps) == count else None
 
-    def _judge(self, place: Place) -> bool | None:
+    def _judge(self, place: WorkerTensor) -> bool | None:
         count: int = self.values["num_steps"]
         steps = self.tensors.steps_of(place.name, place.step, count)
         if len(steps) < count:
@@ -118,12 +118,12 @@ class UnchangedTensor(BuiltInRule):
             lambda _: f"it was the same in its last {count} steps, {steps[0]} to {steps[-1]}; num_steps is {count}",
         )
 
-    def _compare(self, place: Place, step: int) -> bool | None:
+    def _compare(self, place: WorkerTensor, step: int) -> bool | None:
         """Whether the tensor is the same as at an earlier step; None if that cannot be told."""
         saved = self.base_trial.tensor(place.name).saved(step).get(place.worker)
         if saved is None:
             return None
-        earlier = Place(place.name, step, place.worker, saved)
+        earlier = WorkerTensor(place.name, step, place.worker, saved)
         now, before = self.tensors.read(place), self.tensors.read(earlier)
         if now is not None and before is not None:
             return is_unchanged(now, before, **self._closeness)

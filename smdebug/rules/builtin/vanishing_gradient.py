@@ -7,7 +7,7 @@ from smdebug.rules.measuring.moments import compute_abs_mean
 from smdebug.rules.measuring.row_measures import measure
 from smdebug.rules.parameters import number
 from smdebug.rules.watched_quantity import Limit
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 _COLLECTION = "gradients"
 # For runs whose collections file does not list them: PyTorch's and MXNet's gradient/, TensorFlow's gradients/.
@@ -45,7 +45,7 @@ class VanishingGradient(BuiltInRule):
             names, step, self._limits, lambda rows: measure(rows, "abs_mean"), self._judge, (("mean", True),)
         )
 
-    def _judge(self, place: Place) -> bool | None:
+    def _judge(self, place: WorkerTensor) -> bool | None:
         abs_mean = self.tensors.read_reduction(place, "mean", of_absolute=True)
         gradient = self.tensors.read(place) if abs_mean is None else None
         if gradient is not None and gradient.size:

@@ -12,7 +12,7 @@ from smdebug.rules.measuring.moments import compute_abs_mean, widen
 from smdebug.rules.measuring.row_measures import measure, measure_change
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.watched_quantity import Limit
-from smdebug.trials.step_tensors import Place
+from smdebug.trials.step_tensors import WorkerTensor
 
 # For runs whose collections file does not list them.
 _NAMES = r"^(?!gradient).*(weight|kernel)"
@@ -88,7 +88,7 @@ class WeightUpdateRatio(BuiltInRule):
         rows = self.tensors.stack(names, step) if len(steps) == 2 else None
         before = self.tensors.stack(names, steps[0]) if rows is not None else None
         if rows is None or before is None or not rows.is_like(before):
-            return self.inspect(self.tensors.places(names, step), self._judge)
+            return self.inspect(self.tensors.saved(names, step), self._judge)
         return self.inspect_measured(names, step, self._limits, lambda now: self._measure(now, before), self._judge)
 
     def _measure(self, rows: StackRows, before: StackRows) -> NDArray[np.float64]:
@@ -96,12 +96,12 @@ class WeightUpdateRatio(BuiltInRule):
         ratios: NDArray[np.float64] = compute_update_ratio(update, weight, self.values["epsilon"])
         return ratios
 
-    def _judge(self, place: Place) -> bool | None:
+    def _judge(self, place: WorkerTensor) -> bool | None:
         now = self.tensors.read(place)
         if now is None:
             return None
         earlier = self._find_earlier(place)
-        there = [] if earlier is None else self.tensors.places([place.name], earlier)
+        there = [] if earlier is None else self.tensors.saved([place.name], earlier)
         before = next((self.tensors.read(each) for each in there if each.worker == place.worker), None)
         if before is None or before.shape != now.shape or not now.size:
             return False
@@ -113,7 +113,7 @@ class WeightUpdateRatio(BuiltInRule):
 
         return self.weigh(place, ratio, self._limits, describe)
 
-    def _find_earlier(self, place: Place) -> int | None:
+    def _find_earlier(self, place: WorkerTensor) -> int | None:
         """Return the global step to compare with; None if there is none yet."""
         num_steps: int | None = self.values["num_steps"]
         steps = self.tensors.steps_of(place.name, place.step, 2 if num_steps is None else num_steps + 1)[:-1]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from smdebug.config.collection import CollectionKeys
 from smdebug.mode_keys import ModeKeys
-from smdebug.trials.step_tensors import Place, StepTensors
+from smdebug.trials.step_tensors import StepTensors, WorkerTensor
 
 # For runs whose collections file lists no losses: a deep network's, and XGBoost's metrics.
 _NAMES = (r"(?i)loss(?!\w*_input)", r"^[\w.]+-\w+(@[\d.-]+)?$")
@@ -87,11 +87,11 @@ def keep_scalars(tensors: StepTensors, step: int, names: Sequence[str]) -> list[
     return [
         name
         for name in names
-        if _LOSS_OF_SAMPLES.search(name) or all(_is_scalar(tensors, place) for place in tensors.places([name], step))
+        if _LOSS_OF_SAMPLES.search(name) or all(_is_scalar(tensors, place) for place in tensors.saved([name], step))
     ]
 
 
-def _is_scalar(tensors: StepTensors, place: Place) -> bool:
+def _is_scalar(tensors: StepTensors, place: WorkerTensor) -> bool:
     location = place.saved.location
     if location is None:
         return ("mean", False) in place.saved.reductions and "loss" in place.name.lower()

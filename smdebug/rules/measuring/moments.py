@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.trials.step_tensors import Place, StepTensors
+from smdebug.trials.step_tensors import StepTensors, WorkerTensor
 
 VARIANCE_REDUCTIONS = (("variance", False), ("std", False))
 
@@ -46,7 +46,7 @@ def compute_variance(values: NDArray[Any]) -> float:
         return float(wide @ wide / wide.size)
 
 
-def read_variance(tensors: StepTensors, place: Place) -> float | None:
+def read_variance(tensors: StepTensors, place: WorkerTensor) -> float | None:
     """Return the saved variance, else the square of the saved std, else that of the values; None if none was saved."""
     variance = tensors.read_reduction(place, "variance")
     if variance is not None:

@@ -15,8 +15,8 @@ _FEWEST = 4
 _MOST_KEPT = 16
 
 
-class _Place(NamedTuple):
-    """Where a variable's numbers lie among those that are read with it."""
+class _Slice(NamedTuple):
+    """The elements of one variable in the flat tensor of its group."""
 
     name: str
     start: int
@@ -28,7 +28,7 @@ class _Reader(NamedTuple):
     """A function of TensorFlow that returns one flat tensor a group, and what is where in each."""
 
     read: Callable[[], Sequence[Any]]
-    places: list[list[_Place]]
+    slices: list[list[_Slice]]
     # Kept, so that no other has the id of one.
     variables: list[Any]
 
@@ -55,9 +55,9 @@ class VariableReader:
             # One of them has no value. Read by itself it is what is lost, and said.
             return {}
         return {
-            place.name: flat[place.start : place.end].reshape(place.shape)
-            for flat, places in zip(flats, reader.places, strict=True)
-            for place in places
+            part.name: flat[part.start : part.end].reshape(part.shape)
+            for flat, slices in zip(flats, reader.slices, strict=True)
+            for part in slices
         }
 
 
@@ -73,7 +73,7 @@ def _build_reader(variables: dict[str, Any]) -> _Reader:
         return [tf.concat([_read_flat(variable) for variable in group.values()], 0) for group in joined]
 
     function = tf.function(read, autograph=False).get_concrete_function() if joined else list
-    return _Reader(function, [list(_place(group.items())) for group in joined], list(variables.values()))
+    return _Reader(function, [list(_slice(group.items())) for group in joined], list(variables.values()))
 
 
 def _get_plain(variable: Any) -> Any:
@@ -89,9 +89,9 @@ def _read_flat(variable: Any) -> Any:
     return tf.reshape(tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype), [-1])
 
 
-def _place(variables: Iterable[tuple[str, Any]]) -> Iterable[_Place]:
+def _slice(variables: Iterable[tuple[str, Any]]) -> Iterable[_Slice]:
     start = 0
     for name, variable in variables:
         end = start + variable.shape.num_elements()
-        yield _Place(name, start, end, tuple(variable.shape))
+        yield _Slice(name, start, end, tuple(variable.shape))
         start = end

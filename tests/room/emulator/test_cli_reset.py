@@ -102,7 +102,7 @@ def test_everything_is_forgotten_by_who_says_so_alone(emulator: EmulatorProcess)
 
 
 def test_what_was_forgotten_comes_back_and_what_was_there_is_kept(emulator: EmulatorProcess) -> None:
-    assert "There is nothing to undo" in reset(emulator, "--undo", code=1)
+    assert "Nothing can be undone" in reset(emulator, "--undo", code=1)
     fill(emulator, "one")
     said = reset(emulator, "--all", "--yes")
     assert f"within a day: smdebug-emulator reset --undo --state-dir {emulator.state_dir}\n" in said
@@ -112,7 +112,7 @@ def test_what_was_forgotten_comes_back_and_what_was_there_is_kept(emulator: Emul
     assert "Restored what was deleted at " in reset(emulator, "--undo")
     assert read(emulator) == ONE
     assert make_client(emulator.endpoint_url, "s3").get_object(Bucket="one", Key="key")["Body"].read() == b"one"
-    assert "There is nothing to undo" in reset(emulator, "--undo", code=1), "what is there is no longer forgotten"
+    assert "Nothing can be undone" in reset(emulator, "--undo", code=1), "what is there is no longer forgotten"
     reset(emulator, "--all", "--yes")
     fill(emulator, "two")
     reset(emulator, "--undo")

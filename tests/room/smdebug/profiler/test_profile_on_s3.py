@@ -74,7 +74,7 @@ def test_all_of_a_profile_is_read_from_s3_as_from_a_folder(folder: Path, tmp_pat
     analysis = cProfileAnalysis(fetched, s3_path=URI)
     assert analysis.list_available_node_ids() == ["0-algo-1"]
     assert analysis.fetch_profile_stats_by_time(0, time.time()) is not None
-    with pytest.raises(SMDebugValueError, match="is no path on S3"):
+    with pytest.raises(SMDebugValueError, match="is not an S3 path"):
         cProfileAnalysis(fetched, s3_path="elsewhere")
 
 

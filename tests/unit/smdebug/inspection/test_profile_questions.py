@@ -133,7 +133,7 @@ def test_a_clock_that_jumps_and_damage(tmp_path: Path) -> None:
 @pytest.mark.parametrize("points", ["0", "x", "9999", "-1"])
 def test_points_that_there_are_not(tmp_path: Path, points: str) -> None:
     question = {"path": str(tmp_path), "question": "profile", "arguments": {"points": points}}
-    assert "give a whole number from 1 to 2000" in answer(json.dumps(question), OrderedDict(), OrderedDict())["error"]
+    assert "use an integer from 1 to 2000" in answer(json.dumps(question), OrderedDict(), OrderedDict())["error"]
 
 
 def inner(seconds: float) -> None:

@@ -295,6 +295,6 @@ def test_a_first_look_at_a_run_that_goes_on_grows_old(
     (going_on / END_OF_JOB_FILE).unlink()
     run = WatchedRun(str(going_on), few=True)
     assert run.suffices("describe", {})
-    monkeypatch.setattr("smdebug.inspection.watched_run._YOUNG_SECONDS", -1.0)
+    monkeypatch.setattr("smdebug.inspection.watched_run._PREVIEW_SECONDS", -1.0)
     assert not run.suffices("describe", {})
     assert not run.suffices("series", {"tensors": ["loss"], "most": 5})

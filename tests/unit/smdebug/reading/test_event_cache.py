@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from smdebug.reading.byte_cache import ByteCache
 from smdebug.reading.event_cache import ALLOWANCE_BYTES, EventCache
+from smdebug.reading.record_reader import KEEP_BYTES
 from smdebug.storage.s3 import REQUEST_BYTES
 
 if TYPE_CHECKING:
@@ -35,9 +37,9 @@ class RecordingFiles:
         return [self.read_range(*each) for each in ranges]
 
 
-def make_cache(request_bytes: int = REQUEST_BYTES, **limit: int) -> tuple[RecordingFiles, EventCache]:
+def make_cache(request_bytes: int = REQUEST_BYTES, limit: int = KEEP_BYTES) -> tuple[RecordingFiles, EventCache]:
     files: Any = RecordingFiles(request_bytes)  # of a run's files it has those that are read
-    return files, EventCache(files, **limit)
+    return files, EventCache(files, ByteCache(limit))
 
 
 FILES = [f"e{number}" for number in range(100)]
@@ -66,7 +68,7 @@ def test_no_order_reads_more_than_twice_what_it_returns(order: str, request_byte
         assert cache.read(name, start, RECORD) == CONTENT[start : start + RECORD]
         returned += RECORD
         assert files.bytes_read <= 2 * returned + ALLOWANCE_BYTES
-        assert cache.kept <= limit
+        assert cache._cache.kept <= limit
     assert (cache.returned, cache.fetched) == (returned, files.bytes_read)
     if not request_bytes:
         assert files.bytes_read == returned, "a folder is read exactly"

@@ -7,14 +7,8 @@ import pytest
 
 from smdebug.exceptions import IndexReaderException
 from smdebug.mode_keys import ModeKeys
-from smdebug.reading.index_reader import (
-    IndexReader,
-    LocalIndexReader,
-    ReadIndexFilesCache,
-    S3IndexReader,
-    parse_index,
-    parse_index_name,
-)
+from smdebug.reading.index_files import IndexFinder, parse_index, parse_index_name
+from smdebug.reading.index_reader import LocalIndexReader, ReadIndexFilesCache, S3IndexReader
 from smdebug.reading.run_files import LocalRunFiles
 from tests.unit.smdebug.runs import RunMaker
 
@@ -97,14 +91,14 @@ class CountingFiles(LocalRunFiles):
         return super().list_index_files(start_after)
 
 
-def read_steps(reader: IndexReader, awaited: int | None = None) -> list[int]:
+def read_steps(reader: IndexFinder, awaited: int | None = None) -> list[int]:
     return [found.step for found in reader.find_new(awaited)[0]]
 
 
 def test_finds_each_file_once(tmp_path: Path) -> None:
     run = RunMaker(tmp_path)
     files = CountingFiles(tmp_path)
-    reader = IndexReader(files, None)
+    reader = IndexFinder(files, None)
     run.write_steps("a", {0: 1.0, 999: 1.0, 1000: 1.0})
     assert read_steps(reader) == [0, 999, 1000]
     run.write_steps("a", {1001: 1.0})
@@ -116,7 +110,7 @@ def test_finds_each_file_once(tmp_path: Path) -> None:
 def test_looks_back_only_a_little_and_finds_late_files(tmp_path: Path) -> None:
     run = RunMaker(tmp_path)
     files = CountingFiles(tmp_path)
-    reader = IndexReader(files, None)
+    reader = IndexFinder(files, None)
     run.write_steps("a", dict.fromkeys(range(0, 200, 2), 1.0))
     assert len(read_steps(reader)) == 100
     run.write_steps("a", {197: 1.0, 5: 1.0})
@@ -129,8 +123,8 @@ def test_looks_back_only_a_little_and_finds_late_files(tmp_path: Path) -> None:
 def test_range(tmp_path: Path) -> None:
     run = RunMaker(tmp_path)
     run.write_steps("a", dict.fromkeys(range(10), 1.0))
-    assert read_steps(IndexReader(LocalRunFiles(tmp_path), (2, 5))) == [2, 3, 4]
-    assert read_steps(IndexReader(LocalRunFiles(tmp_path), (8, None))) == [8, 9]
+    assert read_steps(IndexFinder(LocalRunFiles(tmp_path), (2, 5))) == [2, 3, 4]
+    assert read_steps(IndexFinder(LocalRunFiles(tmp_path), (8, None))) == [8, 9]
 
 
 def test_read_index_files_cache() -> None:

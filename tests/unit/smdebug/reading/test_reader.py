@@ -9,9 +9,9 @@ import pytest
 
 from smdebug.exceptions import IndexReaderException, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
-from smdebug.reading.index_reader import parse_index
+from smdebug.reading.index_files import parse_index
 from smdebug.reading.reader import FileReader
-from smdebug.reading.records import read_tensor
+from smdebug.reading.record_decoder import read_tensor
 from smdebug.reading.run_files import LocalRunFiles
 from tests.unit.smdebug.runs import RunMaker
 
@@ -95,7 +95,7 @@ def test_index_that_names_another_record(tmp_path: Path) -> None:
     first, second = index["tensor_payload"]
     first["tensorname"], second["tensorname"] = "b", "a"
     location = parse_index(json.dumps(index).encode(), 3, "worker_0", INDEX).tensors[0]
-    with pytest.raises(IndexReaderException, match="b should be there, and a is"):
+    with pytest.raises(IndexReaderException, match="it holds a instead of b"):
         read_tensor(LocalRunFiles(tmp_path), location)
 
 

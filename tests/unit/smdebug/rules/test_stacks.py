@@ -9,7 +9,7 @@ import pytest
 
 from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
-from smdebug.reading.run_reader import RunReader
+from smdebug.reading.record_reader import RecordReader
 from smdebug.rules.builtin import find_built_in_rule
 from smdebug.rules.measuring.row_measures import MEASURES, measure
 from smdebug.trials import create_trial
@@ -139,7 +139,7 @@ def write_run(folder: Path | str, steps: int = 4, tensors: int = 5) -> Trial:
 def learn(trial: Trial, step: int) -> None:
     """Reads a step one by one, from which the form of the records is known."""
     tensors = trial.step_tensors
-    for place in tensors.places(tensors.names(step), step):
+    for place in tensors.saved(tensors.names(step), step):
         tensors.read(place)
 
 
@@ -157,7 +157,7 @@ def test_what_was_read_together_is_read_once(tmp_path: Path, monkeypatch: pytest
     assert part.stack is rows.stack
     assert (part.names, measure(part, "first").tolist()) == (["t1", "t3"], [3.0, 5.0])
     monkeypatch.setattr(trial.reader, "read", lambda *_: pytest.fail("it was read before"))
-    for place in tensors.places(names, 2):
+    for place in tensors.saved(names, 2):
         found = tensors.read(place)
         assert found is not None
         assert found.tolist() == [2.0 + int(place.name[1])] * 100
@@ -180,6 +180,25 @@ def test_a_stack_that_holds_none_of_the_names_is_no_answer(tmp_path: Path) -> No
             assert find_built_in_rule(name)(trial, **parameters).invoke_at_step(step) is (
                 name == "AllZero" and step == 0
             )
+
+
+@pytest.mark.parametrize(("name", "parameters"), RULES)
+def test_rules_find_the_same_without_the_reader_of_small_tensors(
+    tmp_path: Path, name: str, parameters: dict[str, str]
+) -> None:
+    run = RunMaker(tmp_path)
+    for step in range(12):
+        run.write_step(step, make_tensors(step, 1))
+    run.end()
+    findings = []
+    for with_stacks in (True, False):
+        trial = create_trial(str(tmp_path))
+        trial.reader = RecordReader(trial.run_index, 0, with_stacks=with_stacks)
+        rule = find_built_in_rule(name)(trial, **parameters)
+        findings.append([(rule.invoke_at_step(step), str(rule.finding)) for step in trial.steps()])
+        if not with_stacks:
+            assert all(trial.step_tensors.stack(trial.step_tensors.names(step), step) is None for step in trial.steps())
+    assert findings[0] == findings[1]
 
 
 def test_on_s3(storage: Storage) -> None:
@@ -225,11 +244,11 @@ def test_large_tensors_and_several_workers_are_looked_at_alone(tmp_path: Path) -
 def test_old_stacks_are_dropped(tmp_path: Path) -> None:
     trial = write_run(tmp_path, steps=9)
     size = 100 * 5 * 4
-    trial.reader = RunReader(trial._files, lambda _: False, 0, limit=4 * size)
+    trial.reader = RecordReader(trial.run_index, 0, limit=4 * size)
     learn(trial, 1)
     tensors = trial.step_tensors
     assert all(tensors.stack(tensors.names(step), step) is not None for step in range(2, 9))
-    kept = [step for step in trial.steps() if trial.reader.cache.find_stacks(locate_file(trial, step))]
+    kept = [step for step in trial.steps() if locate_file(trial, step) in trial.reader.cache]
     assert kept == [5, 6, 7, 8]
     assert trial.reader.cache.kept == 4 * size
 

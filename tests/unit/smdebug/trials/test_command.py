@@ -91,7 +91,7 @@ def test_on_s3(storage: Storage, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["{0}/nothing"], "no run: there is no collections file under it"),
+        (["{0}/nothing"], "this is not a run: it contains no collections file"),
         (["{0}/run", "--tensor", "missing"], "Tensor missing was not saved"),
         (["{0}/half"], "1 of 2 workers"),
         (["{0}/broken"], "broken: "),
@@ -116,7 +116,7 @@ def test_errors_are_one_line(
 def test_help_teaches() -> None:
     command = [sys.executable, "-m", "smdebug.trials", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    for part in ("s3://bucket/prefix", "--tensor", "--json", "Exit code"):
+    for part in ("s3://bucket/prefix", "--tensor", "--json", "exit code"):
         assert part in done.stdout
 
 

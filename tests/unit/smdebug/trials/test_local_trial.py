@@ -20,7 +20,7 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.mode_keys import ModeKeys
-from smdebug.reading.step_table import StepState
+from smdebug.reading.run_steps import StepState
 from smdebug.trials import LocalTrial, create_trial
 from smdebug.writing.file_writer import FileWriter
 from smdebug.writing.selected_tensor import write_value
@@ -230,7 +230,7 @@ def test_event_file_that_comes_just_before_the_job_ends_is_read(
         return has_ended()
 
     tensor = trial.tensor("t")
-    monkeypatch.setattr(trial, "maybe_refresh", lambda: None)
+    monkeypatch.setattr(trial._steps, "maybe_refresh", lambda: None)
     monkeypatch.setattr(trial._files, "has_ended", end)
     assert tensor.value(0) == 1
 
@@ -456,7 +456,7 @@ def test_what_is_no_mode_is_refused(tmp_path: Path, ask: str) -> None:
         "has_passed_step": lambda: trial.has_passed_step(0, mode),
         "global_step": lambda: trial.global_step(mode, 0),
     }
-    with pytest.raises(SMDebugValueError, match=r"'TRAIN' is no mode: use one of modes\.TRAIN, modes\.EVAL"):
+    with pytest.raises(SMDebugValueError, match=r"'TRAIN' is not a mode: use one of modes\.TRAIN, modes\.EVAL"):
         questions[ask]()
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.reading import records
-from smdebug.reading.record_form import RecordForm, learn_form
-from smdebug.reading.run_reader import RunReader
+from smdebug.reading import record_decoder
+from smdebug.reading.record_reader import RecordReader
+from smdebug.reading.record_template import RecordTemplate, learn_template
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
 
@@ -69,11 +69,11 @@ def test_only_the_first_record_of_a_kind_is_decoded_field_by_field(tmp_path: Pat
     trial = write_run(tmp_path)
     learned: list[int] = []
 
-    def learn(record: memoryview, name: str) -> RecordForm | None:
+    def learn(record: memoryview, name: str) -> RecordTemplate | None:
         learned.append(len(record))
-        return learn_form(record, name)
+        return learn_template(record, name)
 
-    monkeypatch.setattr(records, "learn_form", learn)
+    monkeypatch.setattr(record_decoder, "learn_template", learn)
     for step in (*trial.steps(), *trial.steps()):
         trial.reader.read_shared("a", locate(trial, "a", step), step)
         trial.tensor("a").value(step)
@@ -99,7 +99,7 @@ def test_damage_is_told_as_the_trial_tells_it(tmp_path: Path) -> None:
 
 def test_little_is_kept(tmp_path: Path) -> None:
     trial = write_run(tmp_path, steps=6)
-    reader = RunReader(trial._files, lambda _: False, 0, limit=200)
+    reader = RecordReader(trial.run_index, 0, limit=200)
     arrays = [reader.read_shared("a", locate(trial, "a", step), step) for step in trial.steps()]
     assert reader.cache.kept <= 200
     assert reader.read_shared("a", locate(trial, "a", 5), 5) is arrays[5]

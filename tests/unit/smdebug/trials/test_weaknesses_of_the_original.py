@@ -20,7 +20,7 @@ from smdebug.exceptions import (
 from smdebug.format.locations import parse_step, parse_worker
 from smdebug.format.tfevent.framing import encode_record
 from smdebug.mode_keys import ModeKeys
-from smdebug.reading.step_table import StepState
+from smdebug.reading.run_steps import StepState
 from smdebug.rules import Rule, invoke_rule
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker

@@ -11,8 +11,6 @@ from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tests.unit.smdebug.object_storage import Storage
 
 RUN = "s3://runs/job"
@@ -24,20 +22,17 @@ class Recorder:
     def __init__(self, length: int = 100) -> None:
         self.length = length
         self.fetched: list[list[int]] = []
-        self.ahead = ReadAhead(self.list_next, self.locate, self.prefetch)
-
-    def list_next(self, step: int, count: int) -> list[int]:
-        return [each for each in range(0, 1000, 10) if each > step][:count]
+        self.ahead = ReadAhead()
 
     def locate(self, step: int) -> TensorLocation | None:
         return None if step == 70 else TensorLocation("t", f"e{step}", 0, self.length, None, None)
 
-    def prefetch(self, locations: Iterable[TensorLocation]) -> None:
-        self.fetched.append([int(location.event_file_name[1:]) for location in locations])
-
     def read(self, *steps: int) -> None:
         for step in steps:
-            self.ahead.note(step)
+            location = self.locate(step) or TensorLocation("t", "none", 0, 0, None, None)
+            following = ((each, self.locate(each)) for each in range(0, 1000, 10) if each > step)
+            if planned := self.ahead.plan(step, location, following):
+                self.fetched.append([int(location.event_file_name[1:]) for location in planned])
 
 
 def test_growing_parts_are_fetched_once_each() -> None:

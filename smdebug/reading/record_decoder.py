@@ -1,4 +1,4 @@
-"""Decoding the records that an index names, and checking them: the one place that knows how a record is read."""
+"""Decoding and verification of event file records."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,57 +11,53 @@ from smdebug.format.tensor_location import TensorLocation
 from smdebug.format.tfevent.data_types import WIDENED
 from smdebug.format.tfevent.decoding import Event, decode_event
 from smdebug.format.tfevent.framing import CHECKSUM_MAGIC_BYTES, get_footer, masked_crc32c, read_record
-from smdebug.reading.record_form import RecordForm, learn_form
+from smdebug.reading.record_template import RecordTemplate, learn_template
 from smdebug.reading.run_files import RunFiles
 
 _CONSTANT_CHECKSUM = masked_crc32c(CHECKSUM_MAGIC_BYTES)
 
 
 class RecordDecoder:
-    """Makes arrays of records, and remembers how the records are built.
+    """Decodes records into arrays, and learns templates of them.
 
-    A tensor's record looks the same at every step but for time, step and numbers. The first one is decoded field by
-    field; of the next ones it is enough to see that name, type and shape stand where they stood, byte for byte.
+    The record of a tensor is the same at every step but for time, step and numbers. The first one is decoded field by
+    field; for the next ones it is sufficient that name, type and shape are the same bytes.
 
     Args:
-        locate: the full path or key of an event file, for messages.
+        locate: returns the full path or key of an event file, for messages.
 
     Attributes:
-        forms: how the records of a name and length are built; None where they must be decoded field by field.
+        templates: templates by tensor name and record length; None if such records must be decoded field by field.
     """
 
     def __init__(self, locate: Callable[[str], str]) -> None:
         self._locate = locate
-        self.forms: dict[tuple[str, int], RecordForm | None] = {}
+        self.templates: dict[tuple[str, int], RecordTemplate | None] = {}
 
     def decode(self, record: memoryview, location: TensorLocation) -> NDArray[Any]:
-        """Check a record and make its array.
-
-        What stands in the record goes once through the checksum and once into the array: nothing else is copied.
+        """Verify a record and return its array.
 
         Args:
-            record: what the event file holds at the location. Memory that can be written to becomes the array's.
-            location: what should be there.
+            record: the bytes at the location. Writable memory is used for the array, other memory is copied once.
+            location: the location of the record.
 
         Returns:
-            A writable array of the caller's own, aligned, of the shape that was saved and of the dtype that the
-            tensor had: what was widened for the file is narrowed again where numpy has the type (bfloat16 stays
-            float32).
+            A writable, aligned array that nobody else holds, with the saved shape and the tensor's original dtype:
+            types that were widened for the file are narrowed again if numpy has them (bfloat16 stays float32).
 
         Raises:
-            IndexReaderException: the record is cut, its content does not match its checksum, or it holds another
-                tensor.
+            IndexReaderException: the record is truncated, does not match its checksum, or belongs to another tensor.
         """
         name, event_file_name, start, length, checksum, true_dtype = location
         if len(record) == length:
-            form = self.forms.get((name, length))
-            found = None if form is None else form.read(record, checksum)
+            template = self.templates.get((name, length))
+            found = None if template is None else template.read(record, checksum)
             if found is None:
-                form = learn_form(record, name)
-                # The first of its form: that its length matches the checksum of that is looked at, too.
-                found = form.read(record, checksum) if form is not None and _has_true_length(record) else None
+                template = learn_template(record, name)
+                # The header of later records is compared with this one, so that only here its checksum is verified.
+                found = template.read(record, checksum) if template is not None and _has_true_length(record) else None
                 if found is not None:
-                    self.forms[name, length] = form
+                    self.templates[name, length] = template
             if found is not None:
                 return found if true_dtype is None else _narrow(found, true_dtype)
         try:
@@ -72,15 +68,15 @@ class RecordDecoder:
             raise IndexReaderException(
                 f"event file {self._locate(event_file_name)} is damaged at byte {start}: {error}"
             ) from error
-        self.forms.setdefault((name, length), None)
+        self.templates.setdefault((name, length), None)
         return tensor.copy() if true_dtype is None else _narrow(tensor, true_dtype)
 
 
 def read_tensor(files: RunFiles, location: TensorLocation) -> NDArray[Any]:
-    """Read and check one record of a run; errors as `RecordDecoder.decode` raises them.
+    """Read and verify one record of a run; errors as `RecordDecoder.decode` raises them.
 
     Raises:
-        FileNotFoundError: the event file is not there.
+        FileNotFoundError: the event file does not exist.
     """
     record = files.read_range(location.event_file_name, location.start_idx, location.length)
     return RecordDecoder(files.locate).decode(record, location)
@@ -95,9 +91,9 @@ def _has_true_length(record: memoryview) -> bool:
 
 
 def _narrow(tensor: NDArray[Any], true_dtype: str) -> NDArray[Any]:
-    # ml_dtypes, which TensorFlow imports, adds types to numpy: what is read must not depend on who was imported.
+    # ml_dtypes, which TensorFlow imports, registers types with numpy; the result must not depend on that import.
     if true_dtype in WIDENED:
-        # With the copy that makes the array the caller's own, whatever the types.
+        # `astype` copies, whatever the types.
         return tensor.astype(true_dtype)
     return tensor.copy()
 
@@ -107,10 +103,10 @@ def _check(payload: memoryview, footer: int, location: TensorLocation) -> None:
         found = crc32c(payload)
         if found != location.crc32c:
             raise SMDebugValueError(
-                f"its content has CRC-32C {found:#010x}, and {location.crc32c:#010x} was written for it"
+                f"its content has CRC-32C {found:#010x}, but {location.crc32c:#010x} was recorded for it"
             )
     elif footer != _CONSTANT_CHECKSUM and footer != masked_crc32c(payload):
-        # smdebug writes the constant, TensorBoard's writers the real one.
+        # smdebug writes the constant, TensorBoard the real checksum.
         raise SMDebugValueError("its content does not match its checksum")
 
 
@@ -119,4 +115,4 @@ def _find_tensor(event: Event, name: str) -> NDArray[Any]:
         if value.tag == name and value.tensor is not None:
             return value.tensor
     found = ", ".join(value.tag for value in event.values) or "nothing"
-    raise SMDebugValueError(f"{name} should be there, and {found} is")
+    raise SMDebugValueError(f"it holds {found} instead of {name}")

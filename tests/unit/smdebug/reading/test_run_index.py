@@ -8,7 +8,7 @@ import pytest
 
 from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
-from smdebug.reading.index_reader import parse_index
+from smdebug.reading.index_files import parse_index
 from smdebug.reading.run_files import LocalRunFiles
 from smdebug.reading.step_index import Layouts
 from smdebug.trials.local_trial import LocalTrial
@@ -143,4 +143,4 @@ def test_values_of_many_steps_are_read_exactly(tmp_path: Path) -> None:
         assert [value.flat[0] for value in trial.tensor(name).values().values()] == list(range(40))
     # What is read is not kept, the operating system has it.
     assert trial.reader.cache.kept == 0
-    assert trial.reader.cache.fetched == trial.reader.cache.returned
+    assert trial.reader.events.fetched == trial.reader.events.returned

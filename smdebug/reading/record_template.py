@@ -1,8 +1,8 @@
-"""The form of a tensor's record: what must stand where for its numbers to be where they are expected.
+"""Templates of tensor records: the bytes that are the same at every step.
 
-The record of a tensor looks the same at every step but for time, step and numbers. Decoding its fields one by one costs
-some 30 microseconds; seeing that name, type and shape stand where they stood costs one. Only records built as every
-smdebug builds them have a form; all others are decoded.
+The record of a tensor is the same at every step but for time, step and numbers. Decoding its fields takes about 30
+microseconds; comparing name, type and shape with a template takes one. Records with an unusual structure have no
+template and are decoded field by field.
 """
 
 import math
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from smdebug.format.tfevent.data_types import DATA_TYPES
 from smdebug.format.tfevent.framing import CONSTANT_FOOTER, FOOTER_BYTES, HEADER_BYTES
 
-# Keys as they stand in a record: number of the field, and how its value is stored.
+# Protobuf field keys: field number and wire type.
 _WALL_TIME, _STEP, _SUMMARY = 0x09, 0x10, 0x2A
 _VALUE = 0x0A
 _TAG, _TENSOR, _METADATA = 0x0A, 0x42, 0x4A
@@ -23,16 +23,16 @@ _DATA_TYPE, _SHAPE, _CONTENT = 0x08, 0x12, 0x22
 _DIM, _SIZE, _DIM_NAME = 0x12, 0x08, 0x12
 
 
-class RecordForm(NamedTuple):
-    """How a record is built.
+class RecordTemplate(NamedTuple):
+    """The constant parts of a record, with their offsets.
 
     Attributes:
-        head: the length of the record with its checksum.
-        name_start: where the record's value begins, with its tag.
-        name: the bytes there.
-        tensor_start: where the tensor begins.
-        tensor: what stands there before its numbers: type, shape, and how many bytes of numbers there are.
-        content_start: where the numbers begin.
+        head: the framing header: the record's length and its checksum.
+        name_start: offset of the summary value, which begins with its tag.
+        name: the bytes from there to the end of the tag.
+        tensor_start: offset of the tensor.
+        tensor: the bytes from there to the numbers: type, shape and size of the content.
+        content_start: offset of the numbers.
         shape: size of each dimension.
         dtype: type of the numbers.
     """
@@ -48,25 +48,23 @@ class RecordForm(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """How many numbers there are."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def size(self) -> int:
-        """How many bytes of numbers there are."""
+        """The size of the content in bytes."""
         return self.elements * self.dtype.itemsize
 
     def read(self, record: memoryview, checksum: int | None) -> NDArray[Any] | None:
-        """Return the numbers of a record of the same length, as an array of the caller's own.
-
-        Where the record's memory can be written to it is the caller's already, and is not copied if it is aligned.
+        """Return the array of a record that has the same length.
 
         Args:
-            record: all bytes of the record.
-            checksum: CRC-32C of its payload; None where the index has none, and the record must end as a run's do.
+            record: all bytes of the record. Aligned writable memory is used for the array, other memory is copied.
+            checksum: CRC-32C of the payload; None if the index has none: then the footer must be smdebug's constant.
 
         Returns:
-            The array, or None if the record is not of this form or does not match its checksum.
+            The array; None if the record does not match the template or its checksum.
         """
         head, name_start, name, tensor_start, tensor, content_start, shape, dtype = self
         if (
@@ -84,16 +82,16 @@ class RecordForm(NamedTuple):
         return array.copy() if record.readonly or not array.flags.aligned else array
 
 
-def learn_form(record: memoryview, name: str) -> RecordForm | None:
-    """Return the form of a record of a tensor of numbers; None if the record is built in another way, or damaged."""
+def learn_template(record: memoryview, name: str) -> RecordTemplate | None:
+    """Return the template of a record of numbers; None if its structure is unusual or it is damaged."""
     try:
         return _learn(record, name.encode())
     except (IndexError, ValueError):
-        # The record is cut, or its sizes point outside it: whoever decodes it says where.
+        # The record is truncated or its sizes point outside it; field by field decoding reports where.
         return None
 
 
-def _learn(record: memoryview, tag: bytes) -> RecordForm | None:
+def _learn(record: memoryview, tag: bytes) -> RecordTemplate | None:
     name_start = _find_value(record)
     if name_start is None:
         return None
@@ -115,7 +113,7 @@ def _learn(record: memoryview, tag: bytes) -> RecordForm | None:
     dtype = np.dtype(DATA_TYPES[data_type])
     if size != math.prod(shape) * dtype.itemsize or at + size + FOOTER_BYTES > len(record):
         return None
-    return RecordForm(
+    return RecordTemplate(
         bytes(record[:HEADER_BYTES]),
         name_start,
         bytes(record[name_start:name_end]),
@@ -128,7 +126,7 @@ def _learn(record: memoryview, tag: bytes) -> RecordForm | None:
 
 
 def _find_value(record: memoryview) -> int | None:
-    """Where the value of the event's summary begins."""
+    """Return the offset of the summary value."""
     at = HEADER_BYTES
     if record[at] == _WALL_TIME:
         at += 9
@@ -141,7 +139,7 @@ def _find_value(record: memoryview) -> int | None:
 
 
 def _find_tensor(record: memoryview, value_start: int, tag: bytes) -> tuple[int, int] | None:
-    """(where the value's tag ends, where its tensor begins); None if the tag is another one."""
+    """Return the offsets of the end of the tag and of the tensor; None for another tag."""
     _, at = _read_number(record, value_start + 1)
     if record[at] != _TAG:
         return None
@@ -181,7 +179,7 @@ def _read_shape(record: memoryview, at: int, end: int) -> tuple[int, ...] | None
 
 
 def _read_number(record: memoryview, at: int) -> tuple[int, int]:
-    """Return (a varint, the offset after it)."""
+    """Return a varint and the offset after it."""
     byte = record[at]
     if byte < 0x80:
         return byte, at + 1

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from smdebug.mode_keys import ModeKeys
-from smdebug.reading.index_forms import _MOST_FORMS, IndexForms
-from smdebug.reading.index_reader import parse_index
+from smdebug.reading.index_files import parse_index
+from smdebug.reading.index_templates import _MOST_TEMPLATES, IndexTemplates
 from smdebug.reading.step_index import Layouts, StepIndex
 from tests.unit.smdebug.runs import RunMaker
 
@@ -42,7 +42,7 @@ def test_a_step_like_one_before_is_read_without_being_parsed(tmp_path: Path) -> 
         mode = ModeKeys.EVAL if step % 2 else ModeKeys.TRAIN
         run.write_step(step, {name: np.float32(step) for name in NAMES}, mode, step, shapes={"loss": ()})
     first, *others = (path.read_bytes() for path in sorted(tmp_path.glob("index/*/*.json")))
-    forms, layouts = IndexForms(), Layouts()
+    forms, layouts = IndexTemplates(), Layouts()
     assert forms.read(first) is None
     forms.learn(first, parse(first, layouts))
     assert len(others) == 5
@@ -74,14 +74,14 @@ def test_a_step_like_one_before_is_read_without_being_parsed(tmp_path: Path) -> 
     ],
 )
 def test_what_is_not_of_a_form_is_left_to_be_parsed(learned: bytes, asked: bytes | None) -> None:
-    forms = IndexForms()
+    forms = IndexTemplates()
     forms.learn(learned, parse(learned, Layouts()))
     assert forms.read(learned if asked is None else asked) is None
 
 
 def test_no_more_than_a_few_forms_are_kept() -> None:
-    forms, layouts = IndexForms(), Layouts()
-    contents = [write([entry(str(number))]) for number in range(_MOST_FORMS + 1)]
+    forms, layouts = IndexTemplates(), Layouts()
+    contents = [write([entry(str(number))]) for number in range(_MOST_TEMPLATES + 1)]
     for content in contents:
         forms.learn(content, parse(content, layouts))
-    assert [forms.read(content) is None for content in contents] == [True] + [False] * _MOST_FORMS
+    assert [forms.read(content) is None for content in contents] == [True] + [False] * _MOST_TEMPLATES

@@ -1,4 +1,4 @@
-"""Which module stands behind each of those that code written for smdebug imports, and how it comes to stand there."""
+"""The import aliases of `smdebug.core`, and the finder that resolves them."""
 
 import sys
 from importlib import import_module
@@ -8,8 +8,8 @@ from types import ModuleType
 
 _PREFIX = "smdebug.core."
 
-# A door of one module is that module: tests of the original set what is in it.
-DOORS = {
+# An alias is the very module that it names, because code written for smdebug sets module attributes.
+ALIASES = {
     "access_layer.file": "smdebug.compatibility.access_files",
     "access_layer.s3": "smdebug.compatibility.access_files",
     "access_layer.s3handler": "smdebug.compatibility.s3_handler",
@@ -43,7 +43,7 @@ DOORS = {
     "utils": "smdebug.compatibility.loose_names",
     "writer": "smdebug.writing.file_writer",
 }
-# Those that hold doors themselves, and offer what is public in several modules.
+# Packages of aliases, with the public names of several modules of `smdebug.compatibility`.
 PACKAGES = {
     "access_layer": ("access_files", "run_state", "s3_handler"),
     "tfevent": (),
@@ -51,29 +51,29 @@ PACKAGES = {
 }
 
 
-class _Opener(MetaPathFinder, Loader):
-    """Finds the doors, after every other finder has been asked, and opens them."""
+class _AliasFinder(MetaPathFinder, Loader):
+    """Finds and loads the aliases; asked after all other finders."""
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
-        door = fullname.removeprefix(_PREFIX)
-        if door == fullname or door not in DOORS.keys() | PACKAGES.keys():
+        alias = fullname.removeprefix(_PREFIX)
+        if alias == fullname or alias not in ALIASES.keys() | PACKAGES.keys():
             return None
-        return ModuleSpec(fullname, self, is_package=door in PACKAGES)
+        return ModuleSpec(fullname, self, is_package=alias in PACKAGES)
 
     def exec_module(self, module: ModuleType) -> None:
-        door = module.__name__.removeprefix(_PREFIX)
-        if door in DOORS:
-            sys.modules[module.__name__] = import_module(DOORS[door])
+        alias = module.__name__.removeprefix(_PREFIX)
+        if alias in ALIASES:
+            sys.modules[module.__name__] = import_module(ALIASES[alias])
             return
-        behind = [import_module(f"smdebug.compatibility.{name}") for name in PACKAGES[door]]
-        names = {name: getattr(each, name) for each in behind for name in each.__all__}
+        sources = [import_module(f"smdebug.compatibility.{name}") for name in PACKAGES[alias]]
+        names = {name: getattr(each, name) for each in sources for name in each.__all__}
         module.__doc__ = f"`{module.__name__}`, as code written for smdebug imports it."
         vars(module).update(names, __all__=list(names))
-        for inner in DOORS:
-            if inner.startswith(f"{door}."):
+        for inner in ALIASES:
+            if inner.startswith(f"{alias}."):
                 import_module(f"{_PREFIX}{inner}")
 
 
 def install() -> None:
-    """Make the doors importable."""
-    sys.meta_path.append(_Opener())
+    """Make the aliases importable."""
+    sys.meta_path.append(_AliasFinder())
