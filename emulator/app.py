@@ -163,24 +163,10 @@ class Emulator:
                 check_advertised(addresses, settings.port, certificates.bundle)
 
             # moto answers, and has what it had in the last run.
-            from emulator.moto_services.durable import open_moto
-            from emulator.moto_services.instances import untracked
-            from emulator.moto_services.s3.backend import open_s3
+            from emulator.moto_services.store import MotoStore
 
-            if not settings.moto_api:
-                closers.enter_context(untracked())
-            self._s3 = open_s3(settings.state_dir / "s3", disk, self._replica)
-            closers.callback(self._s3.close)
-            followed = self._replica is not None
-            self._moto = open_moto(settings.state_dir / "moto", followed=followed)
+            self._moto = MotoStore(settings.state_dir, disk, self._replica, tracks_instances=settings.moto_api)
             closers.callback(self._moto.close)
-            from emulator.moto_services.cloudwatch.metric_filters import count_log_events
-            from emulator.moto_services.cloudwatch.metrics import list_metrics_once
-            from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
-
-            closers.enter_context(count_missing_steps())
-            closers.enter_context(list_metrics_once())
-            closers.enter_context(count_log_events())
             moto = MotoApplication()
             moto.preload()
             rooms.moto.set_result(moto)
@@ -220,7 +206,7 @@ class Emulator:
                     admission=admission,
                 )
 
-            accounts = self._accounts = Accounts(settings.state_dir, build_jobs, followed=followed)
+            accounts = self._accounts = Accounts(settings.state_dir, build_jobs, followed=self._replica is not None)
             closers.callback(accounts.close_stores)
             store = accounts.open_store(settings.account_id)
             if self._replica is not None:
@@ -312,7 +298,6 @@ class Emulator:
         """
         forgotten: int = sum(jobs.reset(prefix) for jobs in self._list_jobs())
         if not prefix:
-            self._s3.reset()
             self._moto.reset()
         return forgotten
 
@@ -352,7 +337,7 @@ class Emulator:
             ResourceInUse: jobs run.
         """
         self._check_idle()
-        with self._s3.at_rest(), self._moto.at_rest():
+        with self._moto.at_rest():
             write_archive(self.settings.state_dir, target)
 
     def import_state(self, source: Path) -> str:

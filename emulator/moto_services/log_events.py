@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import StartupError
-from emulator.moto_services.replacement import replaced
+from emulator.moto_services.replacements import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.log_events import StoredEvents
+from emulator.moto_services.unit_of_work import keeping, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
