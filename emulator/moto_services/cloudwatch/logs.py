@@ -103,12 +103,10 @@ class LogGroups:
 
     def list_sizes(self, group: str) -> list[tuple[str, int, int]]:
         """List a group's streams: name, bytes of the lines, and when the last was written, in epoch milliseconds."""
-        from moto.core.utils import unix_time_millis
-
         with reading(), service_lock("logs"):
             found = self._backend().groups.get(group)
             return [
-                (name, stream.stored_bytes, int(stream.last_event_timestamp or unix_time_millis(stream.creation_time)))
+                (name, stream.stored_bytes, stream.last_event_timestamp or stream.to_describe_dict()["creationTime"])
                 for name, stream in (found.streams.items() if found is not None else ())
             ]
 
