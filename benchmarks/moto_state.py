@@ -12,12 +12,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import boto3
 
 from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
-from emulator.moto_services import durable
+from emulator.moto_services.durable import DurableBackends
+from emulator.moto_services.store import MotoStore
 from emulator.moto_services.wsgi import MotoApplication
 
 if TYPE_CHECKING:
@@ -59,16 +61,16 @@ def measure() -> Iterator[str]:
 
 def _time_requests(client: Any, service: str, resources: int, folder: Path) -> str:
     put, read = PUTS[service]
-    kept = durable.open_moto(folder)
-    durable._active = None  # noqa: SLF001 -- in memory only: as moto_server, and filled in reasonable time
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: put(client, f"r{number}"), range(resources)))
-    in_memory = _measure(lambda number: put(client, f"m{number}"))
-    durable._active = kept  # noqa: SLF001
+    kept = MotoStore(folder)
+    # In memory only: as moto_server, and filled in reasonable time.
+    with mock.patch.object(DurableBackends, "keep"):
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda number: put(client, f"r{number}"), range(resources)))
+        in_memory = _measure(lambda number: put(client, f"m{number}"))
     put(client, "warm")
     durably = _measure(lambda number: put(client, f"k{number}"))
     kept.close()
-    kept = durable.open_moto(folder)
+    kept = MotoStore(folder)
     started = time.perf_counter()
     read(client)
     first = (time.perf_counter() - started) * 1000

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from emulator.components.ports import Ports, Replica
     from emulator.jobs import Jobs
     from emulator.jobs.accounts import Accounts, AccountStores
-    from emulator.moto_services.durable import DurableMoto
-    from emulator.moto_services.s3.backend import DurableS3
+    from emulator.moto_services.store import MotoStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +32,13 @@ class Started:
         accounts: the jobs of every account, recovered.
         stores: the accounts' job stores.
         chosen: the container back end.
-        s3: the objects of S3.
-        moto: what moto holds besides.
+        moto: what every other service holds, S3 included.
     """
 
     accounts: Accounts
     stores: AccountStores
     chosen: ChosenRuntime
-    s3: DurableS3
-    moto: DurableMoto
+    moto: MotoStore
 
 
 class Administration:
@@ -78,12 +75,11 @@ class Administration:
 
     def count_state(self) -> dict[str, int]:
         """Count what a reset of everything would forget."""
-        jobs, journal = self._list_jobs(), self.started.result().s3.journal
+        jobs = self._list_jobs()
         return {
             "jobs": sum(each.count() for each in jobs),
             "running": sum(each.count_running() for each in jobs),
-            "buckets": sum(1 for _ in journal.read_buckets()),
-            "objects": sum(1 for _ in journal.read_objects()),
+            **self.started.result().moto.count_s3(),
         }
 
     def reset(self, prefix: str, keep: bool) -> tuple[int, bool]:
@@ -105,7 +101,6 @@ class Administration:
             kept = keep and not prefix and self._keep_state()
             forgotten: int = sum(jobs.reset(prefix) for jobs in self._list_jobs())
             if not prefix:
-                started.s3.reset()
                 started.moto.reset()
             return forgotten, kept
 
@@ -143,7 +138,7 @@ class Administration:
             return False
         for jobs in self._list_jobs():
             jobs.stop("")
-        with started.s3.at_rest(), started.moto.at_rest():
+        with started.moto.at_rest():
             self._ports.kept_states.keep()
         return True
 
@@ -184,7 +179,7 @@ class Administration:
         """
         self._check_idle()
         started = self.started.result()
-        with started.s3.at_rest(), started.moto.at_rest():
+        with started.moto.at_rest():
             write_archive(self._ports.settings.state_dir, target)
 
     def import_state(self, source: Path) -> str:

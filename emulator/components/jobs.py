@@ -98,7 +98,7 @@ class Jobs(Component):
         self.closers.callback(accounts.close)
         self._recover(accounts)
         self.sagemaker = SageMaker(accounts.find_jobs, has_sagemaker_resource)
-        started = Started(accounts, self._stores.stores, self._containers.chosen, self._moto.s3, self._moto.moto)
+        started = Started(accounts, self._stores.stores, self._containers.chosen, self._moto.store)
         self._administration.started.set_result(started)
         self._gateway.services.sagemaker.set_result(self.sagemaker)
 

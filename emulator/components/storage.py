@@ -12,20 +12,17 @@ if TYPE_CHECKING:
     from emulator.components.gateway import Gateway
     from emulator.components.ports import Ports, Replica
     from emulator.jobs.accounts import AccountStores
-    from emulator.moto_services.durable import DurableMoto
-    from emulator.moto_services.s3.backend import DurableS3
+    from emulator.moto_services.store import MotoStore
 
 
 class Moto(Component):
     """Every service that moto answers, with the state of the last process.
 
     Attributes:
-        s3: the objects of S3.
-        moto: the other services.
+        store: what they hold.
     """
 
-    s3: DurableS3
-    moto: DurableMoto
+    store: MotoStore
 
     def __init__(self, ports: Ports, replica: Replica, gateway: Gateway) -> None:
         super().__init__(ports, replica, gateway)
@@ -35,24 +32,14 @@ class Moto(Component):
 
     def start(self) -> None:
         """Restore the state, and let the gateway pass requests on."""
-        from emulator.moto_services.cloudwatch.metric_filters import count_log_events
-        from emulator.moto_services.cloudwatch.metrics import list_metrics_once
-        from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
-        from emulator.moto_services.durable import open_moto
-        from emulator.moto_services.instances import untracked
-        from emulator.moto_services.s3.backend import open_s3
+        from emulator.moto_services.store import MotoStore
         from emulator.moto_services.wsgi import MotoApplication
 
-        settings, replica = self._ports.settings, self._replica.replica
-        if not settings.moto_api:
-            self.closers.enter_context(untracked())
-        self.s3 = open_s3(settings.state_dir / "s3", self._ports.disk, replica)
-        self.closers.callback(self.s3.close)
-        self.moto = open_moto(settings.state_dir / "moto", followed=replica is not None)
-        self.closers.callback(self.moto.close)
-        self.closers.enter_context(count_missing_steps())
-        self.closers.enter_context(list_metrics_once())
-        self.closers.enter_context(count_log_events())
+        settings = self._ports.settings
+        self.store = MotoStore(
+            settings.state_dir, self._ports.disk, self._replica.replica, tracks_instances=settings.moto_api
+        )
+        self.closers.callback(self.store.close)
         application = MotoApplication()
         application.preload()
         self._gateway.services.moto.set_result(application)

@@ -1,9 +1,8 @@
-"""moto made durable: the backends that a request changed are written before its answer goes out.
+"""Durable backends of moto: what a request changed is written before its answer.
 
-moto's backends are plain objects, so what a request changed is not known; which backends it asked for is. All of those
-are pickled when it ends (``keeping``), and written where that gave something new. Requests that come at the same time
-share one writing. What only reads says so (``reading``) and costs nothing; what does neither, such as a thread of
-moto's own, is written within a second. S3 has a journal of its own, log events a table.
+All backends that a unit of work used are pickled when it ends, and written where that gave something new. Requests that
+come at the same time share one writing. What is used outside of any unit, by a thread of moto's own for example, is
+written within a second. S3 has a journal of its own, log events a table.
 """
 
 from __future__ import annotations
@@ -18,10 +17,13 @@ from typing import TYPE_CHECKING, Any
 from emulator.moto_services import backend_pickle
 from emulator.moto_services.backend_files import BackendFiles, Place, is_place
 from emulator.moto_services.log_events import LogEvents
+from emulator.moto_services.replacements import replaced
 from emulator.moto_services.s3.backend import commit_touched
+from emulator.moto_services.unit_of_work import find_used, is_reading, reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -29,46 +31,6 @@ logger = logging.getLogger(__name__)
 # S3 has its journal; the others hold nothing.
 _NOT_KEPT = frozenset({"s3", "moto_api", "instance_metadata"})
 _STRAY_SECONDS = 1.0
-
-
-class _Scope(threading.local):
-    """The backends that this thread asked for since its innermost ``keeping`` began; None outside of any."""
-
-    touched: dict[Place, Any] | None = None
-    reads: bool = False
-
-
-_scope = _Scope()
-_active: DurableMoto | None = None
-
-
-@contextmanager
-def keeping() -> Iterator[None]:
-    """Write what this thread changes in moto meanwhile, before it goes on.
-
-    Raises:
-        OSError: the disk is full, say. What was changed is served, and written with the next change.
-    """
-    outer, _scope.touched = _scope.touched, {}
-    reads, _scope.reads = _scope.reads, False
-    try:
-        yield
-    finally:
-        touched, _scope.touched = _scope.touched, outer
-        _scope.reads = reads
-        if _active is not None:
-            _active.keep(touched or {})
-            commit_touched()  # stacks make buckets, too
-
-
-@contextmanager
-def reading() -> Iterator[None]:
-    """Say that this thread changes nothing in moto meanwhile that has to be kept."""
-    reads, _scope.reads = _scope.reads, True
-    try:
-        yield
-    finally:
-        _scope.reads = reads
 
 
 class _Kept:
@@ -81,14 +43,21 @@ class _Kept:
         self.digest = b""
 
 
-class DurableMoto:
-    """What moto holds in this process, kept in a folder from ``open_moto`` until ``close``."""
+class DurableBackends:
+    """What moto's services other than S3 hold in this process, kept in a folder until ``close``."""
 
-    def __init__(self, folder: Path, *, followed: bool = False) -> None:
-        """Drop what moto holds, make it hold what the folder does, and watch from then on who asks for it.
+    def __init__(
+        self,
+        folder: Path,
+        replacing: Mapping[str, Sequence[Callable[[], AbstractContextManager[None]]]],
+        *,
+        followed: bool = False,
+    ) -> None:
+        """Drop what moto holds, make it hold what the folder does, and note from then on which backends are used.
 
         Args:
             folder: in which it is kept.
+            replacing: for each of moto's services what is replaced from its first use until ``close``.
             followed: see ``LogEvents``.
 
         Raises:
@@ -106,32 +75,38 @@ class DurableMoto:
         self._has_stray = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._keep_stray, name="moto-keeper", daemon=True)
-        # Restored when they are first asked for: until then, what they need is not even imported.
-        self._waiting: dict[str, list[Place]] = {"logs": []}
+        self._is_open = True
+        self._replacing = {**replacing, "logs": [self._log_events.kept, *replacing.get("logs", [])]}
+        # Restored when they are first used: until then, what they need is not even imported.
+        self._waiting: dict[str, list[Place]] = {service: [] for service in self._replacing}
         for place in self._files.list_places():
             self._waiting.setdefault(place.service, []).append(place)
         self._restored: set[str] = set()
         self._writing = threading.RLock()
         self._restoring = threading.RLock()
-        with ExitStack() as closers:
+        with ExitStack() as closers, reading():
             closers.callback(self._log_events.close)
             _drop_backends()
             closers.callback(_drop_backends)
             for name in ("__getitem__", "items", "values"):
-                closers.enter_context(_wrapped(BackendDict, name, self._restoring_first))
-                closers.enter_context(_wrapped(AccountSpecificBackend, name, self._noting))
+                restore = self._restoring_first(getattr(BackendDict, name))
+                closers.enter_context(replaced(BackendDict, name, restore))
+                note = self._noting(getattr(AccountSpecificBackend, name))
+                closers.enter_context(replaced(AccountSpecificBackend, name, note))
             # Here every request asks IAM whose its access key is, and notes when that was used.
-            closers.enter_context(_wrapped(BaseResponse, "setup_class", _only_reading))
+            closers.enter_context(replaced(BaseResponse, "setup_class", _only_reading(BaseResponse.setup_class)))
             self._closers = closers.pop_all()
         self._thread.start()
 
-    def keep(self, touched: dict[Place, Any]) -> None:
-        """Write the backends that hold something new.
+    def keep(self, used: dict[Place, Any]) -> None:
+        """Write the backends that hold something new, and what else was changed in S3; nothing after ``close``.
 
         Raises:
             OSError: one cannot be written.
         """
-        for place, backend in touched.items():
+        if not self._is_open:
+            return
+        for place, backend in used.items():
             with self._guard:
                 kept = self._kept.setdefault(place, _Kept())
                 kept.asked += 1
@@ -141,14 +116,14 @@ class DurableMoto:
                     covered = kept.asked
                     self._write(place, backend, kept)
                     kept.done = covered
+        commit_touched()  # stacks make buckets, too
 
     def reset(self) -> None:
         """Empty every backend, but for S3's, and remove its file; no request may run."""
         with self._restoring, reading():
-            self._restore("logs")
             for place in list(self._files.list_places()):
                 self._files.remove(place)
-            self._waiting.clear()
+            self._waiting = {service: [] for service in self._waiting if service in self._replacing}
             for backends in backend_pickle.list_backends_in_use():
                 if backend_pickle.service_of(backends.backend) not in _NOT_KEPT:
                     for account in backends.values():
@@ -186,10 +161,11 @@ class DurableMoto:
         if service not in self._waiting or service in self._restored:
             return  # another thread was first, or this one asks for a backend in order to restore it
         self._restored.add(service)
+        for replace in self._replacing.get(service, []):
+            self._closers.enter_context(replace())
         for place in self._waiting[service]:
             self._restore_backend(place)
         if service == "logs":
-            self._closers.enter_context(self._log_events.kept())
             self._log_events.restore()
         del self._waiting[service]
 
@@ -207,12 +183,11 @@ class DurableMoto:
 
     def close(self) -> None:
         """Write what is left to write; afterwards moto is in memory only, and empty."""
-        global _active
         self._closing.set()
         self._has_stray.set()
         self._thread.join()
+        self._is_open = False
         with reading():
-            _active = None
             self._closers.close()
 
     def _write(self, place: Place, backend: Any, kept: _Kept) -> None:
@@ -244,26 +219,28 @@ class DurableMoto:
         @functools.wraps(find)
         def find_and_note(account: Any, *region: str) -> Any:
             found = find(account, *region)
-            if not _scope.reads and backend_pickle.service_of(account.backend) not in _NOT_KEPT:
+            if is_reading():
+                return found
+            used = find_used(self)
+            if backend_pickle.service_of(account.backend) not in _NOT_KEPT:
                 for backend in [found] if region else list(dict.values(account)):
                     place = Place(backend_pickle.service_of(type(backend)), backend.account_id, backend.region_name)
-                    self._note(place, backend)
+                    if is_place(place):
+                        self._note(place, backend, used)
             return found
 
         return find_and_note
 
-    def _note(self, place: Place, backend: Any) -> None:
-        if not is_place(place):
-            return
-        if _scope.touched is not None:
-            _scope.touched[place] = backend
+    def _note(self, place: Place, backend: Any, used: dict[Place, Any] | None) -> None:
+        if used is not None:
+            used[place] = backend
         else:
             with self._guard:
                 self._stray[place] = backend
             self._has_stray.set()
 
     def _keep_stray(self) -> None:
-        """Write what was asked for outside of any ``keeping``, until ``close``."""
+        """Write what was asked for outside of any unit of work, until ``close``."""
         while self._has_stray.wait():
             closing = self._closing.wait(_STRAY_SECONDS)
             self._has_stray.clear()
@@ -275,20 +252,6 @@ class DurableMoto:
                 logger.exception("What moto's own threads changed could not be written.")
             if closing:
                 return
-
-
-@contextmanager
-def _wrapped(owner: Any, name: str, wrap: Callable[[Any], Any]) -> Iterator[None]:
-    """Let a class of moto have a method, its parent's included, as ``wrap`` returns it."""
-    own = vars(owner).get(name)
-    setattr(owner, name, wrap(own or getattr(owner, name)))
-    try:
-        yield
-    finally:
-        if own is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, own)
 
 
 def _only_reading(ask: Callable[..., Any]) -> Callable[..., Any]:
@@ -306,21 +269,3 @@ def _drop_backends() -> None:
             for account in backends.values():
                 account.reset()
             backends.clear()
-
-
-def open_moto(folder: Path, *, followed: bool = False) -> DurableMoto:
-    """Make moto durable in ``folder`` and restore what it holds; S3 is opened before it.
-
-    There is one moto in a process. What was in it before is dropped.
-
-    Args:
-        folder: in which it is kept.
-        followed: see ``LogEvents``.
-
-    Raises:
-        StartupError: the folder cannot be used.
-    """
-    global _active
-    with reading():
-        _active = DurableMoto(folder, followed=followed)
-    return _active

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from moto.core.common_models import BaseModel
 
-from emulator.moto_services.replacement import replaced
+from emulator.moto_services.replacements import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from emulator.moto_services.replacement import replaced
+from emulator.moto_services.replacements import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

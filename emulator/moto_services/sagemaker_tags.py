@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache, wraps
+from contextlib import ExitStack, contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from emulator.moto_services.replacements import replaced
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 # Those whose Create drops its tags, by the member that their ARN is answered in.
 _DROPPING = {
@@ -16,9 +19,9 @@ _DROPPING = {
 }
 
 
-@cache
-def install() -> None:
-    """Let moto tag as SageMaker does, from now on."""
+@contextmanager
+def keeping_tags() -> Iterator[None]:
+    """Let moto tag as SageMaker does."""
     from moto.sagemaker.models import SageMakerModelBackend
     from moto.sagemaker.responses import SageMakerResponse
 
@@ -30,10 +33,13 @@ def install() -> None:
             resource.tags = []
         return resource
 
-    for name, method in {"_get_resource_from_arn": find_with_tags, "add_tags": _add_tags}.items():
-        setattr(SageMakerModelBackend, name, method)
-    for name, arn_member in _DROPPING.items():
-        setattr(SageMakerResponse, name, _keep_tags(getattr(SageMakerResponse, name), arn_member))
+    with ExitStack() as closers:
+        closers.enter_context(replaced(SageMakerModelBackend, "_get_resource_from_arn", find_with_tags))
+        closers.enter_context(replaced(SageMakerModelBackend, "add_tags", _add_tags))
+        for name, arn_member in _DROPPING.items():
+            create = _keep_tags(getattr(SageMakerResponse, name), arn_member)
+            closers.enter_context(replaced(SageMakerResponse, name, create))
+        yield
 
 
 def _add_tags(backend: Any, arn: str, tags: list[dict[str, str]]) -> list[dict[str, str]]:

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from emulator.moto_services.replacement import replaced
+from emulator.moto_services.replacements import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,10 +13,8 @@ from wsgiref.util import setup_testing_defaults
 from xml.parsers.expat import ExpatError
 
 from emulator.exceptions import AwsError, DamagedObjectError
-from emulator.moto_services import sagemaker_tags
-from emulator.moto_services.durable import keeping, reading
-from emulator.moto_services.iam.principals import KNOWN_SESSIONS
 from emulator.moto_services.locks import service_lock
+from emulator.moto_services.unit_of_work import keeping, reading
 from emulator.state.disk import is_disk_full
 
 if TYPE_CHECKING:
@@ -96,20 +94,7 @@ class MotoApplication:
             if self._dispatcher is None:
                 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-                def create(service: Any) -> Any:
-                    if service == "iam":
-                        from emulator.moto_services.iam import attached_policies, missing_roles, policy_simulation
-
-                        attached_policies.install()
-                        missing_roles.install()
-                        policy_simulation.install()
-                    if service == "sts":
-                        KNOWN_SESSIONS.install()
-                    if service == "sagemaker":
-                        sagemaker_tags.install()
-                    return create_backend_app(service)
-
-                self._dispatcher = DomainDispatcherApplication(create)
+                self._dispatcher = DomainDispatcherApplication(create_backend_app)
             return self._dispatcher
 
 
@@ -210,7 +195,6 @@ def has_sagemaker_resource(account_id: str, region: str, arn: str) -> bool:
     """Tell whether moto has the resource of SageMaker with this ARN, of a kind whose tags it keeps."""
     from moto.sagemaker.models import sagemaker_backends
 
-    sagemaker_tags.install()
     _, _, resource = arn.rpartition(":")
     if resource.count("/") != 1:
         return False  # moto's own look-up knows ARNs that end in kind/name only

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.moto_services.cloudwatch.composite_alarms import find_rule_problem
 from emulator.moto_services.cloudwatch.metrics import find_backend
-from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
-from emulator.moto_services.replacement import replaced
+from emulator.moto_services.replacements import replaced
+from emulator.moto_services.unit_of_work import keeping, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

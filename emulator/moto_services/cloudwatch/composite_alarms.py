@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from emulator.moto_services.cloudwatch.alarm_rules import AlarmRuleError, parse_alarm_rule
-from emulator.moto_services.replacement import replaced
+from emulator.moto_services.replacements import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -47,7 +47,7 @@ def capture_composite_alarms() -> Iterator[None]:
         delete(backend, alarm_names)
 
     with (
-        replaced(CloudWatchResponse, "put_composite_alarm", put_composite_alarm, is_new=True),
+        replaced(CloudWatchResponse, "put_composite_alarm", put_composite_alarm),
         replaced(CloudWatchResponse, "describe_alarms", describe_alarms),
         replaced(CloudWatchBackend, "delete_alarms", delete_alarms),
     ):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.log_events import StoredEvents
+from emulator.moto_services.unit_of_work import keeping, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -103,12 +103,10 @@ class LogGroups:
 
     def list_sizes(self, group: str) -> list[tuple[str, int, int]]:
         """List a group's streams: name, bytes of the lines, and when the last was written, in epoch milliseconds."""
-        from moto.core.utils import unix_time_millis
-
         with reading(), service_lock("logs"):
             found = self._backend().groups.get(group)
             return [
-                (name, stream.stored_bytes, int(stream.last_event_timestamp or unix_time_millis(stream.creation_time)))
+                (name, stream.stored_bytes, stream.last_event_timestamp or stream.to_describe_dict()["creationTime"])
                 for name, stream in (found.streams.items() if found is not None else ())
             ]
 

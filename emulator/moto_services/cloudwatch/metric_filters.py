@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.exceptions import LogPatternError
 from emulator.moto_services.cloudwatch.log_patterns import parse_log_pattern, read_field
 from emulator.moto_services.cloudwatch.metrics import Datum, Metrics
-from emulator.moto_services.replacement import replaced
+from emulator.moto_services.replacements import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

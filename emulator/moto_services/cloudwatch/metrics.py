@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.locks import service_lock
-from emulator.moto_services.replacement import replaced
+from emulator.moto_services.replacements import replaced
+from emulator.moto_services.unit_of_work import keeping, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import EventPatternError, TargetGoneError
 from emulator.moto_services.cloudwatch.logs import LogGroups
-from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.eventbridge.patterns import check_event_pattern, matches_event, parse_event_pattern
 from emulator.moto_services.locks import service_lock
-from emulator.moto_services.replacement import replaced
+from emulator.moto_services.replacements import replaced
+from emulator.moto_services.unit_of_work import keeping, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ScheduleError
-from emulator.moto_services.durable import reading
 from emulator.moto_services.eventbridge.rules import describe_targets
 from emulator.moto_services.locks import service_lock
-from emulator.moto_services.replacement import replaced
+from emulator.moto_services.replacements import replaced
+from emulator.moto_services.unit_of_work import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

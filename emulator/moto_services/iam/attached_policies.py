@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from emulator.moto_services.replacements import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
-def install() -> None:
+@contextmanager
+def refusing_attached_policies() -> Iterator[None]:
     """Let moto's IAM refuse it; a stack that is deleted takes its policies from their owners first, unasked."""
     from moto.iam.exceptions import DeleteConflictException
     from moto.iam.responses import IamResponse
@@ -20,5 +27,5 @@ def install() -> None:
             raise DeleteConflictException("Cannot delete a policy attached to entities.")
         return delete(response)
 
-    if not hasattr(delete, "__wrapped__"):
-        IamResponse.delete_policy = delete_policy  # type: ignore[assignment,method-assign]
+    with replaced(IamResponse, "delete_policy", delete_policy):
+        yield

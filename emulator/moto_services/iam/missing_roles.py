@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from emulator.moto_services.replacements import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
-def install() -> None:
+@contextmanager
+def explaining_missing_roles() -> Iterator[None]:
     """Let moto's IAM say so: the SageMaker SDKs ask it for the ARN of a role that a script gives by its name."""
     from moto.iam.exceptions import NotFoundException
     from moto.iam.responses import IamResponse
@@ -24,5 +31,5 @@ def install() -> None:
                 f"smdebug-emulator env --role {name}, which signs as it, too."
             ) from error
 
-    if not hasattr(answer, "__wrapped__"):
-        IamResponse.get_role = get_role  # type: ignore[assignment,method-assign]
+    with replaced(IamResponse, "get_role", get_role):
+        yield

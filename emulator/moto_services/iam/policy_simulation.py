@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from emulator.moto_services.replacements import replaced
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 # Operators of conditions, without Not and IfExists.
 _OPERATORS = frozenset({"StringEquals", "StringEqualsIgnoreCase", "StringLike", "ArnEquals", "ArnLike", "Bool"})
@@ -20,12 +23,16 @@ _OPTIONAL_KEYS = frozenset({"s3:prefix", "s3:delimiter", "s3:max-keys"})
 _ARN = re.compile(r"arn:[\w-]+:iam::\d{12}:(?P<kind>role|user|group)/(?:.*/)?(?P<name>[^/]+)")
 
 
-def install() -> None:
+@contextmanager
+def simulating_policies() -> Iterator[None]:
     """Let moto's IAM answer both."""
-    from moto.iam import responses
+    from moto.iam.responses import IamResponse
 
-    for answer in (simulate_principal_policy, simulate_custom_policy):
-        setattr(responses.IamResponse, answer.__name__, answer)
+    with (
+        replaced(IamResponse, "simulate_principal_policy", simulate_principal_policy),
+        replaced(IamResponse, "simulate_custom_policy", simulate_custom_policy),
+    ):
+        yield
 
 
 def simulate_principal_policy(response: Any) -> Any:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from emulator.moto_services.iam.policy_simulation import list_documents
+from emulator.moto_services.replacements import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from wsgiref.types import WSGIEnvironment
 
     from emulator.security.keys import Keys, Session
@@ -100,11 +102,12 @@ class KnownSessions:
             if len(self._by_key) > _SESSIONS_KNOWN:
                 self._by_key.popitem(last=False)
 
-    def install(self) -> None:
+    @contextmanager
+    def known_to_sts(self) -> Iterator[None]:
         """Let moto's GetCallerIdentity know them."""
         from moto.sts.models import STSBackend
 
-        find = getattr(STSBackend.get_caller_identity, "__wrapped__", STSBackend.get_caller_identity)
+        find = STSBackend.get_caller_identity
 
         def get_caller_identity(backend: Any, access_key_id: str, region: str) -> tuple[str, str, str]:
             session = self._by_key.get(access_key_id)
@@ -112,9 +115,8 @@ class KnownSessions:
                 return find(backend, access_key_id, region)
             return f"AROA{session.access_key[4:]}:{session.name}", session.arn, session.account
 
-        get_caller_identity.__wrapped__ = find  # type: ignore[attr-defined]
-        changed: Any = STSBackend
-        changed.get_caller_identity = get_caller_identity
+        with replaced(STSBackend, "get_caller_identity", get_caller_identity):
+            yield
 
 
 KNOWN_SESSIONS = KnownSessions()

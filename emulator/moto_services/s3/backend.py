@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import logging
+import re
 import sqlite3
 import threading
 from collections import Counter
@@ -21,7 +23,7 @@ from moto.s3.responses import S3Response
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.locks import service_lock
-from emulator.moto_services.replacement import replaced
+from emulator.moto_services.replacements import replaced
 from emulator.moto_services.s3.bodies import passing_on, receive_body, serving_in_pieces, taking_received
 from emulator.moto_services.s3.content import ContentReader, StoredContent, name_object
 from emulator.moto_services.s3.documents import checking
@@ -35,6 +37,7 @@ from emulator.moto_services.s3.records import (
     describe_bucket,
     describe_object,
     find_bucket,
+    find_journal,
     read_upload_files,
     restore_bucket,
     restore_object,
@@ -51,6 +54,8 @@ if TYPE_CHECKING:
     from emulator.state.disk import DiskBudget
 
 logger = logging.getLogger(__name__)
+
+_CHANGING = re.compile(r"(abort|create|delete|put)_")
 
 
 def _touching_bucket(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,40 +85,10 @@ class JournalledBackend(S3Backend):
 
     journal: S3Journal
 
-    create_bucket = _touching_bucket(S3Backend.create_bucket)
-    delete_bucket = _touching_bucket(S3Backend.delete_bucket)
-    put_bucket_versioning = _touching_bucket(S3Backend.put_bucket_versioning)
-    put_bucket_encryption = _touching_bucket(S3Backend.put_bucket_encryption)
-    delete_bucket_encryption = _touching_bucket(S3Backend.delete_bucket_encryption)
-    put_bucket_ownership_controls = _touching_bucket(S3Backend.put_bucket_ownership_controls)
-    delete_bucket_ownership_controls = _touching_bucket(S3Backend.delete_bucket_ownership_controls)
-    put_bucket_accelerate_configuration = _touching_bucket(S3Backend.put_bucket_accelerate_configuration)
-    put_object_lock_configuration = _touching_bucket(S3Backend.put_object_lock_configuration)
-    put_bucket_logging = _touching_bucket(S3Backend.put_bucket_logging)
-    put_bucket_website = _touching_bucket(S3Backend.put_bucket_website)
-    delete_bucket_website = _touching_bucket(S3Backend.delete_bucket_website)
-    put_bucket_tagging = _touching_bucket(S3Backend.put_bucket_tagging)
-    delete_bucket_tagging = _touching_bucket(S3Backend.delete_bucket_tagging)
-    delete_bucket_policy = _touching_bucket(S3Backend.delete_bucket_policy)
-    put_bucket_acl = _touching_bucket(S3Backend.put_bucket_acl)
-    put_bucket_cors = _touching_bucket(S3Backend.put_bucket_cors)
-    delete_bucket_cors = _touching_bucket(S3Backend.delete_bucket_cors)
-    put_bucket_lifecycle = _touching_bucket(S3Backend.put_bucket_lifecycle)
-    put_bucket_lifecycle_configuration = _touching_bucket(S3Backend.put_bucket_lifecycle_configuration)
-    delete_bucket_lifecycle = _touching_bucket(S3Backend.delete_bucket_lifecycle)
-    put_bucket_replication = _touching_bucket(S3Backend.put_bucket_replication)
-    delete_bucket_replication = _touching_bucket(S3Backend.delete_bucket_replication)
-    put_bucket_notification_configuration = _touching_bucket(S3Backend.put_bucket_notification_configuration)
-    put_bucket_inventory_configuration = _touching_bucket(S3Backend.put_bucket_inventory_configuration)
-    put_public_access_block = _touching_bucket(S3Backend.put_public_access_block)
-    delete_public_access_block = _touching_bucket(S3Backend.delete_public_access_block)
-    create_multipart_upload = _touching_bucket(S3Backend.create_multipart_upload)
-    abort_multipart_upload = _touching_bucket(S3Backend.abort_multipart_upload)
-
-    delete_object_tagging = _touching_object(S3Backend.delete_object_tagging)
-    put_object_legal_hold = _touching_object(S3Backend.put_object_legal_hold)
-    put_object_retention = _touching_object(S3Backend.put_object_retention)
-    put_object_acl = _touching_object(S3Backend.put_object_acl)
+    def create_multipart_upload(self, bucket_name: str, key_name: str, *args: Any, **kwargs: Any) -> Any:
+        """Do as moto's method does; an upload is kept with its bucket."""
+        self.journal.touch_bucket(bucket_name)
+        return super().create_multipart_upload(bucket_name, key_name, *args, **kwargs)
 
     def upload_part(self, bucket_name: str, multipart_id: str, part_id: int, value: bytes | StoredContent) -> Any:
         """Do as moto's method does, with the part's contents in a file; ``value`` may be staged already."""
@@ -273,6 +248,20 @@ class JournalledBackend(S3Backend):
         return super().put_object_tagging(key, *args, **kwargs)
 
 
+def _note_changes() -> None:
+    """Let the methods of moto's that change a bucket or an object, and are not overridden, note it."""
+    for name, method in vars(S3Backend).items():
+        if _CHANGING.match(name) and name not in vars(JournalledBackend):
+            match list(inspect.signature(method).parameters)[1:3]:
+                case ["bucket_name", "key_name"]:
+                    setattr(JournalledBackend, name, _touching_object(method))
+                case ["bucket_name", *_]:
+                    setattr(JournalledBackend, name, _touching_bucket(method))
+
+
+_note_changes()
+
+
 class DurableS3:
     """S3 of this process, kept in a folder from ``open_s3`` until ``close``."""
 
@@ -284,15 +273,11 @@ class DurableS3:
         )
         self._sweep.start()
 
-    def commit(self) -> None:
-        """Keep what was touched since the last time; the caller holds S3's lock."""
-        self.journal.commit(lambda name: describe_bucket(name, self.journal.report_unkept), describe_object)
-
     @contextmanager
     def at_rest(self) -> Iterator[None]:
         """Let no object change meanwhile."""
         with s3_access():
-            self.commit()
+            _commit(self.journal)
             yield
 
     def reset(self) -> None:
@@ -308,14 +293,9 @@ class DurableS3:
 
     def close(self) -> None:
         """Leave everything in the folder; afterwards S3 is in memory again, and empty."""
-        global _active
         self._sweep.join()
         with service_lock("s3"):
-            _active = None
             self._closers.close()
-
-
-_active: DurableS3 | None = None
 
 
 @contextmanager
@@ -339,25 +319,24 @@ def _keeping_versions(bucket: Any, key_name: str) -> Iterator[None]:
 def open_s3(folder: Path, disk: DiskBudget | None = None, follower: ContentsFollower | None = None) -> DurableS3:
     """Make S3 durable in ``folder``, as far as ``disk`` lets it, and restore what it holds. What was in S3 is dropped.
 
-    There is one S3 in a process, because moto makes its backends itself. ``follower`` keeps a copy of it elsewhere.
+    There is one S3 in a process, because moto makes its backends itself. Who opens it holds it until it is closed.
+    ``follower`` keeps a copy of it elsewhere.
 
     Raises:
         StartupError: the folder cannot be used.
     """
-    global _active
     journal = S3Journal(folder, disk, follower)
     with ExitStack() as closers, service_lock("s3"):
         closers.callback(journal.close)
         backend_class = type("JournalledBackend", (JournalledBackend,), {"journal": journal})
         closers.enter_context(_fresh_backends(backend_class))
         for name, path in (("_bucket_response", "/{Bucket}"), ("_key_response", "/{Bucket}/{Key+}")):
-            closers.enter_context(replaced(S3Response, name, checking(path, vars(S3Response)[name])))
+            closers.enter_context(replaced(S3Response, name, checking(path, getattr(S3Response, name))))
         closers.enter_context(replaced(S3Response, "setup_class", taking_received(S3Response.setup_class)))
         closers.enter_context(replaced(S3Response, "_get_key", serving_in_pieces(vars(S3Response)["_get_key"])))
         serialized = writing_contents(S3Response.serialized)
-        closers.enter_context(replaced(S3Response, "serialized", serialized, is_new=True))
+        closers.enter_context(replaced(S3Response, "serialized", serialized))
         closers.enter_context(replaced(S3Response, "key_response", passing_on(S3Response.key_response)))
-        closers.enter_context(replaced(StoredPart, "release", staticmethod(journal.release)))
         closers.enter_context(replaced(FakeBucket, "get_permission", judge_permission(FakeBucket.get_permission)))
         try:
             _restore(journal)
@@ -366,8 +345,7 @@ def open_s3(folder: Path, disk: DiskBudget | None = None, follower: ContentsFoll
                 f"S3's index in {folder} cannot be read ({error}): run smdebug-emulator check --mend, or move the "
                 "folder away."
             ) from error
-        _active = DurableS3(journal, closers.pop_all())
-    return _active
+        return DurableS3(journal, closers.pop_all())
 
 
 def _restore(journal: S3Journal) -> None:
@@ -392,13 +370,18 @@ def s3_access() -> Iterator[None]:
         try:
             yield
         finally:
-            if _active is not None:
-                _active.commit()
+            if (journal := find_journal()) is not None:
+                _commit(journal)
+
+
+def _commit(journal: S3Journal) -> None:
+    journal.commit(lambda name: describe_bucket(name, journal.report_unkept), describe_object)
 
 
 def commit_touched() -> None:
     """Write what others than S3's own requests changed in S3, if anything."""
-    if _active is not None and _active.journal.has_touched:
+    journal = find_journal()
+    if journal is not None and journal.has_touched:
         with s3_access():
             pass  # writes it when it ends
 
@@ -409,9 +392,9 @@ def stage_content(bucket: str, key: str, data: bytes | Path | BinaryIO) -> bytes
     Raises:
         OSError: ``data`` is or names a file that cannot be read, or the disk is full.
     """
-    durable = _active
-    if durable is not None:
-        return durable.journal.stage(bucket, key, data)
+    journal = find_journal()
+    if journal is not None:
+        return journal.stage(bucket, key, data)
     if isinstance(data, bytes):
         return data
     if isinstance(data, Path):
@@ -422,13 +405,14 @@ def stage_content(bucket: str, key: str, data: bytes | Path | BinaryIO) -> bytes
 
 def receive_s3_body(environ: WSGIEnvironment) -> Transfer:
     """Receive the body of a request to S3; see ``receive_body``."""
-    return receive_body(environ, None if _active is None else _active.journal)
+    return receive_body(environ, find_journal())
 
 
 def drop_unclaimed(content: bytes | StoredContent) -> None:
     """Remove staged contents that no object took."""
-    if _active is not None and isinstance(content, StoredContent):
-        _active.journal.drop_unclaimed(content)
+    journal = find_journal()
+    if journal is not None and isinstance(content, StoredContent):
+        journal.drop_unclaimed(content)
 
 
 @contextmanager

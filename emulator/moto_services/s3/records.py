@@ -114,13 +114,12 @@ class StoredPart(StoredKey):
 
     def dispose(self, garbage: bool = False) -> None:
         """Remove the file, unless it is only this object that goes, with the emulator."""
-        if not garbage:
-            self.release(self._value_buffer)  # type: ignore[arg-type]  # see store_content
-
-    @staticmethod
-    def release(content: StoredContent) -> None:
-        """Remove the file; where there is a journal, that does so when its index no longer names it."""
-        content.path.unlink(missing_ok=True)
+        content: Any = self._value_buffer  # see store_content
+        journal = find_journal()
+        if not garbage and journal is None:
+            content.path.unlink(missing_ok=True)
+        elif not garbage and journal is not None:
+            journal.release(content)  # removed when the index no longer names it
 
 
 def store_content(key: Any, content: StoredContent) -> StoredKey:
@@ -131,6 +130,12 @@ def store_content(key: Any, content: StoredContent) -> StoredKey:
     key.__class__ = StoredKey
     stored: StoredKey = key
     return stored
+
+
+def find_journal() -> S3Journal | None:
+    """Find the journal of S3 in this process; None where S3 is in memory only."""
+    journal: S3Journal | None = getattr(s3_backends.backend, "journal", None)
+    return journal
 
 
 def find_bucket(name: str) -> Any:

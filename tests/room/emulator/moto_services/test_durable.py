@@ -17,10 +17,9 @@ from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
 from emulator.moto_services.backend_files import BackendFiles
 from emulator.moto_services.cloudwatch.logs import LogGroups
-from emulator.moto_services.durable import open_moto
 from emulator.moto_services.eventbridge.rules import Target, deliver_to_queue
 from emulator.moto_services.functions import get_function
-from emulator.moto_services.s3.backend import open_s3
+from emulator.moto_services.store import MotoStore
 from emulator.moto_services.wsgi import MotoApplication
 
 if TYPE_CHECKING:
@@ -53,15 +52,14 @@ class Clients:
 @contextmanager
 def running(folder: Path) -> Iterator[Clients]:
     """moto on ``folder``, as it is in the emulator."""
-    s3, moto = open_s3(folder / "s3"), open_moto(folder / "moto")
+    store = MotoStore(folder)
     listener = Listener(LOOPBACK, 0)
     listener.serve(MotoApplication())
     try:
         yield Clients(listener.port)
     finally:
         listener.close()
-        moto.close()
-        s3.close()
+        store.close()
 
 
 def build_zip() -> bytes:

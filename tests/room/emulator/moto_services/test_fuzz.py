@@ -15,8 +15,7 @@ from xml.parsers.expat import ExpatError
 import pytest
 import xmltodict
 
-from emulator.moto_services.durable import open_moto
-from emulator.moto_services.s3.backend import open_s3
+from emulator.moto_services.store import MotoStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,15 +108,14 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMoto]:
     from tests.running_moto import run_moto
 
     folder = tmp_path_factory.mktemp("moto")
-    s3, state = open_s3(folder / "s3"), open_moto(folder / "moto")
+    store = MotoStore(folder)
     with run_moto() as running:
         running.client("s3").create_bucket(Bucket="bbb")
         running.client("s3").put_object(Bucket="bbb", Key="k", Body=b"v")
         running.client("sqs").create_queue(QueueName="q")
         running.client("sns").create_topic(Name="t")
         yield running
-    state.close()
-    s3.close()
+    store.close()
 
 
 def send(

@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
+from emulator.moto_services.iam.policy_simulation import simulating_policies
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.room.emulator.small_emulator import Emulator
 
 ALLOW_JOBS = {"Effect": "Allow", "Action": "sagemaker:Create*", "Resource": "*"}
 DENY_ONE = {"Effect": "Deny", "Action": ["sagemaker:CreateModel"], "Resource": ["*"]}
 READ_BUCKET = {"Effect": "Allow", "NotAction": "s3:Put*", "Resource": "arn:aws:s3:::mine/*"}
+
+
+@pytest.fixture(autouse=True)
+def _simulating() -> Iterator[None]:
+    with simulating_policies():
+        yield
 
 
 def write(*statements: Any) -> str:

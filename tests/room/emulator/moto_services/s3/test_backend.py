@@ -202,7 +202,7 @@ import os, signal, sys
 from pathlib import Path
 from emulator.moto_services.s3.objects import ObjectStore
 from emulator.moto_services.s3.backend import open_s3
-open_s3(Path(sys.argv[1]))
+kept = open_s3(Path(sys.argv[1]))
 store = ObjectStore("123456789012", "us-east-1")
 store.create_bucket("kept")
 for number in range(100):

@@ -9,7 +9,7 @@ import pytest
 from moto.core.responses import BaseResponse
 from moto.s3.responses import S3Response
 
-from emulator.moto_services.replacement import replaced
+from emulator.moto_services.replacements import replaced
 from emulator.moto_services.s3.listings import OrderedKeys
 from emulator.moto_services.s3.records import find_bucket
 from tests.room.emulator.moto_services.s3.test_backend import running

@@ -1,0 +1,277 @@
+"""Table of the attributes of moto that the emulator replaces, and its check at the start.
+
+moto has no interface for storage, for calls to functions, or for what it answers differently than AWS. ``replaced``
+changes only what the table lists, so the table is complete. It was run with the versions in ``TESTED_VERSIONS``. With
+any other version, the check imports every owner and compares the parameters that the replacements rely on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import StartupError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+logger = logging.getLogger(__name__)
+
+# Tried and excluded: 5.2.0 and 5.2.4. They hold the times of log groups and streams as numbers, so PutLogEvents fails,
+# and 5.2.5 cannot read their state.
+TESTED_VERSIONS = ("5.2.5",)
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """An attribute of moto.
+
+    Attributes:
+        owner: the module that has it, or the module and its class or object, separated by a colon.
+        name: of the attribute.
+        parameters: the first parameters that moto's method must have, without ``self``; "new" where moto has none.
+        why: what the emulator does differently.
+    """
+
+    owner: str
+    name: str
+    parameters: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.owner.replace(':', '.')}.{self.name}"
+
+    def find_owner(self) -> Any:
+        """Return the module, class or object; None where its module is not imported or does not have it."""
+        module, _, name = self.owner.partition(":")
+        found = sys.modules.get(module)
+        return getattr(found, name, None) if name else found
+
+    def find_problem(self) -> str | None:
+        """Say what the installed moto lacks; None where the replacement fits."""
+        try:
+            importlib.import_module(self.owner.partition(":")[0])
+        except ImportError as error:
+            return f"{self} ({error})"
+        owner = self.find_owner()
+        if owner is None or (self.parameters != "new" and not hasattr(owner, self.name)):
+            return f"{self} is missing"
+        if self.parameters in ("", "new"):
+            return None
+        wanted = self.parameters.split()
+        found = list(inspect.signature(getattr(owner, self.name)).parameters)[1:]
+        return None if found[: len(wanted)] == wanted else f"{self} takes ({', '.join(found)})"
+
+
+def _of(owner: str, *rows: tuple[str, str, str]) -> tuple[Replacement, ...]:
+    return tuple(Replacement(owner, *row) for row in rows)
+
+
+REPLACED = (
+    # What moto holds lasts.
+    *_of(
+        "moto.core.base_backend:BackendDict",
+        ("__getitem__", "account_id", "restores a service when it is first used"),
+        ("items", "", "restores a service when it is first used"),
+        ("values", "", "restores a service when it is first used"),
+    ),
+    *_of(
+        "moto.core.base_backend:AccountSpecificBackend",
+        ("__getitem__", "region_name", "notes which backends a request uses"),
+        ("items", "", "notes which backends a request uses"),
+        ("values", "", "notes which backends a request uses"),
+    ),
+    *_of(
+        "moto.core.responses:BaseResponse",
+        ("setup_class", "request full_url headers", "the look-up of the access key in IAM counts as no change"),
+    ),
+    *_of(
+        "moto.core.common_models:BaseModel",
+        ("__new__", "", "no list of all objects ever made, which grows without bound"),
+    ),
+    *_of(
+        "moto.logs.models:LogStream",
+        ("put_log_events", "log_events", "events go into a table"),
+        ("get_log_events", "start_time end_time limit next_token start_from_head", "events come from the table"),
+        ("_update", "", "the first and last times come from the table"),
+    ),
+    *_of(
+        "moto.logs.responses:LogsResponse",
+        ("filter_log_events", "", "moto ignores the parameters that say which streams are searched"),
+    ),
+    *_of(
+        "moto.logs.models:LogGroup",
+        ("delete_log_stream", "log_stream_name", "the events of the stream are deleted from the table"),
+        (
+            "filter_log_events",
+            "log_group_name log_stream_names start_time end_time limit next_token filter_pattern interleaved",
+            "events come from the table",
+        ),
+        ("put_log_events", "log_stream_name log_events", "metric filters count events"),
+    ),
+    # S3 keeps objects in files; bodies are streamed.
+    *_of("moto.s3.models:s3_backends", ("backend", "", "makes the backends that OVERRIDDEN describes")),
+    *_of(
+        "moto.s3.responses:S3Response",
+        ("setup_class", "request", "the body of a put comes from its file"),
+        ("_bucket_response", "request full_url", "XML documents are validated"),
+        ("_key_response", "request full_url", "XML documents are validated"),
+        ("_get_key", "", "the body of an answer is not read into memory"),
+        ("key_response", "request", "the body of an answer is sent from its file"),
+        ("serialized", "action_result", "a listing of 1,000 keys is written faster"),
+    ),
+    *_of(
+        "moto.s3.models:FakeBucket",
+        ("get_permission", "action resource", "special characters in a bucket policy are matched literally"),
+    ),
+    # What moto's services do goes to the emulator.
+    *_of(
+        "moto.awslambda.models:LambdaFunction",
+        ("invoke", "body request_headers response_headers", "the emulator runs functions"),
+        ("__init__", "account_id spec", "DeadLetterConfig is kept"),
+        ("update_configuration", "config_updates", "DeadLetterConfig is kept"),
+        ("get_configuration", "", "DeadLetterConfig is described"),
+    ),
+    *_of("moto.events.models:Rule", ("send_to_targets", "original_event", "the emulator delivers events")),
+    *_of("moto.events.models:EventPattern", ("matches_event", "event", "every operator of EventBridge is matched")),
+    *_of("moto.events.models:EventPatternParser", ("_validate_event_pattern", "pattern", "patterns are validated")),
+    *_of("moto.events.responses:EventsHandler", ("test_event_pattern", "new", "TestEventPattern")),
+    *_of(
+        "moto.events.models:EventsBackend",
+        ("put_rule", "", "schedules are validated and fire"),
+        ("enable_rule", "", "a schedule that is enabled again fires"),
+    ),
+    *_of(
+        "moto.sns.models:SNSBackend",
+        ("publish", "message arn phone_number subject message_attributes", "the console lists messages"),
+    ),
+    *_of("moto.sns.models", ("requests", "", "HTTP subscriptions reach addresses of this machine only")),
+    *_of(
+        "moto.cloudwatch.models:CloudWatchBackend",
+        ("put_metric_alarm", "name", "alarms are validated and evaluated"),
+        ("put_metric_data", "namespace metric_data", "alarms are evaluated"),
+        ("set_alarm_state", "alarm_name", "the alarm's actions run"),
+        ("delete_alarms", "alarm_names", "an alarm of a composite alarm cannot be deleted"),
+        ("get_filtered_metrics", "metric_name namespace dimensions", "ListMetrics names each metric once"),
+    ),
+    *_of(
+        "moto.cloudwatch.responses:CloudWatchResponse",
+        ("put_composite_alarm", "new", "PutCompositeAlarm"),
+        ("describe_alarms", "", "AlarmTypes is honoured"),
+    ),
+    *_of(
+        "moto.logs.models:LogsBackend",
+        ("put_metric_filter", "filter_name filter_pattern log_group_name", "patterns are validated"),
+    ),
+    *_of(
+        "moto.sagemakermetrics.models:SageMakerMetricsBackend",
+        ("batch_put_metrics", "trial_component_name metric_data", "a value without a Step gets the next one"),
+    ),
+    # Answers as AWS gives them.
+    *_of(
+        "moto.iam.responses:IamResponse",
+        ("delete_policy", "", "a policy that is attached cannot be deleted"),
+        ("get_role", "", "the error says how to create the role"),
+        ("simulate_principal_policy", "new", "SimulatePrincipalPolicy"),
+        ("simulate_custom_policy", "new", "SimulateCustomPolicy"),
+    ),
+    *_of(
+        "moto.sts.models:STSBackend",
+        ("get_caller_identity", "access_key_id region", "credentials that the emulator issued are known"),
+    ),
+    *_of(
+        "moto.sagemaker.models:SageMakerModelBackend",
+        ("_get_resource_from_arn", "arn", "feature groups and resources without tags are found"),
+        ("add_tags", "arn tags", "a key that is there gets the new value"),
+    ),
+    *_of(
+        "moto.sagemaker.responses:SageMakerResponse",
+        ("create_experiment", "", "tags are kept"),
+        ("create_trial", "", "tags are kept"),
+        ("create_trial_component", "", "tags are kept"),
+    ),
+)
+
+# Methods that ``JournalledBackend`` overrides. The other methods of moto's S3 that change a bucket or an object are
+# found by their names and parameters.
+OVERRIDDEN = _of(
+    "moto.s3.models:S3Backend",
+    ("upload_part", "bucket_name multipart_id part_id value", "a part is a file"),
+    (
+        "upload_part_copy",
+        "dest_bucket_name multipart_id part_id src_bucket_name src_key_name src_version_id start_byte end_byte",
+        "a part is copied from file to file",
+    ),
+    ("complete_multipart_upload", "bucket_name multipart_id body", "parts are joined from file to file"),
+    ("create_multipart_upload", "bucket_name key_name", "an upload is kept with its bucket"),
+    ("put_bucket_policy", "bucket_name policy", "policies are validated"),
+    ("put_object", "bucket_name key_name value", "an object is a file; suspended versioning keeps older versions"),
+    ("delete_object", "bucket_name key_name version_id", "suspended versioning keeps older versions"),
+    ("copy_object", "src_key dest_bucket_name dest_key_name", "a copy is another name of the file"),
+    (
+        "list_objects_v2",
+        "bucket prefix delimiter continuation_token start_after max_keys",
+        "only the keys of one page are looked at",
+    ),
+    ("put_object_tagging", "key", "the last call of a put over HTTP"),
+)
+
+# For each attribute that is replaced now: moto's own, then the replacements, the latest last.
+_stacks: dict[Replacement, list[Any]] = {}
+
+
+def check_moto(version: str) -> None:
+    """Check that a version of moto, which is installed, has what is replaced.
+
+    Raises:
+        StartupError: it does not.
+    """
+    if version in TESTED_VERSIONS:
+        return
+    tested = ", ".join(TESTED_VERSIONS)
+    problems = [problem for row in (*REPLACED, *OVERRIDDEN) if (problem := row.find_problem())]
+    if problems:
+        raise StartupError(
+            f"moto {version} does not fit this emulator: {'; '.join(problems)}. Install a version that it was tested "
+            f"with ({tested}): pip install moto=={TESTED_VERSIONS[-1]}"
+        )
+    logger.warning("moto %s has what the emulator replaces, but was not tested with it; tested: %s.", version, tested)
+
+
+def list_replaced() -> list[Replacement]:
+    """List what is replaced now."""
+    return list(_stacks)
+
+
+@contextmanager
+def replaced(owner: Any, name: str, replacement: Any) -> Iterator[None]:
+    """Let ``owner`` (a class, an object or a module of moto) have ``replacement`` as its attribute ``name``.
+
+    Several may replace the same attribute, and end in any order: the latest of those that are left is in effect, and
+    moto's own after the last.
+
+    Raises:
+        LookupError: the table does not list it.
+    """
+    row = next((row for row in REPLACED if row.name == name and row.find_owner() is owner), None)
+    if row is None:
+        raise LookupError(f"{owner}.{name} is not in the table of emulator/moto_services/replacements.py")
+    stack = _stacks.setdefault(row, [vars(owner).get(name, _ABSENT)])
+    stack.append(replacement)
+    setattr(owner, name, replacement)
+    try:
+        yield
+    finally:
+        stack.remove(replacement)
+        if stack[-1] is _ABSENT:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, stack[-1])
+        if len(stack) == 1:
+            del _stacks[row]

@@ -1,0 +1,102 @@
+"""Everything that moto holds and that the emulator replaces in it, from start to close."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import moto
+
+from emulator.moto_services.replacements import check_moto
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from emulator.moto_services.s3.journal import ContentsFollower
+    from emulator.state.disk import DiskBudget
+
+
+class MotoStore:
+    """moto in this process: its backends are module globals, so there is one store at a time."""
+
+    def __init__(
+        self,
+        folder: Path,
+        disk: DiskBudget | None = None,
+        follower: ContentsFollower | None = None,
+        *,
+        tracks_instances: bool = False,
+    ) -> None:
+        """Check moto's version, drop what moto holds, and make it hold what the folder does.
+
+        Args:
+            folder: in which it is kept.
+            disk: how much S3 may take.
+            follower: keeps a copy of everything elsewhere; None for none.
+            tracks_instances: whether moto lists every object that it ever made, for its dashboard.
+
+        Raises:
+            StartupError: the installed moto does not fit, or the folder cannot be used.
+        """
+        check_moto(moto.__version__)
+        # Imported here: with a moto that does not fit, the imports could fail.
+        from emulator.moto_services.cloudwatch.metric_filters import count_log_events
+        from emulator.moto_services.cloudwatch.metrics import list_metrics_once
+        from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
+        from emulator.moto_services.durable import DurableBackends
+        from emulator.moto_services.iam.attached_policies import refusing_attached_policies
+        from emulator.moto_services.iam.missing_roles import explaining_missing_roles
+        from emulator.moto_services.iam.policy_simulation import simulating_policies
+        from emulator.moto_services.iam.principals import KNOWN_SESSIONS
+        from emulator.moto_services.instances import untracked
+        from emulator.moto_services.s3.backend import open_s3
+        from emulator.moto_services.sagemaker_tags import keeping_tags
+
+        with ExitStack() as closers:
+            if not tracks_instances:
+                closers.enter_context(untracked())
+            self._s3 = open_s3(folder / "s3", disk, follower)
+            closers.callback(self._s3.close)
+            self._backends = DurableBackends(
+                folder / "moto",
+                {
+                    "cloudwatch": [list_metrics_once],
+                    "iam": [refusing_attached_policies, explaining_missing_roles, simulating_policies],
+                    "logs": [count_log_events],
+                    "sagemaker": [keeping_tags],
+                    "sagemakermetrics": [count_missing_steps],
+                    "sts": [KNOWN_SESSIONS.known_to_sts],
+                },
+                followed=follower is not None,
+            )
+            closers.callback(self._backends.close)
+            self._closers = closers.pop_all()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no service but S3 holds anything."""
+        return self._backends.is_empty
+
+    def count_s3(self) -> dict[str, int]:
+        """Count S3's buckets and objects."""
+        journal = self._s3.journal
+        return {
+            "buckets": sum(1 for _ in journal.read_buckets()),
+            "objects": sum(1 for _ in journal.read_objects()),
+        }
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Let no file change meanwhile."""
+        with self._s3.at_rest(), self._backends.at_rest():
+            yield
+
+    def reset(self) -> None:
+        """Forget everything, in the folder as well; no request may run."""
+        self._s3.reset()
+        self._backends.reset()
+
+    def close(self) -> None:
+        """Leave everything in the folder; afterwards moto is in memory only, empty, and as it was installed."""
+        self._closers.close()
