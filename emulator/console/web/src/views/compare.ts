@@ -1,6 +1,6 @@
 // Two to six jobs: one tensor or metric over each other or side by side, and what differs in their hyperparameters.
 
-import { ask, jobPath, type Job, type Line, type Metric, type Run } from "../api";
+import { ask, jobPath, type Job, type Metric, type Metrics, type Run, type Series } from "../api";
 import { choice, debounce, fill, h, name } from "../dom";
 import { findDifferences, linkToJob } from "../format";
 import { labelLines } from "../lines";
@@ -25,7 +25,7 @@ export function showCompare(root: Element, names: string[]): View {
     if (names.length < 2 || names.length > 6) throw new Error("two to six");
     compared = await Promise.all(names.map(async (each) => {
       const path = jobPath(...split(each));
-      const [job, run, metrics] = await Promise.all([ask<Job>(path), ask<Run>(`${path}/tensors`).catch(() => null), ask<{ series: Metric[] }>(`${path}/metrics`)]);
+      const [job, run, metrics] = await Promise.all([ask<Job>(path), ask<Run>(`${path}/tensors`).catch(() => null), ask<Metrics>(`${path}/metrics`)]);
       return { job, run, metrics: metrics.series };
     }));
     showTable();
@@ -63,7 +63,7 @@ export function showCompare(root: Element, names: string[]): View {
       return metric ? [{ label: each.job.name, subject: each.job.name, at: metric.timesMs.map((time) => (time - each.job.creationMs) / 1000), values: metric.values }] : [];
     }
     if (!each.run?.tensors.some((one) => one.name === title)) return [];
-    const found = await ask<{ series: Line[] }>(`${jobPath(each.job.region, each.job.name)}/tensors/series`, { tensor: title, reduction, mode, points: 800, most: 1000 });
+    const found = await ask<Series>(`${jobPath(each.job.region, each.job.name)}/tensors/series`, { tensor: title, reduction, mode, points: 800, most: 1000 });
     const labels = labelLines(found.series, () => each.job.name);
     return found.series.map((line, index) => ({ label: labels[index] ?? "", subject: line.worker === found.series[0]?.worker ? each.job.name : `${each.job.name}, ${line.worker}`, mode: line.mode, at: line.steps, values: line.mean }));
   }

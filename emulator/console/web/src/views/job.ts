@@ -1,7 +1,7 @@
 // A job: its timeline and rules, and by tabs its metrics, logs, tensors and configuration.
 
 import { writeCalls } from "../calls";
-import { ask, jobPath, reportedJob, type Job, type LogStream, type Quantity, type Report, type Retry, type Rule, type SentEvent } from "../api";
+import { ask, jobPath, reportedJob, type Job, type Logs, type Quantity, type Report, type Retry, type Rule, type Run, type SentEvent, type TensorBoardAddress } from "../api";
 import { debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatClock, formatDuration, formatNumber, linkToJob, linkToS3, parseS3 } from "../format";
 import { labelLines } from "../lines";
@@ -11,18 +11,11 @@ import { showLogs } from "./logs";
 import { showMetrics } from "./metrics";
 import { showProfiler } from "./profiler";
 import { showTensors } from "./tensors";
-import { load, type View } from "./view";
+import { load, type Part, type View } from "./view";
 
 const TABS: [part: string, text: string][] = [["", "Overview"], ["metrics", "Metrics"], ["logs", "Logs"], ["tensors", "Tensors"], ["profiler", "Profiler"], ["configuration", "Configuration"]];
 const MOST_LOOKS = 30;
 const ENDED = new Set(["Completed", "Failed", "Stopped"]);
-
-export interface Part {
-  /** The job as it is now. */
-  update: (job: Job) => void;
-  progress?: () => void;
-  close?: () => void;
-}
 
 export function showJob(root: Element, region: string, jobName: string, part: string): View {
   const path = jobPath(region, jobName);
@@ -111,7 +104,7 @@ function showTensorBoard(path: string): HTMLElement {
     start.disabled = true;
     fill(said, "TensorBoard is starting …");
     void load(said, async () => {
-      const { url } = await ask<{ url: string }>(`${path}/tensorboard`, {}, {});
+      const { url } = await ask<TensorBoardAddress>(`${path}/tensorboard`, {}, {});
       fill(said, "It runs until the emulator ends: ", h("a", { href: url, rel: "noreferrer", target: "_blank" }, url));
     }).finally(() => { start.disabled = false; });
   } }, "Start TensorBoard");
@@ -214,7 +207,7 @@ function showTimeline(job: Job, path: string): HTMLElement {
 
 /** An event, with what its targets answered and its JSON. */
 export function showEvent(event: SentEvent, path = ""): HTMLElement {
-  const detail = (event.content.detail ?? {}) as Record<string, unknown>;
+  const detail = (event.content["detail"] ?? {}) as Record<string, unknown>;
   const rules = (detail["DebugRuleEvaluationStatuses"] as { RuleConfigurationName: string; RuleEvaluationStatus: string }[] | undefined) ?? [];
   const title = event.service === "SNS" ? `Message: ${String(event.content["Subject"] ?? event.content["Message"] ?? "").slice(0, 120)}`
     : `${String(event.content["detail-type"] ?? "Event")}: ${String(detail["SecondaryStatus"] ?? detail["ProcessingJobStatus"] ?? "")}`;
@@ -232,7 +225,7 @@ export function showEvent(event: SentEvent, path = ""): HTMLElement {
         h("p", {}, each.succeeded ? "● " : "✖ ", name(each.function || each.target_arn), " ", h("span", { class: "quiet" }, `${each.succeeded ? "answered" : "failed"} at ${formatClock(each.timeMs)}`)),
         each.answer ? h("pre", { tabindex: "0" }, each.answer) : null,
         each.function && path ? h("button", { type: "button", click: () => void load(log, async () => {
-          const found = await ask<{ streams: LogStream[] }>(`${path}/logs`, { function: each.function, requestId: each.request_id });
+          const found = await ask<Logs>(`${path}/logs`, { function: each.function, requestId: each.request_id });
           const lines = found.streams.flatMap((stream) => stream.lines.map((line) => line.message));
           fill(log, h("pre", { tabindex: "0" }, lines.join("\n") || "Nothing was printed."));
         }) }, "Log of the function") : null, log);
@@ -253,7 +246,7 @@ function showConfiguration(root: Element): Part {
       const hyperparameters = (request["HyperParameters"] ?? {}) as Record<string, string>;
       const merged = h("pre", { tabindex: "0" });
       const saved = h("details", { toggle: () => { if (saved.open && !merged.textContent) void load(saved, async () => {
-        const run = await ask<{ collections: { configuration: unknown }[] }>(`${jobPath(job.region, job.name)}/tensors`);
+        const run = await ask<Run>(`${jobPath(job.region, job.name)}/tensors`);
         merged.textContent = JSON.stringify(run.collections.map((each) => each.configuration), null, 1);
       }); } }, h("summary", {}, "Collections as the hook merged them"), merged);
       fill(root,

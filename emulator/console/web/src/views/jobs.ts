@@ -1,6 +1,6 @@
 // The jobs, newest first.
 
-import { ask, type JobSummary } from "../api";
+import { ask, type JobList, type JobSummary } from "../api";
 import { choice, debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatDuration, linkToJob } from "../format";
 import { mark } from "../marks";
@@ -55,7 +55,7 @@ export function showJobs(root: Element): View {
     for (const element of body.querySelectorAll<HTMLElement>("[data-age]")) element.textContent = formatDuration(Date.now() - Number(element.dataset["age"]));
   };
   const refresh = (): Promise<void> => load(list, async () => {
-    const found = await ask<{ jobs: JobSummary[] }>("jobs", { words, status, rule });
+    const found = await ask<JobList>("jobs", { words, status, rule });
     const before = JSON.stringify(jobs);
     jobs = found.jobs;
     const filtered = words || status || rule;

@@ -1,10 +1,9 @@
 // What a job and its rules print, as it comes.
 
-import { ask, reportedJob, type Job, type LogLine, type LogStream } from "../api";
+import { ask, reportedJob, type Job, type LogLine, type LogStream, type Logs } from "../api";
 import { choice, debounce, fill, h, name } from "../dom";
 import { formatClock } from "../format";
-import type { Part } from "./job";
-import { load } from "./view";
+import { load, type Part } from "./view";
 
 const KEPT_LINES = 5000;
 // Of each stream at once.
@@ -33,7 +32,7 @@ export function showLogs(root: Element, path: string): Part {
     busy = true;
     await load(said, async () => {
       const positions = ["0", ...[...next].map(([stream, number]) => `${stream}:${number}`)];
-      const found = await ask<{ streams: LogStream[] }>(`${path}/logs`, begin ? { ...query(), limit: 500 } : { ...query(), after: positions, limit: MOST_LINES });
+      const found = await ask<Logs>(`${path}/logs`, begin ? { ...query(), limit: 500 } : { ...query(), after: positions, limit: MOST_LINES });
       const several = found.streams.length > 1;
       const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 40;
       const fresh = found.streams.flatMap((stream) => {
@@ -60,7 +59,7 @@ export function showLogs(root: Element, path: string): Part {
   async function showEarlier(): Promise<void> {
     await load(said, async () => {
       const before = Math.max(...first.values());
-      const found = await ask<{ streams: LogStream[] }>(`${path}/logs`, { ...query(), before, limit: 500 });
+      const found = await ask<Logs>(`${path}/logs`, { ...query(), before, limit: 500 });
       const elements = found.streams.flatMap((stream) => {
         const lines = stream.lines.filter((line) => line.number < (first.get(stream.stream) ?? 0));
         first.set(stream.stream, lines[0]?.number ?? 0);

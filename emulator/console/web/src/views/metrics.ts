@@ -1,11 +1,10 @@
 // Metrics and losses over time, and what the containers took.
 
-import { ask, type Metric } from "../api";
+import { ask, type Metrics } from "../api";
 import { fill, h } from "../dom";
 import { findMode, groupMetric } from "../metric_names";
 import { LinePlot, type PlottedLine } from "../plots";
-import type { Part } from "./job";
-import { load } from "./view";
+import { load, type Part } from "./view";
 
 export function showMetrics(root: Element, path: string): Part {
   const plots = new Map<string, LinePlot>();
@@ -13,7 +12,7 @@ export function showMetrics(root: Element, path: string): Part {
   const grid = h("div", { class: "plots" });
   let timer = 0;
   const refresh = (): Promise<void> => load(said, async () => {
-    const found = await ask<{ series: Metric[] }>(`${path}/metrics`);
+    const found = await ask<Metrics>(`${path}/metrics`);
     const groups = new Map<string, PlottedLine[]>();
     for (const metric of found.series) {
       const group = metric.host ? metric.name : groupMetric(metric.name);

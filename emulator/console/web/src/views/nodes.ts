@@ -1,6 +1,6 @@
 // The nodes of a Swarm: what runs where, what waits and why. Where jobs run on one machine, there is nothing to show.
 
-import { ask, type Swarm } from "../api";
+import { ask, type Health, type Swarm } from "../api";
 import { fill, h, name } from "../dom";
 import { formatBytes } from "../format";
 
@@ -12,7 +12,7 @@ export function showNodes(into: Element): () => void {
   let timer = 0;
   const again = (): void => { if (!ended) timer = window.setTimeout(() => void look(), AGAIN_MS); };
   const look = async (): Promise<void> => {
-    const swarm = await ask<{ swarm?: Swarm }>("health").then((health) => health.swarm ?? null, () => undefined);
+    const swarm = await ask<Health>("health").then((health) => health.swarm ?? null, () => undefined);
     if (ended || swarm === null) return;
     // While the emulator is away, what is shown stays.
     if (swarm !== undefined) fill(into, describe(swarm));

@@ -1,35 +1,16 @@
 // The profiler: what a job used of its machines with its steps beneath, where its time went, profiles of Python, the report.
 
-import { address, ask, reportedJob, type Job, type Level } from "../api";
+import { address, ask, reportedJob, type FlameGraph, type Job, type Level, type LoopTime, type Phases, type Profile, type PythonProfile, type Usage, type UsageLine } from "../api";
 import { choice, fill, h, name } from "../dom";
-import type { Flame } from "../calls_layout";
 import { drawFlames, locate } from "../flames";
 import { formatClock, formatDuration, formatNumber, linkToS3, parseS3 } from "../format";
 import { mark } from "../marks";
 import { drawGrid } from "../heat_map";
 import { LinePlot, type PlottedLine } from "../plots";
-import type { Part } from "./job";
-import { load } from "./view";
+import { load, type Part } from "./view";
 
-interface Bands { times: number[]; low: (number | null)[]; mean: (number | null)[]; high: (number | null)[] }
-interface LoopTime {
-  process: string; seconds: number; steps: number; median_step: number | null;
-  forward: number | null; backward: number | null; data_loading: number | null; other: number;
-}
-interface Usage { node: string; metric: string; unit: string; mean: number; p50: number; p95: number; max: number }
-type Point = [mode: string, step: string, phase: string];
-interface PythonProfile { profiler: string; process: string; name: string; begin: Point; end: Point; begin_s: number; end_s: number }
-interface Phases { process: string; columns: number; shares: Record<string, number[]> }
-interface Profile {
-  ended: boolean; damaged: number; nodes: string[]; samples: number; events: number; span: [number, number] | null;
-  usage: Usage[]; time: LoopTime[]; phases: Phases[];
-  lines: (Bands & { node: string; figure: string; unit: string })[]; steps: (Bands & { process: string; mode: string })[];
-  pythonProfiles: PythonProfile[]; pythonProfilesKnown: number;
-}
-interface FlameGraph {
-  profiler: string; profiles: number; known: number; damaged: number; seconds: number; tree: Flame;
-  functions: { name: string; file: string; line: number; own: number }[];
-}
+type Point = PythonProfile["begin"];
+type Bands = Pick<UsageLine, "times" | "low" | "mean" | "high">;
 
 // Each picture, what its figures are called in it, and what they are divided by.
 const PICTURES: [title: string, figures: Record<string, string>, divisor: number][] = [

@@ -1,6 +1,6 @@
 // S3: buckets, keys and objects; what an object holds is shown, and never run.
 
-import { address, ask, type Level } from "../api";
+import { address, ask, type Archive, type BucketList, type Level } from "../api";
 import { fill, h, name } from "../dom";
 import { formatBytes, linkToS3 } from "../format";
 import { load, type View } from "./view";
@@ -25,7 +25,7 @@ export function showS3(root: Element, bucket: string, key: string): View {
   const isFolder = key === "" || key.endsWith("/");
   const show = (): Promise<void> => load(content, async () => {
     if (!bucket) {
-      const found = await ask<{ buckets: string[] }>("s3");
+      const found = await ask<BucketList>("s3");
       fill(content, found.buckets.length ? h("ul", { class: "plain" }, found.buckets.map((each) => h("li", {}, h("a", { href: linkToS3(each, "") }, name(each))))) : h("p", { class: "quiet" }, "No buckets yet."));
     } else if (isFolder) await showFolder(content, bucket, key, "");
     else await showObject(content, bucket, key);
@@ -58,7 +58,7 @@ async function showObject(content: Element, bucket: string, key: string): Promis
     // Without a word in it the sandbox allows nothing: no script, no form, no way to the page around it.
     fill(content, head, h("iframe", { sandbox: "", src: link, title: key, class: "preview" }));
   } else if (ARCHIVES.test(key)) {
-    const found = await ask<{ members: { name: string; size: number; isFile: boolean }[]; complete: boolean }>(`s3/${encodeURIComponent(bucket)}/archive`, { key });
+    const found = await ask<Archive>(`s3/${encodeURIComponent(bucket)}/archive`, { key });
     fill(content, head, h("table", {}, h("caption", {}, "In the archive"), h("tbody", {}, found.members.map((each) => h("tr", {}, h("th", { scope: "row" }, name(each.name)), h("td", {}, each.isFile ? formatBytes(each.size) : "folder"))))), found.complete ? null : h("p", { class: "quiet" }, "And more."));
   } else if (DOWNLOADS.test(key)) {
     const answer = await fetch(address(path, { key, limit: 0 }));
