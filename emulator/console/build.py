@@ -103,6 +103,17 @@ def install_packages(cache: Path = CACHE, *, development: bool = False) -> Path:
     return folder
 
 
+def link_packages(packages: Path) -> None:
+    """Link the packages beside the sources, where tools and editors look for them."""
+    link = WEB / "node_modules"
+    if link.is_dir() and not link.is_symlink():
+        return  # somebody installed packages there
+    partial = WEB / f"node_modules.{os.getpid()}"
+    partial.unlink(missing_ok=True)
+    partial.symlink_to(packages / "node_modules")
+    partial.replace(link)
+
+
 def _bundle(target: Path, packages: Path) -> None:
     node, _ = find_node()
     command = [str(node), str(packages / "node_modules" / "esbuild" / "bin" / "esbuild"), str(WEB / "src" / "main.ts")]
