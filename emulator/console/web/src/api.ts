@@ -6,7 +6,10 @@ export type * from "./api_types";
 
 /** An answer that says in one sentence why there is none. */
 export class ApiError extends Error {
-  constructor(message: string, readonly status: number) {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
     super(message);
   }
 }
@@ -15,7 +18,10 @@ export const PREFIX = "/_emulator/";
 const AGAIN_MS = 300;
 type Query = Record<string, string | number | string[] | undefined>;
 
-interface Recorded { job: string; answers: Record<string, unknown> }
+interface Recorded {
+  job: string;
+  answers: Record<string, unknown>;
+}
 
 /** What a report holds in place of the emulator: the job, and answers by what was asked. */
 const embedded = readReport();
@@ -25,7 +31,10 @@ function readReport(): Recorded | null {
   const text = document.getElementById("report")?.textContent;
   if (!text) return null;
   const found = JSON.parse(text) as Recorded;
-  return { job: found.job, answers: Object.fromEntries(Object.entries(found.answers).map(([key, answer]) => [sortQuery(key), answer])) };
+  return {
+    job: found.job,
+    answers: Object.fromEntries(Object.entries(found.answers).map(([key, answer]) => [sortQuery(key), answer])),
+  };
 }
 
 function sortQuery(asked: string): string {
@@ -41,16 +50,27 @@ function recall(path: string, query: Query): unknown {
   const find = (asked: Query): unknown => answers[sortQuery(address(path, asked).slice(PREFIX.length))];
   if (path.endsWith("/series")) {
     const { tensor, reduction, mode, worker } = query;
-    const found = (Array.isArray(tensor) ? tensor : [tensor]).map((each) => find({ tensor: each, reduction }) as Series | undefined);
+    const found = (Array.isArray(tensor) ? tensor : [tensor]).map(
+      (each) => find({ tensor: each, reduction }) as Series | undefined,
+    );
     const isAsked = (line: Line): boolean => (!mode || line.mode === mode) && (!worker || line.worker === worker);
     const [first] = found;
-    return first && found.every((each) => each !== undefined) ? { ...first, series: found.flatMap((each) => each.series.filter(isAsked)) } : undefined;
+    return first && found.every((each) => each !== undefined)
+      ? { ...first, series: found.flatMap((each) => each.series.filter(isAsked)) }
+      : undefined;
   }
   if (path.endsWith("/heat-map")) return find({ ...query, columns: undefined });
   if (path.endsWith("/logs") && query["words"]) {
     const found = find({ ...query, words: "" }) as Logs | undefined;
     const words = String(query["words"]).toLowerCase();
-    return found && { streams: found.streams.map((each) => ({ ...each, lines: each.lines.filter((line) => line.message.toLowerCase().includes(words)) })) };
+    return (
+      found && {
+        streams: found.streams.map((each) => ({
+          ...each,
+          lines: each.lines.filter((line) => line.message.toLowerCase().includes(words)),
+        })),
+      }
+    );
   }
   return find(query);
 }
@@ -75,9 +95,15 @@ export async function ask<T>(path: string, query: Query = {}, body?: unknown): P
   const posted = body !== undefined;
   let answer: Response;
   try {
-    const send = (): Promise<Response> => fetch(address(path, query), posted ? { method: "POST", body: JSON.stringify(body) } : {});
+    const send = (): Promise<Response> =>
+      fetch(address(path, query), posted ? { method: "POST", body: JSON.stringify(body) } : {});
     // A network that changes breaks what is under way: a question is asked once more.
-    answer = await (posted ? send() : send().catch(async () => { await new Promise((go) => setTimeout(go, AGAIN_MS)); return send(); }));
+    answer = await (posted
+      ? send()
+      : send().catch(async () => {
+          await new Promise((go) => setTimeout(go, AGAIN_MS));
+          return send();
+        }));
   } catch {
     throw new ApiError("The emulator does not answer.", 0);
   }

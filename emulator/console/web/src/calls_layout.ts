@@ -2,7 +2,12 @@
 
 import type { Call } from "./api";
 
-export interface Box { flame: Call; left: number; width: number; row: number }
+export interface Box {
+  flame: Call;
+  left: number;
+  width: number;
+  row: number;
+}
 
 // Narrower than this, in pixels, a call cannot be pointed at.
 export const NARROWEST = 0.6;

@@ -21,14 +21,39 @@ export function locate(flame: { file: string; line: number }): string {
 /** Draw it; a call that is pointed at, or reached by arrow keys, is told in words, and fills the width when it is chosen. */
 export function drawFlames(title: string, root: Call): { element: HTMLElement; close: () => void } {
   const parents = new Map<Call, Call>();
-  const link = (flame: Call): void => { for (const child of flame.children) { parents.set(child, flame); link(child); } };
+  const link = (flame: Call): void => {
+    for (const child of flame.children) {
+      parents.set(child, flame);
+      link(child);
+    }
+  };
   link(root);
   let [top, current] = [root, root];
   let boxes: Box[] = [];
   const canvas = h("canvas", { class: "flames", role: "img", tabindex: "0" });
-  const said = h("output", {}, "Point at a call, or use the arrow keys; Enter, or a click, widens it, and Escape goes back.");
-  const out = h("button", { type: "button", click: () => { widen(root); } }, "Show all");
-  const element = h("figure", { class: "plot" }, h("figcaption", {}, title), h("p", { class: "buttons" }, out), canvas, said);
+  const said = h(
+    "output",
+    {},
+    "Point at a call, or use the arrow keys; Enter, or a click, widens it, and Escape goes back.",
+  );
+  const out = h(
+    "button",
+    {
+      type: "button",
+      click: () => {
+        widen(root);
+      },
+    },
+    "Show all",
+  );
+  const element = h(
+    "figure",
+    { class: "plot" },
+    h("figcaption", {}, title),
+    h("p", { class: "buttons" }, out),
+    canvas,
+    said,
+  );
 
   const draw = (): void => {
     const width = Math.max(200, canvas.parentElement?.clientWidth ?? 0);
@@ -67,7 +92,10 @@ export function drawFlames(title: string, root: Call): { element: HTMLElement; c
     said.textContent = `${flame.name} (${locate(flame)}): ${formatNumber(flame.seconds)} s, ${formatNumber(Number(share.toPrecision(3)))} % of all; ${formatNumber(flame.own)} s in itself`;
     draw();
   };
-  const widen = (flame: Call): void => { top = flame; say(flame); };
+  const widen = (flame: Call): void => {
+    top = flame;
+    say(flame);
+  };
   const find = (event: MouseEvent): Call | undefined => {
     const frame = canvas.getBoundingClientRect();
     const [x, row] = [event.clientX - frame.left, Math.floor((event.clientY - frame.top) / ROW)];
@@ -101,7 +129,10 @@ export function drawFlames(title: string, root: Call): { element: HTMLElement; c
     else return;
     event.preventDefault();
   });
-  canvas.setAttribute("aria-label", `${title}: ${formatNumber(root.seconds)} s in all. Arrow keys go through the calls.`);
+  canvas.setAttribute(
+    "aria-label",
+    `${title}: ${formatNumber(root.seconds)} s in all. Arrow keys go through the calls.`,
+  );
   const sizes = new ResizeObserver(draw);
   sizes.observe(element);
   return { element, close: () => sizes.disconnect() };

@@ -17,5 +17,10 @@ const SHAPES: Record<string, [shape: string, kind: string]> = {
 export function mark(status: string, of = ""): HTMLElement {
   const [shape, kind] = SHAPES[status] ?? ["○", "still"];
   const words = of ? [h("bdi", {}, of), ": ", status] : [status];
-  return h("span", { class: `mark ${kind}`, "data-status": status }, h("span", { "aria-hidden": "true" }, `${shape} `), words);
+  return h(
+    "span",
+    { class: `mark ${kind}`, "data-status": status },
+    h("span", { "aria-hidden": "true" }, `${shape} `),
+    words,
+  );
 }

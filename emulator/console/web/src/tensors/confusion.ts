@@ -35,7 +35,10 @@ export function buildConfusion(shared: SharedChoices): Picture {
     draw: async ({ path, run }, into, isCurrent) => {
       choose(run);
       if (!labels || !predictions) {
-        throw new ApiError("Save the collections labels and predictions to see which classes are taken for which.", 404);
+        throw new ApiError(
+          "Save the collections labels and predictions to see which classes are taken for which.",
+          404,
+        );
       }
       const found = await ask<Confusion>(`${path}/tensors/confusion`, { labels, predictions, step: shared.step });
       if (isCurrent()) fill(into, showMatrix(found));
@@ -52,7 +55,19 @@ function showMatrix({ counts, step }: Confusion): HTMLElement {
     columns: classes,
     columnLabel: "predicted as",
   });
-  const head = h("tr", {}, h("th", { scope: "col" }, "label"), classes.map((each) => h("th", { scope: "col" }, each)));
-  const rows = counts.map((row, index) => h("tr", {}, h("th", { scope: "row" }, index), row.map((count) => h("td", {}, count))));
+  const head = h(
+    "tr",
+    {},
+    h("th", { scope: "col" }, "label"),
+    classes.map((each) => h("th", { scope: "col" }, each)),
+  );
+  const rows = counts.map((row, index) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, index),
+      row.map((count) => h("td", {}, count)),
+    ),
+  );
   return h("div", {}, grid, h("table", { class: "numbers" }, h("thead", {}, head), h("tbody", {}, rows)));
 }

@@ -34,6 +34,13 @@ export function showStep(shared: SharedChoices, changed: () => void): HTMLElemen
     shared.step = input.value;
     changed();
   };
-  const input = h("input", { type: "number", min: "0", placeholder: "last", value: shared.step, "aria-label": "Step", change });
+  const input = h("input", {
+    type: "number",
+    min: "0",
+    placeholder: "last",
+    value: shared.step,
+    "aria-label": "Step",
+    change,
+  });
   return h("label", {}, "Step ", input);
 }

@@ -22,7 +22,9 @@ export function placeFirings(firings: Firing[], steps: number[]): { column: numb
 /** Names of columns: the steps, each with its mode where there are several modes. */
 export function nameSteps(steps: number[], modes: string[]): string[] {
   const several = new Set(modes).size > 1;
-  return steps.map((each, index) => (several && modes[index] !== "GLOBAL" ? `${each} (${modes[index] ?? ""})` : String(each)));
+  return steps.map((each, index) =>
+    several && modes[index] !== "GLOBAL" ? `${each} (${modes[index] ?? ""})` : String(each),
+  );
 }
 
 /** Lines to plot: with a band from lowest to highest where a point stands for several steps. */
@@ -44,7 +46,9 @@ export function describeGaps(series: Line[]): string {
   const labels = labelLines(series, (line) => line.tensor);
   const sentences = series.flatMap((line, index) => [
     line.read < line.known ? `${labels[index] ?? ""}: ${line.read} of ${line.known} steps are shown.` : "",
-    line.unread ? `${labels[index] ?? ""}: ${line.unread} values are too large to be read, or damaged; "values" says which.` : "",
+    line.unread
+      ? `${labels[index] ?? ""}: ${line.unread} values are too large to be read, or damaged; "values" says which.`
+      : "",
     line.notFinite.count
       ? `${labels[index] ?? ""}: ${line.notFinite.count} values are no finite numbers, the first at step ${line.notFinite.first[0]?.[0] ?? ""}.`
       : "",
@@ -67,7 +71,10 @@ export function arrangeBins(found: Histogram, scale: string): { label: string; v
 export function filterRows(found: HeatMap, text: string): { rows: string[]; values: (number | string | null)[][] } {
   const wanted = text.toLowerCase();
   const shown = found.tensors.flatMap((tensor, index) => (tensor.toLowerCase().includes(wanted) ? [index] : []));
-  return { rows: shown.map((index) => found.tensors[index] ?? ""), values: shown.map((index) => found.values[index] ?? []) };
+  return {
+    rows: shown.map((index) => found.tensors[index] ?? ""),
+    values: shown.map((index) => found.values[index] ?? []),
+  };
 }
 
 /** Whether all numbers have a magnitude or are 0, and not all are 0. */
@@ -77,7 +84,10 @@ export function suitsLogarithm(values: (number | string | null)[][]): boolean {
 }
 
 /** Features with their importance over rounds, the most important of the last round first. */
-export function arrangeFeatures(found: HeatMap, prefix: string): { feature: string; values: (number | string | null)[] }[] {
+export function arrangeFeatures(
+  found: HeatMap,
+  prefix: string,
+): { feature: string; values: (number | string | null)[] }[] {
   const last = (row: (number | string | null)[]): number => Number(row.findLast((value) => value !== null) ?? 0);
   return found.tensors
     .map((tensor, index) => ({ feature: tensor.slice(prefix.length), values: found.values[index] ?? [] }))

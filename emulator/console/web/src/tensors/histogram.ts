@@ -42,7 +42,9 @@ export function buildHistogram(shared: SharedChoices): Picture {
         marks: placeFirings(firings, found.steps),
       });
       const notes = [
-        zeros && asked === "magnitude" ? h("p", { class: "quiet" }, `${zeros} values are 0 and have no magnitude.`) : null,
+        zeros && asked === "magnitude"
+          ? h("p", { class: "quiet" }, `${zeros} values are 0 and have no magnitude.`)
+          : null,
         notFinite ? h("p", { class: "quiet" }, `${notFinite} values are NaN or infinite.`) : null,
       ];
       fill(into, h("div", {}, grid, notes));

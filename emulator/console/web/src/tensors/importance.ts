@@ -55,7 +55,12 @@ export function buildImportance(): Picture {
         found.known > features.length ? ` ${features.length} of ${found.known} features are shown.` : "",
       );
       close();
-      plot = new LinePlot({ title: `Importance of features by ${by}, over rounds`, x: "global step", firings, height: 320 });
+      plot = new LinePlot({
+        title: `Importance of features by ${by}, over rounds`,
+        x: "global step",
+        firings,
+        height: 320,
+      });
       fill(into, plot.element, grid, note);
       plot.show(
         features.slice(0, MOST_LINES).map((each) => ({

@@ -20,7 +20,9 @@ export function describeRun(run: Run): string {
 
 /** Collections that have tensors, and the tensors of none; "all" only where it is the only one. */
 export function groupTensors(run: Run): Group[] {
-  const groups: Group[] = run.collections.filter((each) => each.tensors.length).map(({ name, tensors }) => ({ name, tensors }));
+  const groups: Group[] = run.collections
+    .filter((each) => each.tensors.length)
+    .map(({ name, tensors }) => ({ name, tensors }));
   const grouped = new Set(groups.flatMap((each) => each.tensors));
   const others = run.tensors.map((each) => each.name).filter((each) => !grouped.has(each));
   if (others.length) groups.push({ name: "in no collection", tensors: others });

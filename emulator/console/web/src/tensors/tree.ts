@@ -40,8 +40,13 @@ export class TensorTree {
 
   private draw(): void {
     if (this.run === null) return;
-    const opened = new Set([...this.tree.querySelectorAll("details[open]")].map((each) => each.getAttribute("data-collection")));
-    fill(this.tree, groupTensors(this.run).map((group) => this.drawGroup(group, opened.has(group.name))));
+    const opened = new Set(
+      [...this.tree.querySelectorAll("details[open]")].map((each) => each.getAttribute("data-collection")),
+    );
+    fill(
+      this.tree,
+      groupTensors(this.run).map((group) => this.drawGroup(group, opened.has(group.name))),
+    );
   }
 
   private drawGroup(group: Group, opened: boolean): HTMLElement | null {
@@ -78,7 +83,8 @@ export class TensorTree {
     if (!wanted) this.chosen = others;
     else this.chosen = this.takesSeveral() ? [...others, tensor].slice(-MOST_CHOSEN) : [tensor];
     // A tensor may be in several collections.
-    for (const each of this.tree.querySelectorAll<HTMLInputElement>("input")) each.checked = this.chosen.includes(each.value);
+    for (const each of this.tree.querySelectorAll<HTMLInputElement>("input"))
+      each.checked = this.chosen.includes(each.value);
     this.changed();
   }
 }

@@ -22,7 +22,9 @@ export function buildValues(shared: SharedChoices): Picture {
 }
 
 function showValues(found: Values): HTMLElement {
-  const plane = (found.plane ?? []).map((row) => row.map((value) => (typeof value === "boolean" ? Number(value) : value)));
+  const plane = (found.plane ?? []).map((row) =>
+    row.map((value) => (typeof value === "boolean" ? Number(value) : value)),
+  );
   const facts = listFacts(found).flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]);
   return h(
     "div",
@@ -30,7 +32,13 @@ function showValues(found: Values): HTMLElement {
     h("h2", {}, name(found.tensor)),
     h("dl", { class: "pairs" }, facts),
     found.tooLarge ? h("p", { class: "problem" }, found.tooLarge) : null,
-    found.texts ? h("ul", {}, found.texts.map((text) => h("li", {}, name(text)))) : null,
+    found.texts
+      ? h(
+          "ul",
+          {},
+          found.texts.map((text) => h("li", {}, name(text))),
+        )
+      : null,
     plane.length > 1 && (plane[0]?.length ?? 0) > 1 ? drawPlane(plane, found.index ?? []) : null,
     plane.length ? showTable(plane) : null,
   );
@@ -47,6 +55,16 @@ function drawPlane(plane: (number | string)[][], index: number[]): HTMLElement {
 }
 
 function showTable(plane: (number | string)[][]): HTMLElement {
-  const rows = plane.map((row) => h("tr", {}, row.map((value) => h("td", {}, formatNumber(value)))));
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values" }, h("table", { class: "numbers" }, h("tbody", {}, rows)));
+  const rows = plane.map((row) =>
+    h(
+      "tr",
+      {},
+      row.map((value) => h("td", {}, formatNumber(value))),
+    ),
+  );
+  return h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values" },
+    h("table", { class: "numbers" }, h("tbody", {}, rows)),
+  );
 }

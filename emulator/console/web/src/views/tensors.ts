@@ -19,7 +19,14 @@ const REFRESH_MS = 800;
 export function showTensors(root: Element, path: string): Part {
   const shared: SharedChoices = { reduction: "", mode: "", step: "" };
   const lines = buildLines(shared);
-  const pictures = [lines, buildHistogram(shared), buildHeatMap(shared), buildValues(shared), buildConfusion(shared), buildImportance()];
+  const pictures = [
+    lines,
+    buildHistogram(shared),
+    buildHeatMap(shared),
+    buildValues(shared),
+    buildConfusion(shared),
+    buildImportance(),
+  ];
   const controls = h("div", { class: "filters" });
   const content = h("div", { "aria-live": "off" });
   const said = h("p", { class: "quiet", role: "status" }, "Loading …");
@@ -48,13 +55,26 @@ export function showTensors(root: Element, path: string): Part {
   }
 
   function showControls(run: Run): void {
-    const buttons = pictures.filter((each) => each.isOffered(run)).map((each) => h(
-      "button",
-      { type: "button", "aria-pressed": String(each === picture), "data-kind": each.kind, click: () => choose(each, run) },
-      each.kind,
-    ));
+    const buttons = pictures
+      .filter((each) => each.isOffered(run))
+      .map((each) =>
+        h(
+          "button",
+          {
+            type: "button",
+            "aria-pressed": String(each === picture),
+            "data-kind": each.kind,
+            click: () => choose(each, run),
+          },
+          each.kind,
+        ),
+      );
     const tabs = h("div", { class: "tabs small", role: "group", "aria-label": "Kind of picture" }, buttons);
-    fill(controls, tabs, picture.showControls(run, () => void draw()));
+    fill(
+      controls,
+      tabs,
+      picture.showControls(run, () => void draw()),
+    );
   }
 
   function choose(chosen: Picture, run: Run): void {
@@ -79,10 +99,13 @@ export function showTensors(root: Element, path: string): Part {
   }
 
   const soon = (): void => {
-    timer ||= window.setTimeout(() => {
-      timer = 0;
-      void refresh();
-    }, run === null ? 0 : REFRESH_MS);
+    timer ||= window.setTimeout(
+      () => {
+        timer = 0;
+        void refresh();
+      },
+      run === null ? 0 : REFRESH_MS,
+    );
   };
 
   fill(root, said, h("div", { class: "split" }, tree.element, h("div", { class: "main" }, controls, content)));
