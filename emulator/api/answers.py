@@ -70,6 +70,9 @@ class Rule(RuleSummary):
 
 
 class Delivery(TypedDict):
+    event_id: str
+    account: str
+    rule_arn: str
     target_id: str
     target_arn: str
     succeeded: bool

@@ -79,7 +79,7 @@ def _hash_inputs() -> str:
     return digest.hexdigest()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, cache: Path = CACHE) -> int:
     """Check, or with --format write; where npm cannot be reached a check is skipped, but fails in CI."""
     parser = argparse.ArgumentParser(prog="python -m emulator.console.check", description=__doc__)
     parser.add_argument("--format", action="store_true", help="format the sources in place of checking them")
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if writes:
             format_sources()
         else:
-            check_sources()
+            check_sources(cache)
     except CheckError as error:
         hint = "" if writes else "\n`make console-format` mends what Prettier found."
         sys.stderr.write(f"{error}{hint}\n")

@@ -31,6 +31,9 @@ export interface components {
             step: number;
         };
         Delivery: {
+            event_id: string;
+            account: string;
+            rule_arn: string;
             target_id: string;
             target_arn: string;
             succeeded: boolean;
