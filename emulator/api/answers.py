@@ -408,8 +408,10 @@ class Health(TypedDict):
     version: str
     pid: int
     endpoint: str
-    advertised: str
+    advertised: str | None
     stateDir: str
+    lastImport: Any
+    copy: NotRequired[dict[str, Any]]
     runtime: NotRequired[str]
     runtimeReason: NotRequired[str]
     jobRegions: NotRequired[list[str]]

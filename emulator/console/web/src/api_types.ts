@@ -65,8 +65,12 @@ export interface components {
             version: string;
             pid: number;
             endpoint: string;
-            advertised: string;
+            advertised: string | null;
             stateDir: string;
+            lastImport: unknown;
+            copy?: {
+                [key: string]: unknown;
+            };
             runtime?: string;
             runtimeReason?: string;
             jobRegions?: string[];

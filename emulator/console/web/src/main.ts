@@ -2,6 +2,8 @@
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import "./pictures.css";
+import "./adaptations.css";
 
 import { reportedJob } from "./api";
 import { fill, h } from "./dom";

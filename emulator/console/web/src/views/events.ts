@@ -3,7 +3,7 @@
 import { ask, type EventList } from "../api";
 import { debounce, fill, h, keepingFocus } from "../dom";
 import { formatClock } from "../format";
-import { showEvent } from "./job";
+import { showEvent } from "./timeline";
 import { load, type View } from "./view";
 
 export function showEvents(root: Element): View {

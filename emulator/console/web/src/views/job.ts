@@ -1,29 +1,27 @@
 // A job: its timeline and rules, and by tabs its metrics, logs, tensors and configuration.
 
-import { writeCalls } from "../calls";
 import {
   ask,
   jobPath,
   reportedJob,
   type Job,
-  type Logs,
   type Quantity,
   type Report,
   type Retry,
   type Rule,
-  type Run,
-  type SentEvent,
   type TensorBoardAddress,
 } from "../api";
 import { debounce, fill, h, keepingFocus, name } from "../dom";
-import { formatClock, formatDuration, formatNumber, linkToJob, linkToS3, parseS3 } from "../format";
+import { formatDuration, formatNumber, linkToJob, linkToS3, parseS3 } from "../format";
 import { labelLines } from "../lines";
 import { mark } from "../marks";
 import { LinePlot, type PlottedLine } from "../plots";
+import { showConfiguration } from "./configuration";
 import { showLogs } from "./logs";
 import { showMetrics } from "./metrics";
 import { showProfiler } from "./profiler";
 import { showTensors } from "./tensors";
+import { showTimeline } from "./timeline";
 import { load, type Part, type View } from "./view";
 
 const TABS: [part: string, text: string][] = [
@@ -398,189 +396,4 @@ function showRetry(rule: Rule, path: string, plots: LinePlot[]): HTMLElement {
 
 function format(value: unknown): string {
   return value === null || value === undefined ? "" : Array.isArray(value) ? value.join(",") : String(value);
-}
-
-function showTimeline(job: Job, path: string): HTMLElement {
-  const began = job.creationMs;
-  const entries = [
-    ...job.transitions.map((each) => ({
-      at: each.startMs,
-      order: 0,
-      element: h(
-        "li",
-        { class: "stage" },
-        h("time", {}, `${((each.startMs - began) / 1000).toFixed(1)} s`),
-        h("strong", {}, each.status),
-        " ",
-        h("span", {}, each.message),
-        each.endMs ? h("span", { class: "quiet" }, ` ${formatDuration(each.endMs - each.startMs)}`) : null,
-      ),
-    })),
-    ...job.events.map((each) => ({
-      at: each.timeMs,
-      order: 1,
-      element: h("li", {}, h("time", {}, `${((each.timeMs - began) / 1000).toFixed(1)} s`), showEvent(each, path)),
-    })),
-  ].sort((a, b) => a.at - b.at || a.order - b.order);
-  return h(
-    "ol",
-    { class: "timeline" },
-    entries.map((each) => each.element),
-  );
-}
-
-/** An event, with what its targets answered and its JSON. */
-export function showEvent(event: SentEvent, path = ""): HTMLElement {
-  const detail = (event.content["detail"] ?? {}) as Record<string, unknown>;
-  const rules =
-    (detail["DebugRuleEvaluationStatuses"] as
-      { RuleConfigurationName: string; RuleEvaluationStatus: string }[] | undefined) ?? [];
-  const title =
-    event.service === "SNS"
-      ? `Message: ${String(event.content["Subject"] ?? event.content["Message"] ?? "").slice(0, 120)}`
-      : `${String(event.content["detail-type"] ?? "Event")}: ${String(detail["SecondaryStatus"] ?? detail["ProcessingJobStatus"] ?? "")}`;
-  const json = h("pre", { tabindex: "0" });
-  const key = `event ${event.sequence}`;
-  const open = opened.has(key);
-  const details = h(
-    "details",
-    {
-      open,
-      toggle: () => {
-        if (details.open) {
-          opened.add(key);
-          json.textContent = JSON.stringify(event.content, null, 1);
-        } else opened.delete(key);
-      },
-    },
-    h(
-      "summary",
-      { "data-key": key },
-      name(title),
-      rules
-        .filter((rule) => rule.RuleEvaluationStatus === "IssuesFound")
-        .map((rule) => mark(rule.RuleEvaluationStatus, rule.RuleConfigurationName)),
-      event.deliveries.length
-        ? h(
-            "span",
-            { class: "quiet" },
-            ` → ${event.deliveries.length} ${event.deliveries.length === 1 ? "target" : "targets"}`,
-          )
-        : null,
-    ),
-    event.deliveries.map((each) => {
-      const log = h("div");
-      return h(
-        "div",
-        { class: "delivery" },
-        h(
-          "p",
-          {},
-          each.succeeded ? "● " : "✖ ",
-          name(each.function || each.target_arn),
-          " ",
-          h("span", { class: "quiet" }, `${each.succeeded ? "answered" : "failed"} at ${formatClock(each.timeMs)}`),
-        ),
-        each.answer ? h("pre", { tabindex: "0" }, each.answer) : null,
-        each.function && path
-          ? h(
-              "button",
-              {
-                type: "button",
-                click: () =>
-                  void load(log, async () => {
-                    const found = await ask<Logs>(`${path}/logs`, {
-                      function: each.function,
-                      requestId: each.request_id,
-                    });
-                    const lines = found.streams.flatMap((stream) => stream.lines.map((line) => line.message));
-                    fill(log, h("pre", { tabindex: "0" }, lines.join("\n") || "Nothing was printed."));
-                  }),
-              },
-              "Log of the function",
-            )
-          : null,
-        log,
-      );
-    }),
-    json,
-  );
-  if (open) json.textContent = JSON.stringify(event.content, null, 1);
-  return details;
-}
-const opened = new Set<string>();
-
-function showConfiguration(root: Element): Part {
-  return {
-    update: (job) => {
-      const request = job.request as Record<string, unknown>;
-      const copied = h("span", { class: "quiet", role: "status" });
-      const copy = (text: string, what: string): void => {
-        navigator.clipboard.writeText(text).then(
-          () => {
-            copied.textContent = `Copied as ${what}.`;
-          },
-          () => {
-            copied.textContent = "The browser does not let this page copy.";
-          },
-        );
-      };
-      const hyperparameters = (request["HyperParameters"] ?? {}) as Record<string, string>;
-      const merged = h("pre", { tabindex: "0" });
-      const saved = h(
-        "details",
-        {
-          toggle: () => {
-            if (saved.open && !merged.textContent)
-              void load(saved, async () => {
-                const run = await ask<Run>(`${jobPath(job.region, job.name)}/tensors`);
-                merged.textContent = JSON.stringify(
-                  run.collections.map((each) => each.configuration),
-                  null,
-                  1,
-                );
-              });
-          },
-        },
-        h("summary", {}, "Collections as the hook merged them"),
-        merged,
-      );
-      fill(
-        root,
-        h("h2", {}, "Create it again"),
-        h(
-          "p",
-          { class: "buttons" },
-          Object.entries(writeCalls(request)).map(([what, text]) =>
-            h("button", { type: "button", "data-call": what, click: () => copy(text, what) }, `Copy as ${what}`),
-          ),
-          copied,
-        ),
-        h("h2", {}, "Hyperparameters"),
-        Object.keys(hyperparameters).length
-          ? h(
-              "table",
-              {},
-              h(
-                "tbody",
-                {},
-                Object.entries(hyperparameters).map(([key, value]) =>
-                  h("tr", {}, h("th", { scope: "row" }, name(key)), h("td", {}, name(value))),
-                ),
-              ),
-            )
-          : h("p", { class: "quiet" }, "None."),
-        h("h2", {}, "As it was asked for"),
-        h("pre", { tabindex: "0" }, JSON.stringify(request, null, 1)),
-        h("h2", {}, "As it was merged"),
-        saved,
-        h(
-          "details",
-          {},
-          h("summary", {}, "DescribeTrainingJob"),
-          h("pre", { tabindex: "0" }, JSON.stringify(job.description, null, 1)),
-        ),
-      );
-    },
-  };
 }

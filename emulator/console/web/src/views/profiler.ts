@@ -1,28 +1,15 @@
 // The profiler: what a job used of its machines with its steps beneath, where its time went, profiles of Python, the report.
 
-import {
-  address,
-  ask,
-  reportedJob,
-  type FlameGraph,
-  type Job,
-  type Level,
-  type LoopTime,
-  type Phases,
-  type Profile,
-  type PythonProfile,
-  type Usage,
-  type UsageLine,
-} from "../api";
-import { choice, fill, h, name } from "../dom";
-import { drawFlames, locate } from "../flames";
-import { formatClock, formatDuration, formatNumber, linkToS3, parseS3 } from "../format";
+import { ask, reportedJob, type LoopTime, type Phases, type Profile, type Usage, type UsageLine } from "../api";
+import { fill, h, name } from "../dom";
+import { formatClock, formatDuration, formatNumber } from "../format";
 import { mark } from "../marks";
 import { drawGrid } from "../heat_map";
 import { LinePlot, type PlottedLine } from "../plots";
+import { showProfilerReport } from "./profiler_report";
+import { showPythonProfiles } from "./python_profiles";
 import { load, type Part } from "./view";
 
-type Point = PythonProfile["begin"];
 type Bands = Pick<UsageLine, "times" | "low" | "mean" | "high">;
 
 // Each picture, what its figures are called in it, and what they are divided by.
@@ -59,7 +46,7 @@ export function showProfiler(root: Element, path: string): Part {
   const lines = h("div");
   const beneath = h("div", { class: "beneath" });
   const figures = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Figures" });
-  const [python, report] = [showPython(path), showReport()];
+  const [python, report] = [showPythonProfiles(path), showProfilerReport()];
   const rules = h("ul", { class: "plain" });
   let [running, open, timer, before] = [true, true, 0, ""];
 
@@ -312,163 +299,4 @@ function showFigures(usage: Usage[]): HTMLElement {
       ),
     ),
   );
-}
-
-/** The profiles of Python, one of them or all of a process, as a flame graph. */
-function showPython(path: string): { element: HTMLElement; update: (found: Profile) => void; close: () => void } {
-  const controls = h("div", { class: "filters" });
-  const content = h("div");
-  const element = h("div", {}, controls, content);
-  let [chosen, drawn, known] = ["", "", ""];
-  let flames: { element: HTMLElement; close: () => void } | null = null;
-  const draw = (): Promise<void> =>
-    load(content, async () => {
-      const [process = "", profiler = "", one = ""] = JSON.parse(chosen) as string[];
-      const found = await ask<FlameGraph>(`${path}/profile/flame-graph`, { process, profiler, name: one });
-      flames?.close();
-      flames = drawFlames(`${one || "All profiles"} of ${process}, by ${profiler}`, found.tree);
-      fill(
-        content,
-        flames.element,
-        h(
-          "p",
-          { class: "quiet" },
-          profiler === "cprofile"
-            ? "cProfile counts for each pair of functions, and knows no stack above the two: what a function called is shared among its callers by the time that it took from each."
-            : "pyinstrument looks a thousand times a second: what is shorter may be missed.",
-          found.known > found.profiles + found.damaged
-            ? ` The last ${found.profiles} of ${found.known} profiles are put together.`
-            : "",
-          found.damaged ? ` ${found.damaged} damaged left out.` : "",
-        ),
-        h(
-          "details",
-          {},
-          h("summary", {}, "Functions by the time in themselves"),
-          h(
-            "div",
-            { class: "scroll", tabindex: "0", role: "region", "aria-label": "Functions" },
-            h(
-              "table",
-              {},
-              h(
-                "thead",
-                {},
-                h(
-                  "tr",
-                  {},
-                  ["Function", "Where", "Seconds in itself"].map((text) => h("th", { scope: "col" }, text)),
-                ),
-              ),
-              h(
-                "tbody",
-                {},
-                found.functions.map((each) =>
-                  h(
-                    "tr",
-                    {},
-                    h("th", { scope: "row" }, name(each.name)),
-                    h("td", {}, name(locate(each))),
-                    h("td", {}, formatNumber(each.own)),
-                  ),
-                ),
-              ),
-            ),
-          ),
-        ),
-      );
-    });
-  return {
-    element,
-    update: (found) => {
-      const list = found.pythonProfiles;
-      const now = JSON.stringify(list.map((each) => [each.process, each.profiler, each.name]));
-      if (now === known) return;
-      known = now;
-      if (!list.length)
-        return fill(
-          content,
-          h(
-            "p",
-            { class: "quiet" },
-            "There are none: PythonProfilingConfig in ProfilingParameters names the steps of which there are.",
-          ),
-        );
-      const whole = new Map(
-        list.map((each) => [
-          JSON.stringify([each.process, each.profiler, ""]),
-          `all of ${each.process} by ${each.profiler}`,
-        ]),
-      );
-      const single = list.map((each): [string, string] => [
-        JSON.stringify([each.process, each.profiler, each.name]),
-        `${each.process}: ${describePoint(each.begin)} to ${describePoint(each.end)}, ${formatDuration(1000 * (each.end_s - each.begin_s))}`,
-      ]);
-      if (!chosen) chosen = [...whole.keys()][0] ?? "";
-      fill(
-        controls,
-        choice("Profile", [...whole, ...single], chosen, (value) => {
-          chosen = value;
-          void draw();
-        }),
-        found.pythonProfilesKnown > list.length
-          ? h("span", { class: "quiet" }, `the last ${list.length} of ${found.pythonProfilesKnown}`)
-          : null,
-      );
-      const wanted = JSON.stringify([chosen, now]);
-      if (drawn !== wanted && !content.contains(document.activeElement)) {
-        drawn = wanted;
-        void draw();
-      }
-    },
-    close: () => flames?.close(),
-  };
-}
-
-function describePoint([mode, step, phase]: Point): string {
-  return `${mode} step ${step}, ${phase}`;
-}
-
-/** The page that ProfilerReport leaves in S3, anew while the job runs; nothing in it can run or reach this page. */
-function showReport(): { element: HTMLElement; update: (job: Job) => void; look: () => Promise<void> } {
-  const element = h("div");
-  // Without a word in it the sandbox allows nothing: no script, no form, no way to the page around it.
-  const frame = h("iframe", { sandbox: "", title: "ProfilerReport", class: "preview" });
-  let place: { bucket: string; key: string } | null = null;
-  let shown = 0;
-  return {
-    element,
-    update: (job) => {
-      const rule = job.rules.find((each) => each.parameters["rule_to_invoke"] === "ProfilerReport");
-      const found = rule ? parseS3(`${rule.outputUri}/profiler-output/profiler-report.html`) : null;
-      if (JSON.stringify(found) === JSON.stringify(place) && element.childElementCount) return;
-      place = found;
-      fill(
-        element,
-        place
-          ? h(
-              "p",
-              {},
-              h("a", { href: linkToS3(place.bucket, place.key) }, "profiler-report.html"),
-              " · ",
-              h("a", { href: linkToS3(place.bucket, place.key.replace(/html$/, "ipynb")) }, "the same as a notebook"),
-            )
-          : h(
-              "p",
-              { class: "quiet" },
-              "This job has no ProfilerReport: the rule of this name in its ProfilerRuleConfigurations makes one.",
-            ),
-      );
-    },
-    look: async () => {
-      if (!place || reportedJob) return;
-      const level = await ask<Level>(`s3/${encodeURIComponent(place.bucket)}`, { prefix: place.key });
-      const found = level.objects.find((each) => each.key === place?.key);
-      // Who reads in it is not brought back to its begin.
-      if (!found || found.modifiedMs === shown || frame.matches(":hover") || document.activeElement === frame) return;
-      shown = found.modifiedMs;
-      frame.src = address(`s3/${encodeURIComponent(place.bucket)}/object`, { key: place.key, modified: shown });
-      if (!frame.isConnected) element.append(frame);
-    },
-  };
 }
