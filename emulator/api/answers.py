@@ -410,7 +410,7 @@ class Health(TypedDict):
     endpoint: str
     advertised: str | None
     stateDir: str
-    lastImport: Any
+    lastImport: str | None
     copy: NotRequired[dict[str, Any]]
     runtime: NotRequired[str]
     runtimeReason: NotRequired[str]

@@ -67,7 +67,7 @@ export interface components {
             endpoint: string;
             advertised: string | null;
             stateDir: string;
-            lastImport: unknown;
+            lastImport: string | null;
             copy?: {
                 [key: string]: unknown;
             };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,23 @@ def test_the_page_is_built_once_of_its_sources(tmp_path: Path, monkeypatch: pyte
     # What is there is not built anew, and needs no node.
     monkeypatch.setattr(build, "find_node", lambda: pytest.fail("it was built again"))
     assert build_console(tmp_path / "built") == built
+
+
+def test_packages_beside_the_sources_are_not_built_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    web, cache = tmp_path / "web", tmp_path / "cache"
+    shutil.copytree(build.WEB, web, ignore=shutil.ignore_patterns("node_modules*"))
+    stale = web / "node_modules" / "uplot"
+    (stale / "dist").mkdir(parents=True)
+    (stale / "dist" / "uPlot.min.css").write_text(".stale {}")
+    (stale / "package.json").write_text('{"name": "uplot", "main": "index.js"}')
+    (stale / "index.js").write_text("export default null;")
+    cache.mkdir()
+    packages = build.install_packages()
+    (cache / packages.name).symlink_to(packages)
+    current = build_console(tmp_path / "current")
+    monkeypatch.setattr(build, "WEB", web)
+    built = build_console(tmp_path / "built", cache)
+    assert (built / "names.json").read_text() == (current / "names.json").read_text()
 
 
 def test_the_functions_of_the_page_compute_what_they_should() -> None:

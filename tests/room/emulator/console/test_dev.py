@@ -85,3 +85,17 @@ def test_an_emulator_that_does_not_answer_is_named() -> None:
     with serve("127.0.0.1:9") as address, pytest.raises(HTTPError, match="502") as refused:
         ask(f"{address}/_emulator/jobs")
     assert "http://127.0.0.1:9 does not answer" in json.load(refused.value)["error"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--port", "99999"], "no port from 0 to 65535"),
+        (["--emulator", "https://127.0.0.1"], "no address such as http://"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_named(arguments: list[str], said: str) -> None:
+    command = [sys.executable, "-m", "emulator.console.dev", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
