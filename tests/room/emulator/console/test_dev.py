@@ -69,6 +69,8 @@ def test_the_page_is_made_of_the_sources_and_answered_by_the_emulator(emulator: 
         script = ask(f"{address}/_emulator/console/main.js")
         assert "TensorTree" in script
         assert "--back" in ask(f"{address}/_emulator/console/main.css")
+        with urlopen(Request(f"{address}/esbuild", headers={"Accept": "text/event-stream"}), timeout=60) as reloads:
+            assert reloads.headers["Content-Type"] == "text/event-stream"
         sent = json.loads(ask(f"{address}/_emulator/jobs?words=a%20b", Origin=address))
         assert sent == {"path": "/_emulator/jobs?words=a%20b", "host": emulator, "origin": f"http://{emulator}"}
 
